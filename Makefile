@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test test-tools lint types layers unit bench golden clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.runtime: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpucost needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: apt-get install python3-venv, then make again."; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime ## install, plan a bundled measured job, write ./report.md
+	$(BIN)/gpucost demo --report report.md
+
+test: lint types layers unit ## all that CI runs: lint, types, layers, tests
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	$(BIN)/pytest -n auto
+
+golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
+	$(BIN)/pytest -q tests --update-golden
+
+bench: $(VENV)/.dev ## print start-up ratios against their stated baselines
+	$(BIN)/python benchmarks/startup.py
+
+test-tools: ## install what the tests need from the system (Debian)
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist *.egg-info report.md

@@ -1,0 +1,99 @@
+"""The front door: the `gpucost` command and the public Python API.
+
+```python
+import gpucost
+
+profile = gpucost.load_profile("profile.json")
+catalog = gpucost.load_catalog()
+plan = gpucost.make_plan((profile,), catalog, gpucost.Requirements(), as_of=catalog.as_of)
+```
+
+Names are loaded when first used, so `import gpucost` costs next to nothing.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucost.version import __version__
+
+if TYPE_CHECKING:
+    from gpucost.api import load_profile, predict_sharing, read_telemetry
+    from planner.diagnose import diagnose
+    from planner.estimate import Estimate
+    from planner.finding import Finding
+    from planner.pipeline import make_plan
+    from planner.plan import Plan
+    from planner.predict import predict
+    from planner.profile.model import Profile
+    from planner.requirements import Requirements
+    from pricing.catalog import Catalog, load_catalog
+    from pricing.errors import GpucostError
+    from pricing.offer import Offer
+    from pricing.quote import Quote, Usage, quote
+
+__all__ = [
+    "Catalog",
+    "Estimate",
+    "Finding",
+    "GpucostError",
+    "Offer",
+    "Plan",
+    "Profile",
+    "Quote",
+    "Requirements",
+    "Usage",
+    "__version__",
+    "diagnose",
+    "load_catalog",
+    "load_profile",
+    "make_plan",
+    "predict",
+    "predict_sharing",
+    "quote",
+    "read_telemetry",
+]
+
+_HOMES = {
+    "Catalog": "pricing.catalog",
+    "Estimate": "planner.estimate",
+    "Finding": "planner.finding",
+    "GpucostError": "pricing.errors",
+    "Offer": "pricing.offer",
+    "Plan": "planner.plan",
+    "Profile": "planner.profile.model",
+    "Quote": "pricing.quote",
+    "Requirements": "planner.requirements",
+    "Usage": "pricing.quote",
+    "diagnose": "planner.diagnose",
+    "load_catalog": "pricing.catalog",
+    "load_profile": "gpucost.api",
+    "make_plan": "planner.pipeline",
+    "predict": "planner.predict",
+    "predict_sharing": "gpucost.api",
+    "quote": "pricing.quote",
+    "read_telemetry": "gpucost.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpucost' has no attribute {name!r}")
+    module = import_module(_HOMES[name])
+    _check_ours(_HOMES[name])
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def _check_ours(name: str) -> None:
+    """Refuse a stranger's `planner` or `pricing` that stands before ours on the path."""
+    package = import_module(name.partition(".")[0])
+    ours = Path(__file__).resolve().parent.parent
+    found = Path(package.__file__ or "").resolve().parent.parent
+    if found != ours:
+        raise ImportError(
+            f"{package.__name__} was imported from {found}, not from gpucost's own folder; "
+            "put that folder later on sys.path, or use the gpucost command, which does so itself."
+        )

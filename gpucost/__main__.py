@@ -1,0 +1,5 @@
+"""`python -m gpucost`."""
+
+from gpucost.entry import main
+
+main()

@@ -1,0 +1,118 @@
+"""The command table, and the one place where errors become messages and exit codes."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from gpucost.version import __version__
+from pricing.errors import GpucostError, NotBuiltYetError
+
+INTERRUPTED = 130
+
+# name -> (module, one-line help); a command's module is imported only when it runs.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "import": ("import_telemetry", "Turn telemetry files into a profile."),
+    "diagnose": ("diagnose", "Say what a job wastes and why."),
+    "plan": ("plan", "Find the cheapest way to run measured jobs."),
+    "report": ("report", "Write the report of a plan."),
+    "quote": ("quote", "Price one use of one machine, to the cent."),
+    "prices": ("prices", "List known prices, with source and date."),
+    "explain": ("explain", "Explain a finding or an action code."),
+    "demo": ("demo", "Plan a bundled measured job and write report.md."),
+    "doctor": ("doctor", "Check this installation: prices, credentials, files."),
+    "completion": ("completion", "Print shell completion."),
+}
+
+# Commands of the contract that this version does not have.
+LATER = (
+    "accuracy",
+    "capacity",
+    "down",
+    "export",
+    "iam-policy",
+    "list",
+    "profile",
+    "provision",
+    "reap",
+    "recipe",
+    "reconcile",
+    "run",
+    "show",
+    "verify",
+)
+
+
+class _Commands(click.Group):
+    """Loads a command's module when it is asked for, and knows what is not built yet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name in LATER:
+            raise NotBuiltYetError(
+                f"gpucost {cmd_name} is not built yet in version {__version__}; "
+                "CHANGELOG.md says what is."
+            )
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"gpucost.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+EPILOG = "Example: gpucost import smi.csv --kind training && gpucost plan --report report.md"
+
+
+@click.group(
+    cls=_Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GPUCOST"},
+)
+@click.version_option(__version__, message="gpucost %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Measured GPU jobs in; the cheapest way to run them out, priced to the cent."""
+    from gpucost.settings import load_settings  # noqa: PLC0415 - --version needs no settings
+
+    ctx.default_map = load_settings()
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit code; no traceback is ever shown."""
+    try:
+        result = cli.main(args=list(arguments), prog_name="gpucost", standalone_mode=False)
+    except GpucostError as error:
+        for problem in error.problems:
+            click.echo(f"gpucost: {problem}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("gpucost: interrupted; nothing was changed.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away; nothing is left to say
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last line of defence, without a traceback
+        click.echo(f"gpucost: unexpected failure, a bug: {_where(error)}", err=True)
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _where(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = ""
+    if trace is not None:
+        place = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"{type(error).__name__}: {error}{place}. Please report it with the command."

@@ -1,0 +1,1 @@
+"""One file per command: parse, build a value, call one function, print. No arithmetic here."""

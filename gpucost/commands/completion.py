@@ -1,0 +1,17 @@
+"""`gpucost completion`: shell completion."""
+
+import click
+from click.shell_completion import get_completion_class
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(name="completion", epilog='Example: eval "$(gpucost completion bash)"')
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print shell completion; evaluate it in your shell's start-up file."""
+    completion = get_completion_class(shell)
+    if completion is None:
+        raise click.UsageError(f"this click has no completion for {shell}.")
+    click.echo(completion(ctx.find_root().command, {}, "gpucost", "_GPUCOST_COMPLETE").source())

@@ -1,0 +1,66 @@
+"""`gpucost diagnose`: what a job wastes and why."""
+
+from typing import Any
+
+import click
+
+from gpucost.output import Output, Table, output_options, print_json, print_table
+from gpucost.sources import read_sources
+from planner.diagnose import diagnose
+from planner.finding import Evidence, Finding
+from planner.naming import name_apart
+from planner.plan_json import finding_json
+from planner.signals import SIGNALS
+
+
+@click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@output_options
+def command(sources: tuple[str, ...], output: Output) -> None:
+    """Say what each job wastes and why; the first finding is the verdict."""
+    found = [(p.job.name, diagnose(p)) for p in name_apart(read_sources(sources))]
+    if output.format == "json":
+        print_json(_document(found))
+        return
+    for name, findings in found:
+        rows = tuple(_row(name, finding) for finding in findings)
+        columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "do")
+        print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
+    output.say(
+        "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
+    )
+
+
+def _document(found: list[tuple[str, tuple[Finding, ...]]]) -> dict[str, Any]:
+    return {
+        "schema": "gpucost.diagnosis/v1",
+        "jobs": [
+            {"name": name, "findings": [finding_json(finding) for finding in findings]}
+            for name, findings in found
+        ],
+    }
+
+
+def _row(name: str, finding: Finding) -> tuple[str, ...]:
+    share = finding.waste_fraction
+    return (
+        name,
+        finding.code,
+        finding.severity,
+        finding.confidence,
+        "" if share is None else f"{share:.0%}",
+        finding.cause,
+        ", ".join(shown(evidence) for evidence in finding.evidence),
+        ", ".join(finding.actions[:3]),
+    )
+
+
+def shown(evidence: Evidence) -> str:
+    """Return one reading for people: `GPU busy 22 %`."""
+    label, value = SIGNALS[evidence.metric][1], evidence.value
+    if isinstance(value, str):
+        return f"{label} {value}"
+    is_share = evidence.metric.startswith(("util.", "step.")) or any(
+        word in evidence.metric for word in ("fraction", "cpu_util", "of_target")
+    )
+    return f"{label} {value:.0%}" if is_share else f"{label} {value:.4g}"

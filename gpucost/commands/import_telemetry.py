@@ -1,0 +1,109 @@
+"""`gpucost import`: telemetry files in, a profile out."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpucost.output import Output, common_options, write_file
+from gpucost.parameters import DURATION, MAPPING, WORK
+from planner.profile.codec import dump
+from planner.profile.model import KINDS, PRECISIONS, Profile
+from pricing.errors import InputError
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@click.command(
+    name="import",
+    epilog="Example: gpucost import smi.csv --kind training --precision fp32 --work image=900000",
+)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    default="profile.json",
+    show_default=True,
+    help="A file, a folder ending in / (a file a job), or - for standard output.",
+)
+@click.option("--format", "format_name", help="Read the input as this format; else by content.")
+@click.option("--gpu", help="GPU model, where the file does not say.")
+@click.option("--kind", type=click.Choice(KINDS), help="What sort of job it was.")
+@click.option("--precision", type=click.Choice(PRECISIONS))
+@click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
+@click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done: image=2900000.")
+@click.option("--tz", help="Zone of local times: Europe/Berlin or +08:00.  [default: UTC]")
+@click.option("--interval", type=DURATION, help="Time between samples without timestamps: 1s.")
+@click.option(
+    "--map",
+    "map_",
+    type=MAPPING,
+    multiple=True,
+    metavar="COLUMN=SLOT",
+    help="What a column of your own means (repeatable).",
+)
+@click.option("--name", help="The job's name.")
+@click.option("--job", help="Which of several jobs in the source.")
+@common_options
+def command(sources: tuple[str, ...], target: str, output: Output, **given: Any) -> None:
+    """Turn telemetry files of one job into a profile; the files complement each other."""
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
+    from planner.telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
+
+    interval = given.pop("interval")
+    hints = Hints(
+        format=given.pop("format_name"),
+        map=given.pop("map_"),
+        interval_s=None if interval is None else float(interval),
+        **given,
+    )
+    profiles = read_telemetry(sources, hints)
+    for path, text in _files(profiles, target):
+        write_file(path, text)
+        if path != "-":
+            output.say(f"wrote {path}")
+    for profile in profiles:
+        _tell(profile, output)
+
+
+def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
+    if target == "-" or (len(profiles) == 1 and not _is_folder(target)):
+        return [(target, dump(profiles))]
+    if not _is_folder(target):
+        there = ", ".join(profile.job.name for profile in profiles)
+        raise InputError(
+            f"{len(profiles)} jobs are in there ({there}): give a folder, -o profiles/, for a file "
+            "a job, or choose one with --job NAME."
+        )
+    folder = Path(target)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be made: {error.strerror or error}.") from error
+    names = [_UNSAFE.sub("-", profile.job.name).strip("-.") or "job" for profile in profiles]
+    unique = [
+        name if names.count(name) == 1 else f"{name}-{names[: i + 1].count(name)}"
+        for i, name in enumerate(names)
+    ]
+    return [
+        (str(folder / f"{name}.json"), dump((profile,)))
+        for name, profile in zip(unique, profiles, strict=True)
+    ]
+
+
+def _is_folder(target: str) -> bool:
+    return target.endswith("/") or Path(target).is_dir()
+
+
+def _tell(profile: Profile, output: Output) -> None:
+    window, hardware = profile.window, profile.hardware
+    for source in profile.provenance.sources:
+        output.say(f"{profile.job.name}: read {source.path} as {source.format}")
+    length = f"{window.duration_s:,.0f} s" if window and window.duration_s else "an instant"
+    output.say(
+        f"{profile.job.name}: {profile.gpu_count} GPU ({hardware.gpu or 'model unknown'}), {length}"
+    )
+    for note in profile.provenance.notes:
+        output.say(f"note: {note}")

@@ -1,0 +1,198 @@
+"""`gpucost plan`: the cheapest, fastest or best-value way to run measured jobs."""
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import click
+
+from gpucost.launch import launchable
+from gpucost.output import Output, output_options, print_json, write_file
+from gpucost.parameters import COUNTS, DAY, DOLLARS, DURATION, SIZE, today
+from gpucost.plan_view import print_plan
+from gpucost.sources import read_sources
+from planner.pipeline import make_plan
+from planner.plan import Plan
+from planner.plan_json import dump, to_json
+from planner.profile.model import PURCHASES
+from planner.requirements import INCLUDABLE, Requirements
+from pricing.catalog import Catalog, load_catalog
+from pricing.errors import InputError, NotBuiltYetError
+from pricing.hardware import resolve
+
+FAILED_OVER = 7
+_LATER = ("history", "probe", "max_moves", "time_limit", "allow_gpu_change")
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    declared = (
+        click.option(
+            "--objective",
+            type=click.Choice(("cost", "time", "cost-per-work")),
+            default="cost",
+            show_default=True,
+        ),
+        click.option(
+            "--deadline", type=DURATION, help="A run must end within this, 95 % sure: 24h."
+        ),
+        click.option("--budget", type=DOLLARS, help="The period must cost less, 95 % sure."),
+        click.option("--provider", "providers", multiple=True, help="Only this one (repeatable)."),
+        click.option("--region", "regions", multiple=True, help="Only this one (repeatable)."),
+        click.option("--gpu", "gpus", multiple=True, help="Only this model (repeatable)."),
+        click.option("--gpus", "gpu_counts", type=COUNTS, help="GPUs to use: 8 or 1..8."),
+        click.option(
+            "--purchase",
+            "purchases",
+            type=click.Choice(PURCHASES),
+            multiple=True,
+            help="Ways of buying.  [default: on_demand]",
+        ),
+        click.option(
+            "--hours-per-month",
+            type=click.FloatRange(0, 744, min_open=True),
+            help="Hours held a month.",
+        ),
+        click.option(
+            "--work-total",
+            type=click.FloatRange(0, min_open=True),
+            help="Units of one run; the plan is then per run.",
+        ),
+        click.option("--egress", type=SIZE, help="Data sent out in the period: 500GiB."),
+        click.option("--storage", type=SIZE, help="Data kept for the period: 2TiB."),
+        click.option("--slo-ms", type=click.FloatRange(0, min_open=True), help="Latency target."),
+        click.option(
+            "--consolidate/--no-consolidate",
+            default=None,
+            help="Pack jobs on fewer GPUs.  [default: with several jobs]",
+        ),
+        click.option(
+            "--max-slowdown",
+            type=click.FloatRange(1),
+            default=1.2,
+            show_default=True,
+            help="Most a job may slow down.",
+        ),
+        click.option(
+            "--current", metavar="PROVIDER/TYPE[/REGION]", help="What runs the jobs today."
+        ),
+        click.option(
+            "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
+        ),
+        click.option(
+            "--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering, for the payback."
+        ),
+        click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]"),
+        click.option(
+            "-o", "--output", "target", help="Write plan.json here; - is standard output."
+        ),
+        click.option("--report", "report_path", help="Write the markdown report here."),
+        click.option(
+            "--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this."
+        ),
+        click.option("--allow-gpu-change", is_flag=True, hidden=True),
+        click.option("--max-moves", hidden=True),
+        click.option("--time-limit", hidden=True),
+        click.option("--history", hidden=True),
+        click.option("--probe", multiple=True, hidden=True),
+    )
+    for option in reversed(declared):
+        command = option(command)
+    return command
+
+
+@click.command(
+    name="plan",
+    epilog="Example: gpucost plan profile.json --provider aws -o plan.json --report report.md",
+)
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@_options
+@output_options
+def command(
+    sources: tuple[str, ...],
+    target: str | None,
+    report_path: str | None,
+    fail_over: Decimal | None,
+    as_of: date | None,
+    output: Output,
+    **asked: Any,
+) -> int:
+    """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
+    _refuse_later(asked)
+    day = as_of or today()
+    catalog = load_catalog(day)
+    plan = make_plan(read_sources(sources), catalog, _requirements(asked, catalog), as_of=day)
+    _write(plan, target, report_path, output)
+    if target != "-":
+        _print(plan, output)
+    plan.check_feasible()
+    return _fail_over(plan, fail_over, output)
+
+
+def _refuse_later(asked: dict[str, Any]) -> None:
+    given = [name for name in _LATER if asked.pop(name)]
+    if given:
+        raise NotBuiltYetError(
+            f"--{name.replace('_', '-')} is not built yet; leave it out." for name in given
+        )
+
+
+def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
+    _check_providers(asked["providers"], catalog)
+    deadline = asked.pop("deadline")
+    return Requirements(
+        deadline_h=None if deadline is None else float(deadline) / 3600.0,
+        budget_usd=asked.pop("budget"),
+        gpus=tuple(resolve(name).name for name in asked.pop("gpus")),
+        purchases=asked.pop("purchases") or ("on_demand",),
+        egress_bytes=asked.pop("egress"),
+        storage_bytes=asked.pop("storage"),
+        include=frozenset(asked.pop("include")),
+        engineer_usd_per_hour=asked.pop("engineer_rate"),
+        launchable=launchable(),
+        **asked,
+    )
+
+
+def _check_providers(providers: tuple[str, ...], catalog: Catalog) -> None:
+    known = sorted({offer.provider for offer in catalog.offers})
+    unknown = [name for name in providers if name not in known]
+    if unknown:
+        raise InputError(
+            f"--provider {name}: not in the catalog; known: {', '.join(known)}." for name in unknown
+        )
+
+
+def _write(plan: Plan, target: str | None, report_path: str | None, output: Output) -> None:
+    if target is not None:
+        write_file(target, dump(plan))
+    if report_path is not None:
+        from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+
+        write_file(report_path, render_report(to_json(plan)))
+    for path in (target, report_path):
+        if path not in (None, "-"):
+            output.say(f"wrote {path}")
+
+
+def _print(plan: Plan, output: Output) -> None:
+    document = to_json(plan)
+    if output.format == "json":
+        print_json(document)
+    elif output.format == "md":
+        from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+
+        click.echo(render_report(document), nl=False)
+    else:
+        print_plan(document, output)
+
+
+def _fail_over(plan: Plan, limit: Decimal | None, output: Output) -> int:
+    if limit is None:
+        return 0
+    costs = [job.choice.cost if job.choice else job.baseline.cost for job in plan.jobs]
+    total = sum((cost for cost in costs if cost is not None), Decimal(0))
+    if total <= limit:
+        return 0
+    output.say(f"gpucost: the recommended cost, ${total:,.2f}, is above --fail-over ${limit}.")
+    return FAILED_OVER

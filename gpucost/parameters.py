@@ -1,0 +1,144 @@
+"""Values as people type them: durations, sizes, dollars, days, counts."""
+
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import click
+
+from pricing.errors import InputError
+from pricing.money import usd
+
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_BYTES = {
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
+}
+_NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+class _Type(click.ParamType[Any]):
+    """A type whose parser raises ValueError with a sentence."""
+
+    def parse(self, text: str) -> Any:  # noqa: ANN401 - each type has its own value
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        if not isinstance(value, str):
+            value = str(value) if isinstance(value, int | float) else value
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except (ValueError, InputError) as error:
+            self.fail(str(error), param, ctx)
+
+
+class DurationType(_Type):
+    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal."""
+
+    name = "duration"
+
+    def parse(self, text: str) -> Decimal:
+        """Return seconds."""
+        match = _NUMBER_UNIT.fullmatch(text)
+        if match is None or match[2] not in _SECONDS:
+            raise ValueError(f"{text!r} is no duration; write 90s, 15m, 8h, 8.5h or 2d.")
+        return Decimal(match[1]) * _SECONDS[match[2]]
+
+
+class SizeType(_Type):
+    """`500GB 500GiB 2TiB` -> bytes; GB is 10^9 bytes, GiB 2^30."""
+
+    name = "size"
+
+    def parse(self, text: str) -> int:
+        """Return bytes."""
+        match = _NUMBER_UNIT.fullmatch(text)
+        if match is None or match[2] not in _BYTES:
+            raise ValueError(f"{text!r} is no size; write 500GB, 500GiB or 2TiB.")
+        return int(Decimal(match[1]) * _BYTES[match[2]])
+
+
+class DollarType(_Type):
+    """`12`, `12.50`, `$12.50` -> Decimal dollars, at least 0."""
+
+    name = "usd"
+
+    def parse(self, text: str) -> Decimal:
+        """Return dollars."""
+        try:
+            amount = usd(text.removeprefix("$").replace(",", ""))
+        except (InputError, InvalidOperation) as error:
+            raise ValueError(f"{text!r} is no amount; write 12 or 12.50 (US dollars).") from error
+        if amount < 0:
+            raise ValueError(f"{text!r} is negative.")
+        return amount
+
+
+class DayType(_Type):
+    """`2026-07-01` -> date."""
+
+    name = "date"
+
+    def parse(self, text: str) -> date:
+        """Return the day."""
+        try:
+            return date.fromisoformat(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no day; write 2026-07-01.") from error
+
+
+class CountsType(_Type):
+    """`8` or `1..8` -> (least, most)."""
+
+    name = "count"
+
+    def parse(self, text: str) -> tuple[int, int]:
+        """Return the range."""
+        match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
+        least = int(match[1]) if match else 0
+        most = int(match[2] or match[1]) if match else 0
+        if not 1 <= least <= most:
+            raise ValueError(f"{text!r} is no count; write 8 or 1..8.")
+        return least, most
+
+
+class WorkType(_Type):
+    """`image=2900000` -> (unit, done)."""
+
+    name = "unit=done"
+
+    def parse(self, text: str) -> tuple[str, float]:
+        """Return the unit and the amount done."""
+        unit, _, done = text.partition("=")
+        try:
+            amount = float(done)
+        except ValueError:
+            amount = -1.0
+        if not unit or not 0 <= amount < float("inf"):
+            raise ValueError(f"{text!r} is no work; write UNIT=DONE, such as image=2900000.")
+        return unit, amount
+
+
+class MappingType(_Type):
+    """`my_column=util.kernel_time` -> (column, slot)."""
+
+    name = "column=slot"
+
+    def parse(self, text: str) -> tuple[str, str]:
+        """Return the column and the slot."""
+        column, _, slot = text.rpartition("=")
+        if not column or not slot:
+            raise ValueError(f"{text!r} is no mapping; write COLUMN=SLOT.")
+        return column, slot
+
+
+DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
+COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
+
+
+def today() -> date:
+    """Return today in UTC: the one place that asks the clock."""
+    return datetime.now(UTC).date()

@@ -1,0 +1,202 @@
+"""Finds what a job costs today: the offer it runs on, for the hours of the period."""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+from planner.estimate import Estimate
+from planner.option import Baseline, Rejected
+from planner.predict import source_gpu
+from planner.profile.model import Profile
+from planner.requirements import Requirements
+from planner.workload import Workload
+from pricing.catalog import Catalog
+from pricing.errors import InputError
+from pricing.hardware import find
+from pricing.offer import Offer
+from pricing.quote import Quote, Usage, quote
+
+
+def find_baseline(
+    profile: Profile, work: Workload, catalog: Catalog, requirements: Requirements
+) -> Baseline:
+    """Return today's machine, its hours and its bill.
+
+    Raises:
+        InputError: the stated provider, type or region is not in the catalog, or neither a GPU nor
+            a machine is named.
+    """
+    offer, assumed, notes = _today(profile, catalog, requirements)
+    count = _machines(profile, offer) if offer else profile.hardware.nodes or 1
+    bill = price(offer, count, work.hours.mid, work, catalog) if offer else None
+    baseline = Baseline(
+        offer=offer,
+        count=count,
+        hours=work.hours,
+        quote=bill,
+        assumed=assumed,
+        notes=(*work.notes, *notes),
+    )
+    return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
+
+
+def price(offer: Offer, count: int, hours: float, work: Workload, catalog: Catalog) -> Quote:
+    """Return the bill of so many machines for so many hours, with the job's data."""
+    return quote(
+        offer,
+        Usage(
+            duration_s=Decimal(str(round(hours * 3600.0, 3))),
+            count=count,
+            egress_bytes=work.egress_bytes,
+            storage_bytes=work.storage_bytes,
+            storage_h=work.storage_h,
+            as_of=catalog.as_of,
+        ),
+    )
+
+
+def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
+    """Return the profile with the GPU and the host of a stated machine filled in where missing."""
+    offer, hardware = baseline.offer, profile.hardware
+    if offer is None or baseline.assumed:
+        return profile
+    count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * baseline.count)
+    return replace(
+        profile,
+        hardware=replace(
+            hardware,
+            gpu=hardware.gpu or offer.gpu,
+            gpu_count=max(1, count),
+            cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * baseline.count),
+            interconnect=hardware.interconnect or offer.interconnect,
+        ),
+    )
+
+
+def _today(
+    profile: Profile, catalog: Catalog, requirements: Requirements
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    name, hardware = profile.job.name, profile.hardware
+    purchase = hardware.purchase or "on_demand"
+    provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
+    if requirements.current is not None:
+        provider, instance_type, region = parse_place(requirements.current)
+    if provider and instance_type:
+        return _stated(catalog, (provider, instance_type, region, purchase), name)
+    return _assumed(profile, catalog, provider)
+
+
+def parse_place(text: str) -> tuple[str, str, str | None]:
+    """Return provider, type and region of `provider/type[/region]`.
+
+    Raises:
+        InputError: it has another form.
+    """
+    parts = text.split("/")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise InputError(
+            f"{text!r} is no offer: write PROVIDER/TYPE or PROVIDER/TYPE/REGION, such as "
+            "digitalocean/gpu-h100x1-80gb; `gpucost prices` lists them."
+        )
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004
+
+
+def _stated(
+    catalog: Catalog, place: tuple[str, str, str | None, str], name: str
+) -> tuple[Offer, bool, tuple[str, ...]]:
+    provider, instance_type, region, purchase = place
+    try:
+        return catalog.find(provider, instance_type, region, purchase), False, ()
+    except InputError as error:
+        alike = [
+            o
+            for o in catalog.offers
+            if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
+        ]
+        if region is not None or not alike:
+            raise InputError([f"{name}: {problem}" for problem in error.problems]) from error
+    offer = min(alike, key=lambda o: (o.usd_per_hour, o.region))
+    note = f"{name}: region not given; today's price taken from {offer.region}, the cheapest."
+    return offer, False, (note,)
+
+
+def _assumed(
+    profile: Profile, catalog: Catalog, provider: str | None
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    gpu, name = source_gpu(profile), profile.job.name
+    sold = [
+        o
+        for o in catalog.offers
+        if o.gpu == gpu.name
+        and o.purchase == "on_demand"
+        and o.gpu_count >= 1
+        and (o.provider == provider if provider else not o.is_community)
+    ]
+    wanted = profile.gpu_count
+    counts = sorted(
+        {o.gpu_count for o in sold}, key=lambda n: (n != wanted, n < wanted, abs(n - wanted))
+    )
+    if not counts:
+        whose = f"at {provider}" if provider else "in the catalog"
+        note = f"{name}: no price of {gpu.name} {whose}; say what it costs with --current."
+        return None, True, (note,)
+    offer = min(
+        (o for o in sold if o.gpu_count == counts[0]),
+        key=lambda o: (o.usd_per_hour, o.place),
+    )
+    note = (
+        f"{name}: where it runs today was not given; {offer.place}, the cheapest on-demand offer "
+        f"of {offer.gpu_count:g}x {gpu.name}, is assumed."
+    )
+    return offer, True, (note,)
+
+
+def _machines(profile: Profile, offer: Offer) -> int:
+    wanted = profile.hardware.gpu_count or len(profile.gpus)
+    by_gpus = math.ceil(wanted / offer.gpu_count) if wanted and offer.gpu_count >= 1 else 1
+    return max(1, by_gpus, profile.hardware.nodes or 1)
+
+
+def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[Rejected]:
+    """Return the flags of the command line that today's machine breaks."""
+    offer, hours, cost = baseline.offer, baseline.hours, baseline.cost
+    name = offer.place if offer else "today's machine"
+    found: list[Rejected] = []
+
+    def reject(reason: str, detail: str) -> None:
+        found.append(Rejected(offer=name, reason=reason, detail=detail))  # type: ignore[arg-type]
+
+    if offer is not None:
+        if asked.providers and offer.provider not in asked.providers:
+            reject("unavailable", f"runs at {offer.provider}")
+        if asked.regions and offer.region not in (*asked.regions, "*"):
+            reject("region", f"runs in {offer.region}")
+        if asked.gpus and offer.gpu not in asked.gpus:
+            reject("capability", f"runs on {offer.gpu}")
+    if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
+        reject("gpu-count", f"runs on {profile.gpu_count} GPUs")
+    found.extend(over_limits(name, hours, cost, asked))
+    return found
+
+
+def over_limits(
+    name: str, hours: Estimate, cost_high: Decimal | None, asked: Requirements
+) -> list[Rejected]:
+    """Return how hours and cost break the deadline and the budget, at the end of their interval."""
+    found: list[Rejected] = []
+    if asked.deadline_h is not None and hours.high > asked.deadline_h:
+        detail = f"{hours.mid:.1f} h expected, up to {hours.high:.1f} h; the deadline is "
+        found.append(
+            Rejected(offer=name, reason="deadline", detail=f"{detail}{asked.deadline_h:g} h")
+        )
+    if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
+        detail = f"costs up to ${cost_high:.2f}; the budget is ${asked.budget_usd}"
+        found.append(Rejected(offer=name, reason="budget", detail=detail))
+    return found
+
+
+def gpu_memory_gib(offer: Offer) -> float:
+    """Return the memory of one GPU of the offer that a process can use, GiB."""
+    gpu = find(offer.gpu)
+    usable = gpu.usable_memory_gib if gpu and offer.gpu_count >= 1 else None
+    return usable or offer.gpu_memory_gib

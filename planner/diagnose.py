@@ -1,0 +1,127 @@
+"""Applies the rule table to a profile: findings, ranked, the first one being the verdict."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from planner.finding import Confidence, Finding, Severity
+from planner.profile.model import Profile
+from planner.rule import Case, Pool, Rule, Signals
+from planner.rules import RULES
+from planner.rules.limits import BUSY
+from planner.signals import measure
+from pricing.errors import InputError
+from pricing.money import cents
+
+_SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 3, "info": 4}
+_CONFIDENCE_ORDER: dict[Confidence, int] = {"measured": 0, "likely": 1, "possible": 2}
+_WAITS = 0.3  # a GPU that waits this much of the time is not limited by its kernels
+_WORTH_SAYING = 0.01  # of the bill; a cause with nothing left to claim repeats another one
+_WELL_USED_ORDER = 2  # a good verdict comes before small remarks
+_SEVERITY_FROM: tuple[tuple[float, Severity], ...] = ((0.3, "high"), (0.1, "medium"), (0.0, "low"))
+
+
+def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding, ...]:
+    """Return what the profile shows, the verdict first.
+
+    No second of the bill is claimed twice: causes share the idle and the busy part of the time, the
+    surest cause first.
+
+    Args:
+        profile: what was measured.
+        cost: the job's bill for the period; without it findings carry shares, not dollars.
+    """
+    signals = measure(profile)
+    hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
+    ranked = sorted(_share_out(hits, signals), key=_rank)
+    return tuple(_price(finding, cost) for finding in ranked)
+
+
+def rule(code: str) -> Rule:
+    """Return the rule of a finding code.
+
+    Raises:
+        InputError: there is no such code; the known ones are listed.
+    """
+    found = next((rule for rule in RULES if rule.code == code), None)
+    if found is None:
+        raise InputError(f"{code} is no finding code; known: {', '.join(r.code for r in RULES)}.")
+    return found
+
+
+def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
+    case = next((c for c in rule.cases if all(t.holds(signals) for t in c.tests)), None)
+    if case is None:
+        return None
+    evidence = (test.evidence(signals) for test in case.tests)
+    finding = Finding(
+        code=rule.code,
+        severity=case.severity or rule.severity,
+        confidence=case.confidence,
+        cause=case.cause,
+        evidence=tuple(e for e in evidence if e is not None),
+        actions=rule.actions,
+        waste_fraction=case.waste.share(signals) if case.waste else None,
+    )
+    return case, finding
+
+
+def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:
+    """Let causes claim from the idle and the busy time in order of confidence, then of size."""
+    busy = signals[BUSY]
+    known = busy if isinstance(busy, float) else None
+    left: dict[Pool, float] = {
+        "idle": 1.0 if known is None else 1.0 - known,
+        "busy": 1.0 if known is None else known,
+    }
+    waiting = any(
+        case.waste and case.waste.pool == "idle" and (finding.waste_fraction or 0.0) >= _WAITS
+        for case, finding in hits
+    )
+    shared = []
+    for case, finding in sorted(hits, key=lambda hit: _claim_order(hit[1])):
+        if case.waste is None or finding.waste_fraction is None:
+            shared.append(finding)
+        elif case.waste.pool == "busy" and waiting:
+            shared.append(_blocked(finding))
+        else:
+            claimed = max(0.0, min(finding.waste_fraction, left[case.waste.pool]))
+            left[case.waste.pool] -= claimed
+            if claimed >= _WORTH_SAYING or finding.confidence == "measured":
+                severity = _severity(claimed, finding)
+                shared.append(replace(finding, waste_fraction=round(claimed, 4), severity=severity))
+    return shared
+
+
+def _blocked(finding: Finding) -> Finding:
+    """Faster kernels shorten nothing while the GPU waits for something else."""
+    cause = f"{finding.cause} It gains nothing until the GPU stops waiting."
+    return replace(finding, cause=cause, severity="low", waste_fraction=None)
+
+
+def _claim_order(finding: Finding) -> tuple[int, float, str]:
+    return (
+        _CONFIDENCE_ORDER[finding.confidence],
+        -(finding.waste_fraction or 0.0),
+        finding.code,
+    )
+
+
+def _severity(waste_fraction: float, finding: Finding) -> Severity:
+    severity = next(s for limit, s in _SEVERITY_FROM if waste_fraction >= limit)
+    return "medium" if severity == "high" and finding.confidence == "possible" else severity
+
+
+def _rank(finding: Finding) -> tuple[int, int, float, str]:
+    order = _SEVERITY_ORDER[finding.severity]
+    return (
+        _WELL_USED_ORDER if finding.code == "well-used" else order,
+        _CONFIDENCE_ORDER[finding.confidence],
+        -(finding.waste_fraction or 0.0),
+        finding.code,
+    )
+
+
+def _price(finding: Finding, cost: Decimal | None) -> Finding:
+    if cost is None or finding.waste_fraction is None:
+        return finding
+    return replace(finding, waste_usd=cents(cost * Decimal(str(finding.waste_fraction))))

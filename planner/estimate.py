@@ -1,0 +1,53 @@
+"""A number with its honest range: no prediction leaves the planner as a bare point."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A predicted number with a 90 % interval.
+
+    Attributes:
+        low: the 5 % end.
+        mid: the expected value.
+        high: the 95 % end.
+        basis: the method, and the data behind it.
+
+    Raises:
+        ValueError: the three are not in order or not finite.
+    """
+
+    low: float
+    mid: float
+    high: float
+    basis: str
+
+    def __post_init__(self) -> None:
+        finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
+        if not finite or not self.low <= self.mid <= self.high:
+            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
+
+    def times(self, factor: float) -> "Estimate":
+        """Return the estimate scaled by a known factor >= 0."""
+        return Estimate(
+            low=self.low * factor,
+            mid=self.mid * factor,
+            high=self.high * factor,
+            basis=self.basis,
+        )
+
+
+def exactly(value: float, basis: str) -> Estimate:
+    """Return an estimate without width, for what was declared or measured."""
+    return Estimate(low=value, mid=value, high=value, basis=basis)
+
+
+def within(mid: float, factor: float, basis: str) -> Estimate:
+    """Return mid x/÷ factor (factor >= 1): the form that errors of run times take in log space."""
+    return Estimate(low=mid / factor, mid=mid, high=mid * factor, basis=basis)
+
+
+def divide(value: float, by: Estimate, basis: str) -> Estimate:
+    """Return value / by: hours from a speed-up; the greater the speed, the fewer the hours."""
+    return Estimate(low=value / by.high, mid=value / by.mid, high=value / by.low, basis=basis)

@@ -1,0 +1,56 @@
+"""What it costs once to bring a job's data to another provider."""
+
+from decimal import Decimal
+
+from planner.option import Baseline, Move
+from planner.profile.model import Profile
+from planner.workload import GIB, Workload
+from pricing.catalog import Catalog
+from pricing.offer import Offer
+from pricing.quote import Usage, quote
+
+_BITS_PER_BYTE = 8
+_DAYS_PER_MONTH = Decimal("30.4")  # 730 h
+
+
+def data_bytes(profile: Profile, work: Workload) -> int | None:
+    """Return the data that would move: the data set and what is stored; None when not stated."""
+    dataset = profile.job.dataset_gib
+    if dataset is None and not work.storage_bytes:
+        return None
+    return round((dataset or 0.0) * GIB) + work.storage_bytes
+
+
+def move(
+    baseline: Baseline,
+    offer: Offer,
+    moved_bytes: int | None,
+    saves: Decimal | None,
+    catalog: Catalog,
+) -> Move | None:
+    """Return the one-off cost of moving the data, or None when the provider stays.
+
+    Args:
+        baseline: today's machine, which bills the egress.
+        offer: where the job would go.
+        moved_bytes: the data; None = not stated, so nothing is known of the cost.
+        saves: dollars saved in a month, for the pay-back; None in a plan per run.
+        catalog: for the day.
+    """
+    today = baseline.offer
+    if today is None or today.provider == offer.provider:
+        return None
+    if moved_bytes is None:
+        return Move(once_usd=None, hours=None, pays_back_days=None)
+    bill = quote(today, Usage(duration_s=0, egress_bytes=moved_bytes, as_of=catalog.as_of))
+    egress = [line.usd for line in bill.lines if line.what == "egress"]
+    once = egress[0] if egress or not moved_bytes else None
+    speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
+    hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
+    return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
+
+
+def _pays_back(once: Decimal | None, saves: Decimal | None) -> float | None:
+    if once is None or saves is None or saves <= 0:
+        return None
+    return float(once / (saves / _DAYS_PER_MONTH))

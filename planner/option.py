@@ -1,0 +1,121 @@
+"""An option: an offer with actions applied, its hours and its bill; a rejection is a value too."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from planner.estimate import Estimate
+from pricing.offer import Offer
+from pricing.quote import Quote
+
+Reason = Literal[
+    "memory",
+    "latency",
+    "deadline",
+    "budget",
+    "slowdown",
+    "capability",
+    "gpu-count",
+    "region",
+    "purchase",
+    "unavailable",
+    "stale-price",
+    "unknown-gpu",
+    "interconnect",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """An offer that cannot be taken, and why.
+
+    Attributes:
+        offer: `provider/type`, the least dear of those rejected alike.
+        reason: one word.
+        detail: one sentence with the figures.
+    """
+
+    offer: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The job as it runs now.
+
+    Attributes:
+        offer: what is paid today; None where no price is known.
+        count: machines.
+        hours: hours of the period.
+        quote: the bill of the period; None without a price.
+        assumed: whether the offer was assumed rather than stated.
+        broken: the flags of the command line that it breaks.
+        notes: what was assumed.
+    """
+
+    offer: Offer | None
+    count: int
+    hours: Estimate
+    quote: Quote | None
+    assumed: bool
+    broken: tuple[Rejected, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The bill of the period, exact; None without a price."""
+        return self.quote.exact if self.quote else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What moving the data costs once.
+
+    Attributes:
+        once_usd: egress at today's provider; None where its price is unknown.
+        hours: transfer time at the stated bandwidth; None where that is unknown.
+        pays_back_days: days until the saving has paid for it; None where it never does.
+    """
+
+    once_usd: Decimal | None
+    hours: float | None
+    pays_back_days: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A way to run the job.
+
+    Attributes:
+        id: `o1`, `o2` ... in order of the objective; unique within the job.
+        offer: what is rented.
+        count: machines.
+        provisionable: whether this version can launch it.
+        actions: codes of what changes against today.
+        speed: speed-up over today.
+        hours: hours of the period.
+        quote: the bill at the expected hours.
+        cost_low: the bill at the low end of the hours.
+        cost_high: the bill at the high end.
+        move: what moving there costs once; None at the same provider.
+        why: one sentence.
+    """
+
+    id: str
+    offer: Offer
+    count: int
+    provisionable: bool
+    actions: tuple[str, ...]
+    speed: Estimate
+    hours: Estimate
+    quote: Quote
+    cost_low: Decimal
+    cost_high: Decimal
+    move: Move | None
+    why: str
+
+    @property
+    def cost(self) -> Decimal:
+        """The expected bill, exact."""
+        return self.quote.exact

@@ -1,0 +1,109 @@
+"""The whole story: measured jobs in, a costed plan out. Read this file first."""
+
+from datetime import date
+
+from planner.baseline import find_baseline, with_gpu
+from planner.candidates import Case, candidates
+from planner.choose import choose
+from planner.consolidate import consolidate
+from planner.diagnose import diagnose
+from planner.naming import name_apart
+from planner.plan import JobPlan, Plan
+from planner.predict import split
+from planner.profile.model import Profile
+from planner.remarks import assumptions, warnings
+from planner.remedies import fixes
+from planner.requirements import Period, Requirements
+from planner.roi import roi
+from planner.signals import idle_share, measure
+from planner.workload import apply, choose_period, workload
+from pricing.catalog import Catalog
+from pricing.errors import InputError
+
+
+def make_plan(
+    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
+) -> Plan:
+    """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
+
+    Args:
+        profiles: what was measured, in any order.
+        catalog: every known price.
+        requirements: the objective, the limits, what may be offered.
+        as_of: day of prices and rules.
+
+    Raises:
+        InputError: a profile names no known GPU, or a stated machine is not in the catalog; all
+            such problems of all jobs are listed.
+    """
+    today = catalog.at(as_of)
+    jobs = name_apart(apply(profile, requirements) for profile in profiles)
+    period = choose_period(jobs, requirements)
+    planned = plan_jobs(jobs, today, requirements, period)
+    together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
+    fleet = (
+        consolidate([(j.profile, j.baseline) for j in planned], requirements) if together else None
+    )
+    return Plan(
+        as_of=as_of,
+        objective=requirements.objective,
+        period=period,
+        offers=catalog.count,
+        newest=today.newest,
+        oldest=today.oldest,
+        jobs=planned,
+        fleet=fleet,
+        roi=roi(
+            tuple((j.baseline, j.choice) for j in planned),
+            fleet,
+            period,
+            requirements.engineer_usd_per_hour,
+        ),
+        assumptions=assumptions(planned, period),
+        warnings=warnings(planned, today, period),
+    )
+
+
+def plan_jobs(
+    jobs: tuple[Profile, ...], catalog: Catalog, asked: Requirements, period: Period
+) -> tuple[JobPlan, ...]:
+    """Return the plan of every job; the problems of all jobs are raised together."""
+    planned: list[JobPlan] = []
+    problems: list[str] = []
+    for job in jobs:
+        try:
+            planned.append(plan_job(job, catalog, asked, period))
+        except InputError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InputError(problems)
+    return tuple(planned)
+
+
+def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Period) -> JobPlan:
+    """Return the plan of one job."""
+    work = workload(profile, asked, period)
+    baseline = find_baseline(profile, work, catalog, asked)
+    profile = with_gpu(profile, baseline)
+    findings = diagnose(profile, cost=baseline.cost)
+    case = Case(
+        profile=profile,
+        baseline=baseline,
+        work=work,
+        parts=split(findings),
+        fixes=fixes(findings, measure(profile)),
+        idle_share=idle_share(profile),
+        catalog=catalog,
+        asked=asked,
+    )
+    drafts, rejected = candidates(case)
+    choice = choose(case, drafts)
+    return JobPlan(
+        profile=profile,
+        baseline=baseline,
+        work=work,
+        findings=findings,
+        options=choice.options,
+        rejected=rejected,
+        recommended=choice.recommended,
+    )

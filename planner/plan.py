@@ -1,0 +1,108 @@
+"""The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from planner.consolidate import Fleet
+from planner.finding import Finding
+from planner.option import Baseline, Option, Rejected
+from planner.profile.model import Profile
+from planner.requirements import Objective, Period
+from planner.roi import Roi, recommended
+from planner.workload import Workload
+from pricing.errors import NoFeasibleOptionError
+
+SCHEMA = "gpucost.plan/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """What is planned for one job.
+
+    Attributes:
+        profile: what was measured.
+        baseline: what runs today; it is the option `o0`.
+        work: hours and data of the period.
+        findings: ranked, the verdict first.
+        options: in order of the objective.
+        rejected: one per machine size and reason.
+        recommended: an option's id; `o0` means leave it.
+    """
+
+    profile: Profile
+    baseline: Baseline
+    work: Workload
+    findings: tuple[Finding, ...]
+    options: tuple[Option, ...]
+    rejected: tuple[Rejected, ...]
+    recommended: str
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.profile.job.name
+
+    @property
+    def choice(self) -> Option | None:
+        """The recommended option; None for "leave it"."""
+        return recommended(self.options, self.recommended)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether anything keeps every limit, today's machine included."""
+        return bool(self.options) or not self.baseline.broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer.
+
+    Attributes:
+        as_of: day of prices and rules.
+        objective: what was minimised.
+        period: `run` or `month`; every dollar and hour is for it.
+        offers: current rows in the catalog.
+        newest: latest reading of a price in force.
+        oldest: earliest reading.
+        jobs: by name.
+        fleet: the jobs on fewer GPUs; None for a single job.
+        roi: saving against effort.
+        assumptions: what was assumed rather than stated.
+        warnings: what a reader must know.
+    """
+
+    as_of: date
+    objective: Objective
+    period: Period
+    offers: int
+    newest: date
+    oldest: date
+    jobs: tuple[JobPlan, ...]
+    fleet: Fleet | None
+    roi: Roi
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def check_feasible(self) -> None:
+        """Raise when no job has a feasible option.
+
+        Raises:
+            NoFeasibleOptionError: names each job's tightest constraint.
+        """
+        if any(job.feasible for job in self.jobs):
+            return
+        raise NoFeasibleOptionError(
+            f"{job.name}: no option keeps every limit; the tightest is {tightest(job)}."
+            for job in self.jobs
+        )
+
+
+def tightest(job: JobPlan) -> str:
+    """Return the limit that most offers failed, with the case that came nearest."""
+    limits = ("deadline", "budget", "memory", "region", "gpu-count", "purchase")
+    reasons = [r.reason for r in (*job.rejected, *job.baseline.broken)]
+    if not reasons:
+        return "the choice of providers, regions or GPUs: nothing is sold there"
+    reason = max(sorted(set(reasons)), key=lambda r: (r in limits[:2], reasons.count(r)))
+    example = next(r for r in (*job.rejected, *job.baseline.broken) if r.reason == reason)
+    return f"{reason} ({example.offer}: {example.detail})"

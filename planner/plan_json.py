@@ -1,0 +1,206 @@
+"""Writes a plan as `gpucost.plan/v1`: money as strings, keys in a fixed order."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from planner.consolidate import Fleet, Placement
+from planner.estimate import Estimate
+from planner.finding import Finding
+from planner.option import Move, Option
+from planner.plan import SCHEMA, JobPlan, Plan
+from planner.signals import SIGNALS
+from pricing.money import cents
+from pricing.quote import QuoteLine, offer_json
+
+_Json = dict[str, Any]
+_LARGE_UNITS = ((1_000_000, "1M "), (1_000, "1k "), (1, ""))
+
+
+def to_json(plan: Plan) -> _Json:
+    """Return the plan as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "as_of": plan.as_of.isoformat(),
+        "currency": "USD",
+        "objective": plan.objective,
+        "period": plan.period,
+        "catalog": {
+            "offers": plan.offers,
+            "newest": plan.newest.isoformat(),
+            "oldest": plan.oldest.isoformat(),
+        },
+        "jobs": [_job(job, plan) for job in plan.jobs],
+        "fleet": _fleet(plan.fleet) if plan.fleet else None,
+        "roi": {
+            "saves_usd": _usd(plan.roi.saves_usd),
+            "effort_hours": _short(plan.roi.effort_hours),
+            "payback_days": _short(plan.roi.payback_days),
+        },
+        "assumptions": list(plan.assumptions),
+        "warnings": list(plan.warnings),
+    }
+
+
+def dump(plan: Plan) -> str:
+    """Return the text of plan.json."""
+    return json.dumps(to_json(plan), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _job(job: JobPlan, plan: Plan) -> _Json:
+    return {
+        "name": job.name,
+        "kind": job.profile.job.kind,
+        "baseline": _baseline(job),
+        "findings": [finding_json(finding) for finding in job.findings],
+        "options": [_option(option, job, plan) for option in job.options],
+        "rejected": [
+            {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
+        ],
+        "recommended": job.recommended,
+    }
+
+
+def _baseline(job: JobPlan) -> _Json:
+    baseline = job.baseline
+    bill = baseline.quote
+    return {
+        "assumed": baseline.assumed,
+        "offer": offer_json(baseline.offer) if baseline.offer else None,
+        "count": baseline.count,
+        "hours": _estimate(baseline.hours),
+        "cost": {
+            "total": _usd(baseline.cost),
+            "lines": [_line(line) for line in bill.lines] if bill else [],
+        },
+        "cost_per_work": _cost_per_work(baseline.cost, job),
+    }
+
+
+def finding_json(finding: Finding) -> _Json:
+    """Return a finding as plan.json and the diagnosis carry it."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "cause": finding.cause,
+        "evidence": [
+            {"metric": e.metric, "value": e.value, "test": e.test, "name": SIGNALS[e.metric][1]}
+            for e in finding.evidence
+        ],
+        "actions": list(finding.actions),
+        "waste_fraction": finding.waste_fraction,
+        "waste_usd": _usd(finding.waste_usd),
+    }
+
+
+def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
+    today = job.baseline.cost
+    saves = today - option.cost if today is not None else None
+    return {
+        "id": option.id,
+        "offer": {**offer_json(option.offer), "stale": option.offer.is_stale(plan.as_of)},
+        "count": option.count,
+        "provisionable": option.provisionable,
+        "actions": list(option.actions),
+        "sharing": None,
+        "speed": _estimate(option.speed),
+        "hours": _estimate(option.hours),
+        "cost": {
+            "low": _usd(option.cost_low),
+            "mid": _usd(option.cost),
+            "high": _usd(option.cost_high),
+            "lines": [_line(line) for line in option.quote.lines],
+        },
+        "cost_per_work": _cost_per_work(option.cost, job),
+        "saves": {
+            "usd": _usd(saves),
+            "fraction": round(float(saves / today), 4) if saves is not None and today else None,
+        },
+        "move": _move(option.move) if option.move else None,
+        "why": option.why,
+    }
+
+
+def _cost_per_work(cost: Decimal | None, job: JobPlan) -> _Json | None:
+    units = job.work.units
+    unit = job.profile.work.unit if job.profile.work else None
+    if not units or unit is None or cost is None:
+        return None
+    size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
+    per = cost * size / Decimal(str(units))
+    return {"unit": f"{prefix}{unit}", "mid": _fine(per)}
+
+
+def _fine(amount: Decimal) -> str:
+    """Return cents, or four significant digits of what is less than a dollar."""
+    return str(cents(amount)) if amount >= 1 else f"{amount:.4g}"
+
+
+def _move(move: Move) -> _Json:
+    return {
+        "once_usd": _usd(move.once_usd),
+        "hours": _short(move.hours),
+        "pays_back_days": _short(move.pays_back_days),
+    }
+
+
+def _fleet(fleet: Fleet) -> _Json:
+    saves = fleet.cost_before - fleet.cost_after
+    fraction = float(saves / fleet.cost_before) if fleet.cost_before else 0.0
+    return {
+        "gpus_before": fleet.gpus_before,
+        "gpus_after": fleet.gpus_after,
+        "gpus_lower_bound": fleet.gpus_lower_bound,
+        "cost_before": _usd(fleet.cost_before),
+        "cost_after": _usd(fleet.cost_after),
+        "saves": {"usd": _usd(saves), "fraction": round(fraction, 4)},
+        "placements": [_placement(placement) for placement in fleet.placements],
+        "unmoved": [{"job": u.job, "reason": u.reason, "detail": u.detail} for u in fleet.unmoved],
+        "alternatives": [],
+    }
+
+
+def _placement(placement: Placement) -> _Json:
+    return {
+        "id": placement.id,
+        "offer": offer_json(placement.offer),
+        "gpu": placement.gpu,
+        "mode": placement.mode,
+        "slice": None,
+        "jobs": list(placement.jobs),
+        "cost": _usd(placement.cost),
+        "relative_speed": {name: _estimate(placement.speed[name]) for name in placement.jobs},
+    }
+
+
+def _estimate(estimate: Estimate) -> _Json:
+    return {
+        "low": _short(estimate.low),
+        "mid": _short(estimate.mid),
+        "high": _short(estimate.high),
+        "basis": estimate.basis,
+    }
+
+
+def _line(line: QuoteLine) -> _Json:
+    return {
+        "what": line.what,
+        "usd": _usd(line.usd),
+        "how": line.how,
+        "rule": line.rule,
+        "source": line.source,
+        "as_of": line.as_of,
+    }
+
+
+def _usd(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(cents(amount))
+
+
+def _short(value: float | None) -> float | int | None:
+    """Return six significant digits, whole numbers without a point."""
+    if value is None:
+        return None
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded == int(rounded) else rounded

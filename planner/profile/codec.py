@@ -1,0 +1,294 @@
+"""Reads and writes `profile.json`; a bad file yields every problem at once, with its JSON path."""
+
+import difflib
+import json
+import math
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from planner.profile.fields import Rule
+from planner.profile.model import SCHEMA, Profile, Statistics
+from planner.profile.slots import SLOTS
+from pricing.errors import InputError
+
+_QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
+_SHOWN = 20
+_ORDER_TOLERANCE = 1e-6
+_Json = Any
+
+
+def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
+    """Return the profiles of one JSON document: an object, or an array of them.
+
+    Args:
+        data: the bytes of the file.
+        origin: the file's name, for messages.
+
+    Raises:
+        InputError: it is no JSON, or no profile, or values are wrong; all problems are listed.
+    """
+    document = _load_json(data, origin)
+    items = document if isinstance(document, list) else [document]
+    if not items:
+        raise InputError(f"{origin}: the list is empty; `gpucost import` writes a profile.")
+    problems: list[str] = []
+    profiles = tuple(
+        _parse_one(item, _Reader(problems, f"{origin}: " + (f"[{i}]." if len(items) > 1 else "")))
+        for i, item in enumerate(items)
+    )
+    if problems:
+        hidden = len(problems) - _SHOWN
+        raise InputError(problems[:_SHOWN] + [f"{origin}: {hidden} more problems."] * (hidden > 0))
+    return profiles
+
+
+def _load_json(data: bytes, origin: str) -> _Json:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{origin}: byte {error.start} is not UTF-8 text.") from error
+    except json.JSONDecodeError as error:
+        where = f"{origin}:{error.lineno}:{error.colno}"
+        raise InputError(
+            f"{where}: not valid JSON ({error.msg}); the file may be cut short."
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{origin}: brackets are nested too deeply for a profile.") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InputError(f"{origin}: {error}.") from error
+
+
+def _parse_one(item: _Json, reader: "_Reader") -> Profile:
+    if not isinstance(item, dict):
+        reader.report("", f"{_brief(item)} is not a profile: a JSON object is wanted.")
+        return Profile()
+    schema = item.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        reader.report("schema", f"{_brief(schema)} cannot be read here; {SCHEMA} is wanted.")
+        return Profile()
+    body = {key: value for key, value in item.items() if key != "schema"}
+    profile: Profile = reader.record(Profile, body, "")
+    if not profile.gpus and not any(key in item for key in ("hardware", "job", "work")):
+        reader.report("", "nothing of a profile is in it: no job, hardware or gpus.")
+    return profile
+
+
+class _Reader:
+    """Walks JSON beside the declared fields and collects what is wrong."""
+
+    def __init__(self, problems: list[str], prefix: str) -> None:
+        self._problems = problems
+        self._prefix = prefix
+
+    def report(self, path: str, sentence: str) -> None:
+        where = f"{self._prefix}{path}".rstrip(".")
+        joint = "" if where.endswith(": ") else " "
+        self._problems.append(f"{where}{joint}{sentence}")
+
+    def record(self, cls: type, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
+        if not isinstance(raw, dict):
+            self.report(path, f"is {_brief(raw)}: an object is wanted.")
+            return cls()
+        known = rules(cls)
+        for key in raw:
+            if key not in known and (near := difflib.get_close_matches(key, known, 1, 0.8)):
+                self.report(_join(path, key), f"is not a known field; did you mean {near[0]}?")
+        values = {
+            name: self._value(rule, raw[name], _join(path, name))
+            for name, rule in known.items()
+            if raw.get(name) is not None
+        }
+        return cls(**{name: value for name, value in values.items() if value is not None})
+
+    def _value(self, rule: Rule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
+        match rule.kind:
+            case "number":
+                return self._number(rule, raw, path)
+            case "integer":
+                return self._integer(rule, raw, path)
+            case "text":
+                return self._text(rule, raw, path)
+            case "time":
+                return self._time(raw, path)
+            case "record":
+                return self._record(rule, raw, path)
+            case "records":
+                return self._records(rule, raw, path)
+            case "statistics":
+                return self._metrics(raw, path)
+            case "any":
+                return tuple(raw) if isinstance(raw, list) else raw
+
+    def _number(self, rule: Rule, raw: _Json, path: str) -> float | None:
+        if isinstance(raw, bool) or not isinstance(raw, int | float):
+            self.report(path, f"is {_brief(raw)}: a number is wanted ({rule.doc}).")
+            return None
+        try:
+            value = float(raw)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            self.report(path, f"is {raw!r:.20}: leave out what was not measured, or write null.")
+            return None
+        if sentence := _out_of_range(rule, value):
+            self.report(path, f"is {raw!r:.40}: {sentence}")
+            return None
+        return value
+
+    def _integer(self, rule: Rule, raw: _Json, path: str) -> int | None:
+        value = self._number(rule, raw, path)
+        if value is not None and value != int(value):
+            self.report(path, f"is {raw}: a whole number is wanted ({rule.doc}).")
+            return None
+        return None if value is None else int(value)
+
+    def _text(self, rule: Rule, raw: _Json, path: str) -> str | None:
+        if not isinstance(raw, str):
+            self.report(path, f"is {_brief(raw)}: text is wanted ({rule.doc}).")
+            return None
+        if rule.choices and raw not in rule.choices:
+            self.report(path, f"is {_brief(raw)}: one of {', '.join(rule.choices)} is wanted.")
+            return None
+        return raw
+
+    def _time(self, raw: _Json, path: str) -> datetime | None:
+        try:
+            parsed = datetime.fromisoformat(raw)
+        except (TypeError, ValueError):
+            self.report(path, f'is {_brief(raw)}: write it as "2026-11-01T10:00:00Z".')
+            return None
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+    def _record(self, rule: Rule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
+        if rule.record is Statistics:
+            return self._statistics(rule, raw, path)
+        return self.record(record_class(rule), raw, path)
+
+    def _records(self, rule: Rule, raw: _Json, path: str) -> tuple[Any, ...] | None:
+        if not isinstance(raw, list):
+            self.report(path, f"is {_brief(raw)}: a list is wanted ({rule.doc}).")
+            return None
+        cls = record_class(rule)
+        return tuple(self.record(cls, item, f"{path}[{i}]") for i, item in enumerate(raw))
+
+    def _metrics(self, raw: _Json, path: str) -> dict[str, Statistics] | None:
+        if not isinstance(raw, dict):
+            self.report(path, f"is {_brief(raw)}: an object from slot to statistics is wanted.")
+            return None
+        found: dict[str, Statistics] = {}
+        for name in sorted(raw):
+            if name not in SLOTS:
+                if near := difflib.get_close_matches(name, SLOTS, 1, 0.8):
+                    sentence = f"is not a known metric; did you mean {near[0]}?"
+                    self.report(_join(path, name), sentence)
+            elif raw[name] is not None:
+                slot = SLOTS[name]
+                rule = Rule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
+                found[name] = self._statistics(rule, raw[name], _join(path, name))
+        return {name: value for name, value in found.items() if value != Statistics()}
+
+    def _statistics(self, rule: Rule, raw: _Json, path: str) -> Statistics:
+        if isinstance(raw, int | float) and not isinstance(raw, bool):
+            raw = {"mean": raw}  # a hand-written single figure
+        if not isinstance(raw, dict):
+            self.report(path, f'is {_brief(raw)}: write {{"mean": ..., "p95": ...}}.')
+            return Statistics()
+        each = Rule(kind="number", doc=rule.doc, low=rule.low, high=rule.high)
+        names = tuple(f.name for f in fields(Statistics))
+        for key in raw:
+            if key not in names:
+                self.report(_join(path, key), f"is not one of {', '.join(names)}.")
+        values = {
+            name: self._number(each, raw[name], _join(path, name))
+            for name in names
+            if raw.get(name) is not None
+        }
+        self._check_order(values, path)
+        return Statistics(**values)
+
+    def _check_order(self, values: dict[str, float | None], path: str) -> None:
+        known = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
+        pairs = list(pairwise(known))
+        mean, least, most = (values.get(name) for name in ("mean", "min", "max"))
+        if mean is not None and least is not None:
+            pairs.append((("min", least), ("mean", mean)))
+        if mean is not None and most is not None:
+            pairs.append((("mean", mean), ("max", most)))
+        for (low_name, low), (high_name, high) in pairs:
+            if low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
+                self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")
+
+
+def _out_of_range(rule: Rule, value: float) -> str | None:
+    if rule.above is not None and value <= rule.above:
+        return f"more than {rule.above:g} is wanted ({rule.doc})."
+    if rule.low is not None and value < rule.low:
+        return f"less than {rule.low:g} is not possible ({rule.doc})."
+    if rule.high is not None and value > rule.high:
+        if (rule.low, rule.high) == (0.0, 1.0) and value <= 100.0:  # noqa: PLR2004 - percent
+            return f"a fraction runs from 0 to 1; for {value:g} % write {value / 100:g}."
+        return f"more than {rule.high:g} is not possible ({rule.doc})."
+    return None
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _brief(raw: _Json) -> str:
+    shown = json.dumps(raw, default=str) if isinstance(raw, str | int | float) else None
+    named = {dict: "an object", list: "a list", type(None): "null"}
+    return named.get(type(raw), "a value") if shown is None else shown[:40]
+
+
+@cache
+def rules(cls: type) -> dict[str, Rule]:
+    """Return the declared rule of each field of a record class, by name."""
+    return {f.name: f.metadata["rule"] for f in fields(cls) if "rule" in f.metadata}
+
+
+def record_class(rule: Rule) -> type[Any]:
+    """Return the value class that a record rule declares."""
+    if rule.record is None:
+        raise TypeError(f"the field {rule.doc!r} declares no record class")
+    return rule.record
+
+
+def to_json(profile: Profile) -> dict[str, _Json]:
+    """Return the profile as JSON values, in the order of the declaration."""
+    body: dict[str, _Json] = _encode(profile)
+    return {"schema": SCHEMA, **body}
+
+
+def dump(profiles: tuple[Profile, ...]) -> str:
+    """Return the text of a file: an object for one profile, an array for several."""
+    items = [to_json(profile) for profile in profiles]
+    document = items[0] if len(items) == 1 else items
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _encode(value: _Json) -> _Json:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds").replace("+00:00", "Z")
+    if isinstance(value, Statistics):
+        return {
+            f.name: _short(v) for f in fields(value) if (v := getattr(value, f.name)) is not None
+        }
+    if hasattr(value, "__dataclass_fields__"):
+        return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: _encode(value[key]) for key in sorted(value)}
+    if isinstance(value, tuple | list):
+        return [_encode(item) for item in value]
+    return _short(value) if isinstance(value, float) else value
+
+
+def _short(value: float) -> float | int:
+    """Return six significant digits, whole numbers without a point."""
+    if abs(value) >= 1e6:  # noqa: PLR2004 - keep counts whole
+        return round(value)
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded == int(rounded) else rounded

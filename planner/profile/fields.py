@@ -1,0 +1,83 @@
+"""How a field of `profile.json` is declared: its kind, its limits and its meaning, in one place.
+
+The decoder, the validator, the encoder and the JSON Schema all read these declarations.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["text", "number", "integer", "time", "record", "records", "statistics", "any"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What one field accepts.
+
+    Attributes:
+        kind: the JSON type; `time` is ISO 8601 text with a zone, `statistics` maps slots to them.
+        doc: the meaning, with the unit.
+        low: least accepted number (inclusive).
+        above: accepted numbers are greater than this.
+        high: greatest accepted number (inclusive).
+        choices: accepted words.
+        record: the value class of a nested record.
+    """
+
+    kind: Kind
+    doc: str
+    low: float | None = None
+    above: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    record: type | None = None
+
+
+def _declare(rule: Rule, default: object = None) -> Any:  # noqa: ANN401 - stands where a value goes
+    return field(default=default, metadata={"rule": rule})
+
+
+def text(doc: str, *, choices: tuple[str, ...] = (), default: str | None = None) -> Any:  # noqa: ANN401
+    """Declare a text field."""
+    return _declare(Rule(kind="text", doc=doc, choices=choices), default)
+
+
+def number(
+    doc: str, *, low: float | None = 0.0, above: float | None = None, high: float | None = None
+) -> Any:  # noqa: ANN401
+    """Declare a number, at least zero unless told otherwise."""
+    return _declare(Rule(kind="number", doc=doc, low=low, above=above, high=high))
+
+
+def fraction(doc: str) -> Any:  # noqa: ANN401
+    """Declare a number from 0 to 1."""
+    return _declare(Rule(kind="number", doc=doc, low=0.0, high=1.0))
+
+
+def integer(doc: str, *, low: int = 0, default: int | None = None) -> Any:  # noqa: ANN401
+    """Declare a whole number."""
+    return _declare(Rule(kind="integer", doc=doc, low=low), default)
+
+
+def time(doc: str) -> Any:  # noqa: ANN401
+    """Declare an instant."""
+    return _declare(Rule(kind="time", doc=doc))
+
+
+def record(cls: type, doc: str, *, default: object = None) -> Any:  # noqa: ANN401
+    """Declare a nested record."""
+    return _declare(Rule(kind="record", doc=doc, record=cls), default)
+
+
+def records(cls: type, doc: str) -> Any:  # noqa: ANN401
+    """Declare a list of records."""
+    return _declare(Rule(kind="records", doc=doc, record=cls), ())
+
+
+def statistics(doc: str) -> Any:  # noqa: ANN401
+    """Declare a map from slot to statistics."""
+    return field(default_factory=dict, metadata={"rule": Rule(kind="statistics", doc=doc)})
+
+
+def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401
+    """Declare JSON that is kept as it is."""
+    return _declare(Rule(kind="any", doc=doc), default)

@@ -1,0 +1,56 @@
+"""Which hardware a recording is of: what the devices said, and hints where they said nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.profile.model import Hardware
+from planner.telemetry.merge import device_of
+from pricing import hardware
+
+if TYPE_CHECKING:
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.merge import Merged
+
+
+def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
+    """Return the hardware and notes on what was assumed.
+
+    The model is the devices' own name for themselves; None where they disagree or say nothing and
+    no hint helps. A hint that contradicts the one model of the data is noted and not used.
+    """
+    models = sorted({gpu.model for gpu in merged.gpus if gpu.model})
+    memories = [gpu.memory_gib for gpu in merged.gpus if gpu.memory_gib and gpu.partition is None]
+    distinct = {_canonical(model, None) for model in models}
+    model, notes = hints.gpu, []
+    if len(distinct) == 1:
+        model = models[0]
+        if hints.gpu is not None and _canonical(hints.gpu, _one(memories)) != _canonical(
+            model, _one(memories)
+        ):
+            notes.append(f"--gpu {hints.gpu} is not used: the data says {model}.")
+    elif models:
+        taken = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
+        notes.append(f"different GPU models in one source ({', '.join(models)}), {taken}.")
+    if len(set(memories)) > 1:
+        notes.append("the GPUs have different memory sizes; the smallest is used.")
+    devices = {device_of(gpu.key) for gpu in merged.gpus}
+    hosts = {gpu.host for gpu in merged.gpus if gpu.host}
+    ready = Hardware(
+        gpu=model,
+        gpu_count=len(devices) or None,
+        nodes=len(hosts) or None,
+        gpu_memory_gib=round(min(memories), 6) if memories else None,
+        ram_gib=merged.host_ram_gib,
+    )
+    return ready, tuple(notes)
+
+
+def _one(memories: list[float]) -> float | None:
+    return min(memories) if memories else None
+
+
+def _canonical(model: str, memory_gib: float | None) -> str:
+    """The table's name of a model; without one, its own in lower case."""
+    known = hardware.find(model, memory_gib=memory_gib)
+    return known.name if known is not None else model.strip().lower()

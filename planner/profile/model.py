@@ -1,0 +1,260 @@
+"""The values of a profile. None means "not measured"; fractions run from 0 to 1."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+
+from planner.profile.fields import (
+    Rule,
+    anything,
+    fraction,
+    integer,
+    number,
+    record,
+    records,
+    statistics,
+    text,
+    time,
+)
+
+SCHEMA = "gpucost.profile/v1"
+KINDS = (
+    "training",
+    "interactive",
+    "data_preparation",
+    "inference_online",
+    "inference_offline",
+    "unknown",
+)
+PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16", "fp8", "int8", "int4")
+PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
+PARALLELISMS = ("none", "ddp", "fsdp", "tensor", "pipeline", "expert", "mixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """Time-weighted statistics of one metric over the active window, any subset known."""
+
+    mean: float | None = None
+    min: float | None = None
+    p05: float | None = None
+    p25: float | None = None
+    p50: float | None = None
+    p75: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+    @property
+    def typical(self) -> float | None:
+        """The mean, else the median."""
+        return self.mean if self.mean is not None else self.p50
+
+    @property
+    def peak(self) -> float | None:
+        """The greatest value known."""
+        known = [getattr(self, f.name) for f in fields(self)]
+        return max((value for value in known if value is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Measured request latency."""
+
+    p50: float | None = number("milliseconds")
+    p95: float | None = number("milliseconds")
+    p99: float | None = number("milliseconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """How many copies of an inference job run."""
+
+    now: int | None = integer("copies running now", low=0, default=1)
+    min: int | None = integer("fewest copies wanted")
+    peak: int | None = integer("most copies seen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What runs."""
+
+    name: str = text("the job's name", default="job")
+    kind: str = text("what sort of work", choices=KINDS, default="unknown")
+    framework: str | None = text("pytorch, tensorflow, jax ...")
+    precision: str | None = text("numeric format of the heavy operations", choices=PRECISIONS)
+    batch_per_gpu: int | None = integer("items a GPU takes at a time", low=1)
+    parallelism: str | None = text("how several GPUs share the work", choices=PARALLELISMS)
+    parameters: float | None = number("model parameters", above=0.0)
+    dataset_gib: float | None = number("data read by the job, GiB")
+    trust: str | None = text(
+        "whether strangers' jobs may share a GPU", choices=("shared", "isolated")
+    )
+    latency_slo_ms: float | None = number("latency target, milliseconds", above=0.0)
+    latency_ms: Latency | None = record(Latency, "measured latency")
+    requests_per_s: float | None = number("requests per second")
+    replicas: Replicas | None = record(Replicas, "copies of an inference job")
+    demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Where it ran."""
+
+    gpu: str | None = text("GPU model as the driver or the cloud names it")
+    gpu_count: int | None = integer("GPUs of the job, over all nodes", low=1)
+    nodes: int | None = integer("machines", low=1)
+    gpu_memory_gib: float | None = number("memory of one GPU, GiB", above=0.0)
+    cpu_cores: float | None = number("cores the job may use", above=0.0)
+    ram_gib: float | None = number("host memory the job may use, GiB", above=0.0)
+    interconnect: str | None = text("between the GPUs: single, pcie, nvlink-bridge, nvlink, xgmi")
+    provider: str | None = text("who bills, as `gpucost prices` names them")
+    instance_type: str | None = text("the provider's name of the machine")
+    region: str | None = text("the provider's region")
+    purchase: str | None = text("how it was bought", choices=PURCHASES, default="on_demand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What part of the job was measured."""
+
+    start: datetime | None = time("first sample")
+    duration_s: float | None = number("length of the active window, seconds", above=0.0)
+    interval_s: float | None = number("typical time between samples, seconds", above=0.0)
+    coverage: float | None = fraction("share of the window with samples")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the job got done."""
+
+    unit: str | None = text("image, token, sample, step, request ...")
+    done: float | None = number("units done in the window")
+    total: float | None = number("units of one whole run", above=0.0)
+    rate_per_s: float | None = number("units per second over all GPUs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Where the time of a training step goes, means in seconds."""
+
+    count: int | None = integer("steps measured")
+    mean_s: float | None = number("a whole step", above=0.0)
+    data_wait_s: float | None = number("waiting for the input pipeline")
+    h2d_s: float | None = number("copying to the device")
+    compute_s: float | None = number("computing")
+    comm_s: float | None = number("communication that nothing hides")
+    optimizer_s: float | None = number("the optimiser")
+    checkpoint_s: float | None = number("writing checkpoints, averaged over steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReadings:
+    """What one GPU reported."""
+
+    index: int | None = integer("the driver's index")
+    uuid: str | None = text("the driver's identity of the device")
+    metrics: Mapping[str, Statistics] = statistics("statistics by slot")
+
+
+def _host(doc: str, high: float | None = None) -> Statistics | None:
+    rule = Rule(kind="record", doc=doc, record=Statistics, low=0.0, high=high)
+    statistics_field: Statistics | None = field(default=None, metadata={"rule": rule})
+    return statistics_field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What the machine around the GPUs reported."""
+
+    cpu_util: Statistics | None = _host("share of the cores that the job may use", 1.0)
+    ram_used_gib: Statistics | None = _host("host memory in use, GiB")
+    disk_read_mib_s: Statistics | None = _host("disk reads, MiB/s")
+    disk_write_mib_s: Statistics | None = _host("disk writes, MiB/s")
+    net_rx_mib_s: Statistics | None = _host("network in, MiB/s")
+    net_tx_mib_s: Statistics | None = _host("network out, MiB/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthlyUse:
+    """What a month of this job looks like."""
+
+    hours_per_month: float | None = number("hours the machine is held, at most 744", high=744.0)
+    egress_gib_per_month: float | None = number("data sent out, GiB")
+    storage_gib: float | None = number("data kept, GiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Files with the raw series, beside the profile."""
+
+    samples: str | None = text("Parquet file: t_s, gpu and slots")
+    steps: str | None = text("JSON lines: t_s, step, step_s, data_wait_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a source: whole-file figures in the source's own unit."""
+
+    source: str = text("the source's name of it", default="")
+    slot: str | None = text("the slot it fills")
+    scale: float | None = number("factor from the source's unit to the slot's", low=None)
+    n: int | None = integer("values read")
+    mean: float | None = number("mean of the values, unweighted", low=None)
+    min: float | None = number("least value", low=None)
+    max: float | None = number("greatest value", low=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One file that the profile was made from."""
+
+    path: str | None = text("the file's name")
+    sha256: str | None = text("of its bytes")
+    format: str | None = text("what it was read as")
+    columns: tuple[Column, ...] = records(Column, "its columns")
+    dropped: object = anything("rows dropped, by reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the numbers come from."""
+
+    sources: tuple[Source, ...] = records(Source, "files read")
+    notes: tuple[str, ...] = anything("what a reader should know about the data", default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What one job measured, ready to diagnose and plan."""
+
+    job: Job = record(Job, "what runs", default=Job())
+    hardware: Hardware = record(Hardware, "where it ran", default=Hardware())
+    window: Window | None = record(Window, "what was measured")
+    work: Work | None = record(Work, "what got done")
+    step: Step | None = record(Step, "where a step's time goes")
+    gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
+    host: Host | None = record(Host, "the machine around the GPUs")
+    usage: MonthlyUse | None = record(MonthlyUse, "what a month looks like")
+    series: Series | None = record(Series, "raw series beside this file")
+    provenance: Provenance = record(Provenance, "where the numbers come from", default=Provenance())
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs of the job: declared, else as many as reported, at least one."""
+        return self.hardware.gpu_count or max(1, len(self.gpus))
+
+    def readings(self, slot: str) -> tuple[Statistics, ...]:
+        """Return the statistics of one slot, one per GPU that reported it."""
+        return tuple(gpu.metrics[slot] for gpu in self.gpus if slot in gpu.metrics)
+
+    def mean(self, slot: str) -> float | None:
+        """Return the mean over GPUs of a slot's typical value; None when no GPU reported it."""
+        known = [s.typical for s in self.readings(slot) if s.typical is not None]
+        return sum(known) / len(known) if known else None
+
+    def peak(self, slot: str) -> float | None:
+        """Return the greatest value of a slot on any GPU; None when no GPU reported it."""
+        known = [s.peak for s in self.readings(slot) if s.peak is not None]
+        return max(known, default=None)

@@ -1,0 +1,43 @@
+"""What a plan assumed, and what its reader must know."""
+
+from collections.abc import Iterable
+
+from planner.plan import JobPlan
+from planner.requirements import Period
+from pricing.catalog import Catalog
+
+
+def assumptions(jobs: Iterable[JobPlan], period: Period) -> tuple[str, ...]:
+    """Return what was assumed rather than stated, in order of the jobs."""
+    found: list[str] = []
+    for job in jobs:
+        found.extend(job.baseline.notes)
+        if job.profile.job.kind == "unknown":
+            found.append(f"{job.name}: the kind of job is unknown; hours are taken as held time.")
+        if period == "month" and job.work.fixed_work:
+            found.append(
+                f"{job.name}: the month's work stays the same, so hours = hours / speed-up."
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
+    """Return what a reader must know: doubts about data and prices, limits nothing keeps."""
+    found: list[str] = []
+    totals = [j.name for j in jobs if j.profile.work and j.profile.work.total]
+    if period == "month" and totals and len(totals) < len(jobs):
+        found.append(
+            f"only {', '.join(totals)} state a total amount of work, so the plan is per month."
+        )
+    for job in jobs:
+        found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
+        if not job.feasible:
+            found.append(f"{job.name}: no option keeps every limit.")
+        for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
+            found.extend(bill.warnings if bill else ())
+    stale = sum(catalog.is_stale(option.offer) for job in jobs for option in job.options)
+    if stale:
+        found.append(
+            f"{stale} of the listed options have prices older than 30 days (marked stale)."
+        )
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,57 @@
+"""What the user asks of a plan: the objective, hard limits, and what may be offered."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+Objective = Literal["cost", "time", "cost-per-work"]
+Period = Literal["run", "month"]
+
+INCLUDABLE = ("community", "any-vendor", "any-arch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """The wishes of one `plan`; every default is the contract's.
+
+    Attributes:
+        objective: what is minimised.
+        deadline_h: a job's hours must stay under it, at the 95 % end of their interval.
+        budget_usd: a job's cost for the period must stay under it, at the same end.
+        providers: only these, when any are named; a named provider's community hosts count.
+        regions: only these, when any are named; an offer with one price everywhere fits all.
+        gpus: only these canonical GPU models, when any are named.
+        gpu_counts: least and most GPUs; None = chosen from the job.
+        purchases: ways of buying to consider.
+        hours_per_month: held hours of every job, in place of the profiles' own.
+        work_total: units of one run; makes the period a run.
+        egress_bytes: data sent out in the period; None = the profile's own.
+        storage_bytes: data kept for the period; None = the profile's own.
+        slo_ms: latency target of every job, in place of the profiles' own.
+        consolidate: put several jobs on one GPU; None = when there is more than one job.
+        max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
+        current: `provider/type[/region]` that runs the jobs today.
+        include: of INCLUDABLE, what is left out by default.
+        engineer_usd_per_hour: rate of the people who apply actions.
+        launchable: providers on which this version can launch.
+    """
+
+    objective: Objective = "cost"
+    deadline_h: float | None = None
+    budget_usd: Decimal | None = None
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    gpu_counts: tuple[int, int] | None = None
+    purchases: tuple[str, ...] = ("on_demand",)
+    hours_per_month: float | None = None
+    work_total: float | None = None
+    egress_bytes: int | None = None
+    storage_bytes: int | None = None
+    slo_ms: float | None = None
+    consolidate: bool | None = None
+    max_slowdown: float = 1.2
+    current: str | None = None
+    include: frozenset[str] = frozenset()
+    engineer_usd_per_hour: Decimal | None = None
+    launchable: frozenset[str] = frozenset()

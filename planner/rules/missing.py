@@ -1,0 +1,48 @@
+"""What was not measured and would decide the case."""
+
+from planner.rule import Case, Rule, is_, where
+from planner.rules.limits import BUSY, CPU, DATA_WAIT, IDLE, IDLE_POWER, LEARNS, LOW, WAITING
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        code="unmeasured",
+        meaning="Something that would decide the case was not measured.",
+        source="R1, R4",
+        cases=(
+            Case(
+                confidence="possible",
+                cause="GPU use was not measured: record utilization.gpu or DCGM_FI_PROF_SM_ACTIVE.",
+                tests=(is_(BUSY, "unknown"),),
+            ),
+            Case(
+                confidence="possible",
+                cause="The GPU waits and nothing says for what: record CPU use beside it "
+                "(W&B and Prometheus do), then import again.",
+                tests=(
+                    is_(BUSY, "<", LOW),
+                    where("util.kernel_time.most", ">=", IDLE),
+                    is_(CPU, "unknown"),
+                    is_(DATA_WAIT, "unknown"),
+                    where("job.kind", "in", LEARNS),
+                ),
+                waste=WAITING,
+            ),
+            Case(
+                confidence="possible",
+                cause="Kernels run all the time at little power: they may only wait. SM activity "
+                "(DCGM_FI_PROF_SM_ACTIVE) would tell work from waiting.",
+                tests=(
+                    is_(BUSY, ">=", 0.85),
+                    is_("util.sm_active.mean", "unknown"),
+                    is_("power.fraction.mean", "<", IDLE_POWER),
+                ),
+            ),
+            Case(
+                confidence="possible",
+                cause="SM activity was not measured: DCGM_FI_PROF_SM_ACTIVE would tell useful work "
+                "from kernels that wait, and narrow predictions for other GPUs.",
+                tests=(is_("util.sm_active.mean", "unknown"),),
+            ),
+        ),
+    ),
+)

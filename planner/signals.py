@@ -1,0 +1,187 @@
+"""The numbers and words that the diagnosis looks at, each derived from a profile in one place.
+
+A signal that was not measured is None, and no test on it can hold.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from planner.profile.model import Profile, Statistics
+from pricing import hardware
+
+Value = float | str | None
+
+# Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
+_IDLE_BELOW = 0.05
+_QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
+
+
+def measure(profile: Profile) -> Mapping[str, Value]:
+    """Return every signal of the profile by name; None where it was not measured."""
+    return MappingProxyType({name: signal(profile) for name, (signal, _) in SIGNALS.items()})
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _gpu_memory(profile: Profile) -> float | None:
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
+
+
+def _memory_share(profile: Profile) -> float | None:
+    return _share(profile.peak("mem.used_gib"), _gpu_memory(profile))
+
+
+def _power_share(profile: Profile) -> float | None:
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    limit = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
+    return _share(profile.mean("power.board_w"), limit)
+
+
+def _step(part: str) -> Callable[[Profile], float | None]:
+    def signal(profile: Profile) -> float | None:
+        step = profile.step
+        return None if step is None else _share(getattr(step, part), step.mean_s)
+
+    return signal
+
+
+def _host(part: str) -> Callable[[Profile], float | None]:
+    def signal(profile: Profile) -> float | None:
+        statistics: Statistics | None = getattr(profile.host, part) if profile.host else None
+        return statistics.typical if statistics else None
+
+    return signal
+
+
+def _busy(profile: Profile) -> float | None:
+    """Mean kernel time; SM activity stands in where utilisation cannot be reported (MIG)."""
+    busy = profile.mean("util.kernel_time")
+    return busy if busy is not None else profile.mean("util.sm_active")
+
+
+def _busy_by_gpu(profile: Profile) -> list[float]:
+    readings = profile.readings("util.kernel_time")
+    return [value for value in (s.typical for s in readings) if value is not None]
+
+
+def _spread(profile: Profile) -> float | None:
+    busy = _busy_by_gpu(profile)
+    return max(busy) - min(busy) if len(busy) > 1 else None
+
+
+def _least_busy(profile: Profile) -> float | None:
+    return min(_busy_by_gpu(profile), default=None)
+
+
+def _most_busy(profile: Profile) -> float | None:
+    return max(_busy_by_gpu(profile), default=None)
+
+
+def _quantile(name: str) -> Callable[[Profile], float | None]:
+    def signal(profile: Profile) -> float | None:
+        values = [getattr(s, name) for s in profile.readings("util.kernel_time")]
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    return signal
+
+
+def idle_share(profile: Profile) -> float | None:
+    """Return the share of time with the GPU idle: the greatest quantile that still reads idle.
+
+    So it is a floor; None when GPU use was not measured.
+    """
+    readings = profile.readings("util.kernel_time")
+    floors = []
+    for statistics in readings:
+        idle = (
+            q
+            for name, q in _QUANTILES
+            if (v := getattr(statistics, name)) is not None and v < _IDLE_BELOW
+        )
+        floors.append(next(idle, 0.0))
+    return min(floors, default=None)
+
+
+def _one_core(profile: Profile) -> float | None:
+    """CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
+    cpu, cores = _host("cpu_util")(profile), profile.hardware.cpu_cores
+    return None if cpu is None or cores is None else cpu * cores
+
+
+def _ram_share(profile: Profile) -> float | None:
+    used = profile.host.ram_used_gib if profile.host else None
+    return _share(used.peak if used else None, profile.hardware.ram_gib)
+
+
+def _capability(profile: Profile) -> float | None:
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    try:
+        return float(gpu.compute_capability) if gpu and gpu.compute_capability else None
+    except ValueError:  # AMD's gfx names
+        return None
+
+
+def _latency_share(profile: Profile) -> float | None:
+    return _share(worst_latency_ms(profile), profile.job.latency_slo_ms)
+
+
+def worst_latency_ms(profile: Profile) -> float | None:
+    """Return the strictest latency percentile that was measured, in milliseconds."""
+    latency = profile.job.latency_ms
+    if latency is None:
+        return None
+    return next((v for v in (latency.p99, latency.p95, latency.p50) if v is not None), None)
+
+
+def memory_need_gib(profile: Profile) -> float | None:
+    """Return the most memory that one GPU of the job held, GiB.
+
+    A caching allocator holds more than it needs, so this is an upper bound of the need.
+    """
+    known = [v for v in (profile.peak("mem.process_gib"), profile.peak("mem.used_gib")) if v]
+    return known[0] if known else None
+
+
+_Signal = tuple[Callable[[Profile], Value], str]
+
+SIGNALS: dict[str, _Signal] = {
+    "job.kind": (lambda p: p.job.kind, "kind of job"),
+    "job.precision": (lambda p: p.job.precision, "precision"),
+    "job.batch_per_gpu": (lambda p: p.job.batch_per_gpu, "batch per GPU"),
+    "job.parallelism": (lambda p: p.job.parallelism, "parallelism"),
+    "job.latency_slo_ms": (lambda p: p.job.latency_slo_ms, "latency target, ms"),
+    "hardware.gpu_count": (lambda p: float(p.gpu_count), "GPUs"),
+    "hardware.interconnect": (lambda p: p.hardware.interconnect, "interconnect"),
+    "hardware.compute_capability": (_capability, "compute capability"),
+    "util.kernel_time.mean": (_busy, "GPU busy"),
+    "util.kernel_time.p50": (_quantile("p50"), "GPU busy, median"),
+    "util.kernel_time.p95": (_quantile("p95"), "GPU busy, p95"),
+    "util.kernel_time.spread": (_spread, "busiest less idlest GPU"),
+    "util.kernel_time.least": (_least_busy, "idlest GPU"),
+    "util.kernel_time.most": (_most_busy, "busiest GPU"),
+    "util.kernel_time.idle_share": (idle_share, "time wholly idle, at least"),
+    "util.sm_active.mean": (lambda p: p.mean("util.sm_active"), "SM active"),
+    "util.tensor_active.mean": (lambda p: p.mean("util.tensor_active"), "tensor pipe active"),
+    "util.dram_active.mean": (lambda p: p.mean("util.dram_active"), "DRAM active"),
+    "util.mem_controller.mean": (lambda p: p.mean("util.mem_controller"), "memory controller busy"),
+    "mem.used_fraction.max": (_memory_share, "GPU memory held"),
+    "mem.used_gib.max": (lambda p: p.peak("mem.used_gib"), "GPU memory held, GiB"),
+    "power.fraction.mean": (_power_share, "power of limit"),
+    "throttle.fraction.mean": (lambda p: p.mean("throttle.fraction"), "clocks held down"),
+    "temp.core_c.max": (lambda p: p.peak("temp.core_c"), "hottest core, °C"),
+    "io.pcie_rx_mib_s.mean": (lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s"),
+    "host.cpu_util.mean": (_host("cpu_util"), "CPU"),
+    "host.cpu_cores_used": (_one_core, "CPU cores used"),
+    "host.ram_fraction.max": (_ram_share, "host memory held"),
+    "host.disk_read_mib_s.mean": (_host("disk_read_mib_s"), "disk reads, MiB/s"),
+    "host.net_rx_mib_s.mean": (_host("net_rx_mib_s"), "network in, MiB/s"),
+    "step.data_wait_fraction": (_step("data_wait_s"), "step spent waiting for data"),
+    "step.h2d_fraction": (_step("h2d_s"), "step spent copying to the GPU"),
+    "step.comm_fraction": (_step("comm_s"), "step spent in exposed communication"),
+    "step.checkpoint_fraction": (_step("checkpoint_s"), "step spent writing checkpoints"),
+    "latency.of_target": (_latency_share, "latency of target"),
+}

@@ -1,0 +1,124 @@
+"""The hours and the data of a job for the period of the plan."""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from planner.estimate import Estimate, exactly
+from planner.profile.model import Profile
+from planner.requirements import Period, Requirements
+from pricing.errors import InputError
+from pricing.money import HOURS_PER_MONTH
+
+GIB = 2**30
+_FIXED_WORK = ("training", "data_preparation", "inference_offline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What one job asks for in the period.
+
+    Attributes:
+        hours: hours on today's machine.
+        units: work done in the period, in the profile's unit; None where it was not measured.
+        fixed_work: whether a faster machine needs fewer hours; else hours are held time and stay.
+        egress_bytes: data sent out.
+        storage_bytes: data kept.
+        storage_h: how long it is kept.
+        notes: what was assumed.
+    """
+
+    hours: Estimate
+    units: float | None
+    fixed_work: bool
+    egress_bytes: int
+    storage_bytes: int
+    storage_h: Decimal | None
+    notes: tuple[str, ...] = ()
+
+
+def apply(profile: Profile, requirements: Requirements) -> Profile:
+    """Return the profile with the command line's totals and targets in place of its own."""
+    job, work, usage = profile.job, profile.work, profile.usage
+    if requirements.slo_ms is not None:
+        job = replace(job, latency_slo_ms=requirements.slo_ms)
+    if requirements.work_total is not None and work is not None:
+        work = replace(work, total=requirements.work_total)
+    if requirements.hours_per_month is not None and usage is not None:
+        usage = replace(usage, hours_per_month=requirements.hours_per_month)
+    return replace(profile, job=job, work=work, usage=usage)
+
+
+def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> Period:
+    """Return `run` when every job has a total amount of work, else `month`.
+
+    Raises:
+        InputError: a total was asked for and a job has no measured rate.
+    """
+    if requirements.hours_per_month is not None:
+        return "month"
+    if requirements.work_total is not None:
+        blind = [p.job.name for p in profiles if _rate(p) is None]
+        if blind:
+            raise InputError(
+                f"{name}: --work-total needs work.rate_per_s in the profile; "
+                f"import with --work UNIT=DONE, or plan by --hours-per-month."
+                for name in blind
+            )
+        return "run"
+    totals = [p.work is not None and p.work.total is not None and _rate(p) for p in profiles]
+    return "run" if totals and all(totals) else "month"
+
+
+def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
+    """Return the hours and the data of one job for the period."""
+    usage, notes = profile.usage, []
+    if period == "run":
+        hours, total = _run_hours(profile)
+        units: float | None = total
+    else:
+        declared = requirements.hours_per_month or (usage.hours_per_month if usage else None)
+        if declared is None:
+            declared = float(HOURS_PER_MONTH)
+            notes.append(f"{profile.job.name}: hours were not given; 730 a month assumed.")
+        hours = exactly(declared, "declared")
+        rate = _rate(profile)
+        units = rate * declared * 3600.0 if rate is not None else None
+    month = period == "month"
+    return Workload(
+        hours=hours,
+        units=units,
+        fixed_work=profile.job.kind in _FIXED_WORK or period == "run",
+        egress_bytes=_bytes(
+            requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
+        ),
+        storage_bytes=_bytes(
+            requirements.storage_bytes, usage.storage_gib if usage and month else None
+        ),
+        storage_h=HOURS_PER_MONTH if month else None,
+        notes=tuple(notes),
+    )
+
+
+def _run_hours(profile: Profile) -> tuple[Estimate, float]:
+    rate, work = _rate(profile), profile.work
+    if rate is None or work is None or work.total is None:
+        raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
+    return exactly(work.total / rate / 3600.0, "work.total / work.rate_per_s"), work.total
+
+
+def _rate(profile: Profile) -> float | None:
+    """Units per second: measured, else done over the window."""
+    work, window = profile.work, profile.window
+    if work is None:
+        return None
+    if work.rate_per_s:
+        return work.rate_per_s
+    if work.done and window and window.duration_s:
+        return work.done / window.duration_s
+    return None
+
+
+def _bytes(asked: int | None, gib: float | None) -> int:
+    if asked is not None:
+        return asked
+    return round(gib * GIB) if gib else 0

@@ -1,0 +1,178 @@
+"""How each provider bills, read from `data/billing/<provider>.toml`; no provider's name in code.
+
+Rules are found by name (data/README.md lists the names that quotes use). A rule marked "lead" has
+no source: it is kept to be checked and never used for a bill.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from types import MappingProxyType
+
+from pricing.billing_rule import BYTES_PER_UNIT, LEAD, OPEN_END, BillingRule, all_rules
+from pricing.errors import InputError
+from pricing.money import plain
+
+__all__ = ["BYTES_PER_UNIT", "BillingRule", "Egress", "ProviderRules", "rules"]
+
+_PERIODS = MappingProxyType({1: "second", 60: "minute", 3600: "hour"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Egress:
+    """What traffic to the internet costs from one region.
+
+    Attributes:
+        unit: "GB" or "GiB", of every quantity here.
+        free_per_month: of the account, before the first tier.
+        tiers: rules with `tier_from` and `tier_until` counted beyond the free allowance and per
+            month, contiguous from 0; traffic above the last tier has no known price.
+        rule: the terms in words.
+    """
+
+    unit: str
+    free_per_month: Decimal
+    tiers: tuple[BillingRule, ...]
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderRules:
+    """The rules of one provider that hold on one day. None means unknown.
+
+    Attributes:
+        provider: such as "aws".
+        day: the day.
+        rules: all of them in file order, leads included.
+        granularity_s: time is billed in whole multiples of it.
+        minimum_s: shortest billed time of a machine.
+        minimum_usd: least a machine is billed.
+        stopped_billed: "yes", "no", or the provider's words for what else it depends on.
+        transfer_full_after_h: included transfer grows by the second to its full size at this age
+            in a month.
+        compute_text: granularity and minimum in words.
+    """
+
+    provider: str
+    day: date
+    rules: tuple[BillingRule, ...]
+    granularity_s: Decimal | None
+    minimum_s: Decimal | None
+    minimum_usd: Decimal | None
+    stopped_billed: str | None
+    transfer_full_after_h: Decimal | None
+    compute_text: str
+
+    def rule(self, name: str) -> BillingRule | None:
+        """The first rule of that name that has a source."""
+        return _first(self.rules, name)
+
+    @property
+    def volume(self) -> BillingRule | None:
+        """Price of volume storage in USD per GB or GiB and month."""
+        return self.rule("volume_storage")
+
+    @property
+    def volume_granularity_s(self) -> Decimal | None:
+        """Storage time is billed in whole multiples of it."""
+        return _amount(self.rules, "volume_granularity_s")
+
+    def egress(self, region: str) -> Egress | None:
+        """What traffic to the internet costs from a region ("*" where it does not matter)."""
+        return _egress(self.provider, self.day, region)
+
+
+@cache
+def rules(provider: str, day: date) -> ProviderRules:
+    """The billing rules of a provider on a day; all unknown for a provider without a file."""
+    held = tuple(rule for rule in all_rules(provider) if rule.holds_on(day))
+    stopped = _first(held, "stopped_billed")
+    granularity_s = _amount(held, "granularity_s")
+    minimum_s, minimum_usd = _amount(held, "minimum_s"), _amount(held, "minimum_usd")
+    return ProviderRules(
+        provider=provider,
+        day=day,
+        rules=held,
+        granularity_s=granularity_s,
+        minimum_s=minimum_s,
+        minimum_usd=minimum_usd,
+        stopped_billed=None if stopped is None else str(stopped.value),
+        transfer_full_after_h=_amount(held, "transfer_full_after_h"),
+        compute_text=_compute_text(_first(held, "granularity_s"), minimum_s, minimum_usd),
+    )
+
+
+def _first(held: Sequence[BillingRule], name: str) -> BillingRule | None:
+    return next((rule for rule in held if rule.name == name and rule.confidence != LEAD), None)
+
+
+def _amount(held: Sequence[BillingRule], name: str) -> Decimal | None:
+    rule = _first(held, name)
+    return None if rule is None else rule.amount
+
+
+def _compute_text(
+    granularity: BillingRule | None, minimum_s: Decimal | None, minimum_usd: Decimal | None
+) -> str:
+    if granularity is None:
+        parts = ["by whole hours, since the granularity is not documented"]
+    else:
+        period_s = granularity.amount
+        word = _PERIODS.get(int(period_s), f"{plain(period_s)} s")
+        parts = [f"by the {word}"]
+    if minimum_s is not None:
+        parts.append(f"at least {plain(minimum_s)} s")
+    if minimum_usd is not None:
+        parts.append(f"at least {plain(minimum_usd)} USD")
+    source = "" if granularity is None else f" ({granularity.source}, {granularity.as_of})"
+    return ", ".join(parts) + source
+
+
+@cache
+def _egress(provider: str, day: date, region: str) -> Egress | None:
+    """Tiers of a region's own rows, else of the rules whose pattern it matches."""
+    held = rules(provider, day)
+    found = [
+        rule
+        for rule in held.rules
+        if rule.name == "egress" and rule.confidence != LEAD and rule.is_for(region)
+    ]
+    own = [rule for rule in found if rule.regions == (region,)]
+    tiers = tuple(sorted(own or found, key=lambda rule: rule.tier_from))
+    free = held.rule("egress_free")
+    terms = tiers if free is None else (*tiers, free)
+    if not terms:
+        return None
+    _check_tiers(tiers, terms)
+    free_per_month = Decimal(0) if free is None else free.amount
+    return Egress(
+        unit=terms[0].per,
+        free_per_month=free_per_month,
+        tiers=tiers,
+        rule=_egress_text(tiers, free_per_month, terms[0].per),
+    )
+
+
+def _check_tiers(tiers: Sequence[BillingRule], terms: Sequence[BillingRule]) -> None:
+    """Raise InputError unless tiers follow one another from 0 and all is in one unit."""
+    provider, unit = terms[0].provider, terms[0].per
+    ends = [Decimal(0), *(tier.tier_until for tier in tiers)]
+    gaps = [end for end, tier in zip(ends, tiers, strict=False) if tier.tier_from != end]
+    problems = [f"no price from {plain(end)} {unit} on, or two of them" for end in gaps]
+    problems += [f"both {unit} and {term.per}" for term in terms if term.per != unit]
+    if problems:
+        raise InputError(
+            f"billing rules of {provider}: egress has {problem}; "
+            f"correct data/billing/{provider}.toml"
+            for problem in problems
+        )
+
+
+def _egress_text(tiers: Sequence[BillingRule], free_per_month: Decimal, unit: str) -> str:
+    parts = [f"{plain(free_per_month)} {unit} a month free"] if free_per_month else []
+    for tier in tiers:
+        end = f" up to {plain(tier.tier_until)} {unit}" if tier.tier_until < OPEN_END else ""
+        parts.append(f"{plain(tier.amount)} USD/{unit}{end}")
+    return ", then ".join(parts)

@@ -1,0 +1,262 @@
+"""Which offer holds on a day: dated rows in, one offer per provider, region, type and purchase."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+
+from pricing.errors import InputError
+from pricing.offer import EVERYWHERE, PURCHASES, Offer
+from pricing.offer_rows import bundled_offers
+from pricing.sizes import sizes
+
+
+def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":
+    """The bundled offers as they stood on a day.
+
+    Args:
+        as_of: the day; None is the newest day on which any price was read (never today's clock).
+        extra: further rows, such as prices read today; they compete by the same rules.
+    """
+    rows = tuple(sorted((*bundled_offers(), *extra), key=_row_order))
+    if as_of is None:
+        as_of = max(row.as_of for row in rows if row.dated)
+    return Catalog(as_of=as_of, rows=rows)
+
+
+def _row_order(row: Offer) -> tuple[object, ...]:
+    return (*_offer_order(row), row.starts, not row.current, row.usd_per_hour, row.source)
+
+
+def _offer_order(row: Offer) -> tuple[str, ...]:
+    return (row.provider, row.instance_type, row.region, row.purchase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """Every known price row, seen from one day.
+
+    Attributes:
+        as_of: the day.
+        rows: all rows, current and superseded, in a fixed order.
+    """
+
+    as_of: date
+    rows: tuple[Offer, ...] = field(repr=False)
+
+    @cached_property
+    def offers(self) -> tuple[Offer, ...]:
+        """The offers that hold on the day, sorted by provider, type, region and purchase.
+
+        A type whose first known price is later is offered at that price; one whose only price
+        has ended is not; nor is one that the provider's newest reading no longer lists.
+        """
+        held = [
+            row
+            for sold in self._sold.values()
+            for group in sold.values()
+            for row in self._in_force(group)
+            if not self._delisted(row)
+        ]
+        return tuple(sorted(held, key=_offer_order))
+
+    @property
+    def count(self) -> int:
+        """How many current rows the catalog has."""
+        return sum(row.current for row in self.rows)
+
+    @property
+    def newest(self) -> date:
+        """Latest day on which a price in force was read."""
+        return max(offer.as_of for offer in self.offers)
+
+    @property
+    def oldest(self) -> date:
+        """Earliest day on which a price in force was read."""
+        return min(offer.as_of for offer in self.offers)
+
+    def at(self, as_of: date) -> "Catalog":
+        """The same rows seen from another day."""
+        return replace(self, as_of=as_of)
+
+    def find(
+        self,
+        provider: str,
+        instance_type: str,
+        region: str | None = None,
+        purchase: str = "on_demand",
+    ) -> Offer:
+        """The offer of that name on the day.
+
+        Args:
+            provider: such as "aws".
+            instance_type: the provider's name for the size.
+            region: may be left out where the price is the same in all regions of the type.
+            purchase: one of PURCHASES.
+
+        Raises:
+            InputError: nothing of that name is sold so; the message lists the nearest names, the
+                purchases or the regions there are, or says when the last price ended.
+        """
+        group = self._purchased(provider, instance_type, purchase)
+        name = f"{provider}/{instance_type}"
+        offers = self._in_force(group)
+        if not offers:
+            ended = max(row.valid_until for row in group if row.valid_until is not None)
+            raise InputError(
+                f"{name}: its last known price ended on {ended}, so nothing is known for "
+                f"{self.as_of}. Ask for a day until then: --as-of {ended}."
+            )
+        if region is None:
+            return _one_price(name, offers)
+        there = [offer for offer in offers if offer.region in (region, EVERYWHERE)]
+        if not there:
+            raise InputError(
+                f"{name} is not sold in region {region!r}. It is sold in: "
+                f"{', '.join(offer.region for offer in offers)}."
+            )
+        return max(there, key=_precedence)
+
+    def history(
+        self,
+        provider: str,
+        instance_type: str,
+        region: str | None = None,
+        purchase: str = "on_demand",
+    ) -> tuple[Offer, ...]:
+        """Every known row of that name (all regions if none is given), the earliest start first."""
+        rows = [
+            row
+            for row in self._sold.get((provider, instance_type), {}).get(purchase, ())
+            if region is None or row.region in (region, EVERYWHERE)
+        ]
+        return tuple(sorted(rows, key=lambda row: (row.starts, _row_order(row))))
+
+    def is_stale(self, offer: Offer) -> bool:
+        """Whether its price was read more than 30 days before the day, or on no stated day."""
+        return offer.is_stale(self.as_of)
+
+    def warnings_for(self, offer: Offer) -> tuple[str, ...]:
+        """What must be said beside every use of the price: age, window, withdrawal."""
+        found = offer.warnings(self.as_of)
+        if self._delisted(offer):
+            found += (
+                (
+                    f"{offer.place}: this price is superseded and no later one is known; "
+                    "the provider may no longer sell it"
+                ),
+            )
+        return found
+
+    @cached_property
+    def _sold(self) -> Mapping[tuple[str, str], Mapping[str, Sequence[Offer]]]:
+        """Rows by (provider, type), then by purchase, each in row order."""
+        sold: dict[tuple[str, str], dict[str, list[Offer]]] = {}
+        for row in self.rows:
+            purchases = sold.setdefault((row.provider, row.instance_type), {})
+            purchases.setdefault(row.purchase, []).append(row)
+        return sold
+
+    @cached_property
+    def _last_reading(self) -> Mapping[str, date]:
+        """The newest day on which each provider's current prices were read."""
+        last: dict[str, date] = {}
+        for row in self.rows:
+            if row.current:
+                last[row.provider] = max(row.as_of, last.get(row.provider, row.as_of))
+        return last
+
+    def _delisted(self, row: Offer) -> bool:
+        """Whether a superseded row is all there is, and a later reading no longer lists it."""
+        return (
+            not row.current
+            and row.valid_until is None
+            and row.starts < self._last_reading.get(row.provider, row.starts) <= self.as_of
+        )
+
+    def _in_force(self, group: Sequence[Offer]) -> list[Offer]:
+        """The row that holds on the day in each region of one type and purchase."""
+        if len(group) == 1:
+            row = group[0]
+            return [row] if row.holds_on(self.as_of) or self.as_of < row.starts else []
+        chosen = []
+        for region in sorted({row.region for row in group}):
+            holding = self._holding([row for row in group if _covers(row, region)])
+            if region == EVERYWHERE and holding is not None and not holding.current:
+                # A replaced price for everywhere has ended once any region was read later.
+                holding = self._holding(group)
+            if holding is not None and holding.region == region:
+                chosen.append(holding)
+        return chosen
+
+    def _holding(self, rows: Sequence[Offer]) -> Offer | None:
+        """The row that holds on the day; before the first known one that first one."""
+        in_force = [row for row in rows if row.holds_on(self.as_of)]
+        if in_force:
+            return max(in_force, key=_precedence)
+        if self.as_of < min(row.starts for row in rows):
+            return min(rows, key=lambda row: row.starts)
+        return None
+
+    def _purchased(self, provider: str, instance_type: str, purchase: str) -> Sequence[Offer]:
+        sold = self._sold.get((provider, instance_type))
+        if sold is None:
+            raise InputError(self._unknown(provider, instance_type))
+        if purchase not in sold:
+            ways = [way for way in PURCHASES if way in sold]
+            raise InputError(
+                f"{provider}/{instance_type} is not sold as {purchase!r}; it is sold as: "
+                f"{', '.join(ways)}. Add --purchase {ways[0]}."
+            )
+        return sold[purchase]
+
+    def _unknown(self, provider: str, instance_type: str) -> str:
+        """The sentence for a name that the catalog does not have."""
+        providers = sorted({name for name, _ in self._sold})
+        if provider not in providers:
+            near = difflib.get_close_matches(provider.lower(), providers, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            return (
+                f"Provider {provider!r} is not in the catalog.{meant} "
+                f"It has: {', '.join(providers)}."
+            )
+        size = sizes().get((provider, instance_type))
+        if size is not None:
+            return (
+                f"{provider}/{instance_type} is sold by contract only and no price of it is "
+                "public. Ask the provider, or choose another size: "
+                f"gpucost prices --provider {provider} --gpu {size.gpu}"
+            )
+        types = {name.lower(): name for owner, name in self._sold if owner == provider}
+        near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
+        meant = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
+        return (
+            f"{provider} has no type {instance_type!r} in the catalog.{meant} "
+            f"List all: gpucost prices --provider {provider}"
+        )
+
+
+def _covers(row: Offer, region: str) -> bool:
+    return row.region in (region, EVERYWHERE)
+
+
+def _precedence(row: Offer) -> tuple[bool, date, bool, date]:
+    """Greater wins: a known start over a partial date, a later start, current over superseded."""
+    return (row.dated or row.valid_from is not None, row.starts, row.current, row.as_of)
+
+
+def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
+    """The only offer; of several regions with one price, that price for everywhere."""
+    if len(offers) == 1:
+        return offers[0]
+    everywhere = [offer for offer in offers if offer.region == EVERYWHERE]
+    if everywhere:
+        return everywhere[0]
+    if len({offer.usd_per_hour for offer in offers}) == 1:
+        return replace(offers[0], region=EVERYWHERE)
+    regions = [offer.region for offer in offers]
+    raise InputError(
+        f"{name} has another price in each region; say which: "
+        f"{name}/{regions[0]}. Regions: {', '.join(regions)}."
+    )

@@ -1,0 +1,1 @@
+"""The facts as files, each row with source, date and confidence; see README.md."""

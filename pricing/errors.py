@@ -1,0 +1,55 @@
+"""The error tree: one base, the exit code on the class, every problem of an input at once.
+
+```
+GpucostError                1  unexpected failure
+ ├ InputError               2  bad usage or bad input
+ │  ├ UnknownGpuError       2  names the nearest known models
+ │  └ NotBuiltYetError      2  an option of the contract that has no code yet
+ ├ NoFeasibleOptionError    3  names the tightest constraint
+ └ RefusedError             4  refused for safety
+```
+"""
+
+from collections.abc import Iterable
+
+
+class GpucostError(Exception):
+    """Something gpucost can explain to a person.
+
+    Attributes:
+        problems: every problem found, each one sentence that names file, field or line, the value,
+            why it matters and what to do next.
+        exit_code: what the command line exits with.
+    """
+
+    exit_code = 1
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class InputError(GpucostError):
+    """The input or the command line is wrong; nothing was done."""
+
+    exit_code = 2
+
+
+class UnknownGpuError(InputError):
+    """A GPU model is not in the hardware table; the message names the nearest ones."""
+
+
+class NotBuiltYetError(InputError):
+    """The contract names this, this version does not have it."""
+
+
+class NoFeasibleOptionError(GpucostError):
+    """No job has an option that keeps every constraint."""
+
+    exit_code = 3
+
+
+class RefusedError(GpucostError):
+    """Refused for safety: a cap, a stale price, a changed world."""
+
+    exit_code = 4

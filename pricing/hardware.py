@@ -1,0 +1,260 @@
+"""The GPU table: what each model has, and every name people write for it."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from pricing.errors import UnknownGpuError
+from pricing.tables import number, read_csv
+
+MIB_PER_GIB = 1024
+
+_VENDOR_WORDS = frozenset(
+    {"nvidia", "amd", "tesla", "geforce", "instinct", "corporation", "gpu", "shared"}
+)
+_MIG_SUFFIX = re.compile(r"[\s_-]+mig[\s_-]+(?:\d+c\.)?\d+g\.\d+gb.*$", re.IGNORECASE)
+_MEMORY_SUFFIX = re.compile(r"(.*?\D)(\d+)(?:gib|gb|g)")
+_WORDS = re.compile(r"[a-z0-9]+")
+# Products report 2 to 7 % less than they are sold with; the closest real pair is 40 against 48.
+_MEMORY_TOLERANCE = 0.08
+_NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigProfile:
+    """One way to slice a GPU.
+
+    Attributes:
+        profile: NVIDIA's name, "2g.20gb".
+        max_instances: how many fit on one GPU.
+        memory_gib: nominal, as in the name.
+        compute_slices: sevenths of the GPU (of four on the RTX PRO 6000).
+        source: where it was read.
+    """
+
+    profile: str
+    max_instances: int
+    memory_gib: float
+    compute_slices: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU model; figures are dense (no sparsity) vendor peaks. None means unknown.
+
+    Attributes:
+        name: canonical, "H100-SXM-80GB".
+        vendor: "NVIDIA" or "AMD".
+        architecture: "Hopper", "CDNA3".
+        compute_capability: "9.0"; None for AMD.
+        llvm_target: "gfx942"; None for NVIDIA.
+        host_architecture: "arm64" for models sold on Arm hosts only, else "x86_64".
+        launch_year: of the product.
+        memory_gib: as sold.
+        usable_memory_gib: as the driver reports it.
+        memory_bandwidth_gb_s: peak, 10^9 bytes a second.
+        fp32_tflops: without tensor cores.
+        tf32_tflops: tensor cores, as every rate below.
+        fp16_tflops: with 32-bit accumulation.
+        bf16_tflops: as fp16.
+        fp8_tflops: as fp16.
+        int8_tops: 10^12 operations a second.
+        fp4_tflops: as fp16.
+        tdp_w: board power limit.
+        idle_w: measured with nothing running.
+        nvlink_gb_s: both directions together (Infinity Fabric for AMD); 0 where there is none.
+        pcie_gen: of the host link.
+        source: where the figures were read.
+        notes: conflicts between sources and variants.
+        mig: slices in table order; empty where the model has none or it is unknown.
+    """
+
+    name: str
+    vendor: str
+    architecture: str
+    launch_year: int
+    memory_gib: float
+    source: str
+    compute_capability: str | None = None
+    llvm_target: str | None = None
+    host_architecture: str = "x86_64"
+    usable_memory_gib: float | None = None
+    memory_bandwidth_gb_s: float | None = None
+    fp32_tflops: float | None = None
+    tf32_tflops: float | None = None
+    fp16_tflops: float | None = None
+    bf16_tflops: float | None = None
+    fp8_tflops: float | None = None
+    int8_tops: float | None = None
+    fp4_tflops: float | None = None
+    tdp_w: float | None = None
+    idle_w: float | None = None
+    nvlink_gb_s: float | None = None
+    pcie_gen: int | None = None
+    notes: str = ""
+    mig: tuple[MigProfile, ...] = ()
+
+
+@cache
+def gpus() -> Mapping[str, Gpu]:
+    """Every known GPU by canonical name, in table order."""
+    slices: dict[str, list[MigProfile]] = {}
+    for row in read_csv("mig_profiles.csv"):
+        slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
+    table = (_gpu_from_row(row, slices.get(row["gpu"], ())) for row in read_csv("gpus.csv"))
+    return MappingProxyType({gpu.name: gpu for gpu in table})
+
+
+def _mig_profile_from_row(row: Mapping[str, str]) -> MigProfile:
+    return MigProfile(
+        profile=row["profile"],
+        max_instances=int(row["max_instances"]),
+        memory_gib=float(row["memory_gib"]),
+        compute_slices=int(row["compute_slices"]),
+        source=row["source"],
+    )
+
+
+def _gpu_from_row(row: Mapping[str, str], slices: Iterable[MigProfile]) -> Gpu:
+    usable_mib = number(row["usable_memory_mib"])
+    return Gpu(
+        name=row["gpu"],
+        vendor=row["vendor"],
+        architecture=row["architecture"],
+        compute_capability=row["compute_capability"] or None,
+        llvm_target=row["llvm_target"] or None,
+        host_architecture=row["host_architecture"],
+        launch_year=int(row["launch_year"]),
+        memory_gib=float(row["memory_gib"]),
+        usable_memory_gib=None if usable_mib is None else usable_mib / MIB_PER_GIB,
+        memory_bandwidth_gb_s=number(row["memory_bandwidth_gb_s"]),
+        fp32_tflops=number(row["fp32_tflops"]),
+        tf32_tflops=number(row["tf32_tflops"]),
+        fp16_tflops=number(row["fp16_tflops"]),
+        bf16_tflops=number(row["bf16_tflops"]),
+        fp8_tflops=number(row["fp8_tflops"]),
+        int8_tops=number(row["int8_tops"]),
+        fp4_tflops=number(row["fp4_tflops"]),
+        tdp_w=number(row["tdp_w"]),
+        idle_w=number(row["idle_w"]),
+        nvlink_gb_s=number(row["nvlink_gb_s"]),
+        pcie_gen=int(row["pcie_gen"]) if row["pcie_gen"] else None,
+        source=row["source"],
+        notes=row["notes"],
+        mig=tuple(slices),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alias:
+    """The models one written name may mean; `default` is None where only memory can tell."""
+
+    models: tuple[Gpu, ...]
+    default: Gpu | None
+
+
+@cache
+def _aliases() -> Mapping[str, _Alias]:
+    rows: dict[str, list[tuple[Gpu, bool]]] = {
+        _key(name): [(gpu, True)] for name, gpu in gpus().items()
+    }
+    for row in read_csv("gpu_aliases.csv"):
+        meaning = (gpus()[row["gpu"]], row["default"] == "yes")
+        rows.setdefault(_key(row["alias"]), []).append(meaning)
+    return {
+        key: _Alias(
+            models=tuple(gpu for gpu, _ in meanings),
+            default=next((gpu for gpu, is_default in meanings if is_default), None),
+        )
+        for key, meanings in rows.items()
+    }
+
+
+def _key(name: str) -> str:
+    """The name without case, spaces, punctuation and vendor words."""
+    words = _WORDS.findall(_MIG_SUFFIX.sub("", name).lower())
+    return "".join(word for word in words if word not in _VENDOR_WORDS)
+
+
+def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
+    """The GPU model that a written name means; None where the table has none.
+
+    Args:
+        name: a product name (nvidia-smi, NVML, rocm-smi), a short name ("H100", "a100-80gb"), a
+            cloud's accelerator name, or any of these with a MIG suffix (the parent is meant).
+        memory_gib: of one GPU; tells models of one name apart (A100 with 40 or 80). Without it
+            "H100" is the SXM card, "A100" the SXM card of 40 GB, "V100" the one of 16 GB.
+    """
+    if not name:
+        return None
+    alias = _aliases().get(_key(name))
+    if alias is not None:
+        return _of_memory(alias.models, memory_gib) or alias.default
+    return _with_memory_in_name(name)
+
+
+def _with_memory_in_name(name: str) -> Gpu | None:
+    """The model of a name that ends in its memory ("T4 16GB"), if such a model is known."""
+    match = _MEMORY_SUFFIX.fullmatch(_MIG_SUFFIX.sub("", name).strip().lower())
+    if match is None:
+        return None
+    alias = _aliases().get(_key(match[1]))
+    return None if alias is None else _of_memory(alias.models, float(match[2]))
+
+
+def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
+    """The model whose memory is nearest, within 8 %; the earlier one on a tie."""
+    if memory_gib is None:
+        return None
+    near = [
+        gpu
+        for gpu in models
+        if abs(gpu.memory_gib - memory_gib) <= _MEMORY_TOLERANCE * gpu.memory_gib
+    ]
+    return min(near, key=lambda gpu: abs(gpu.memory_gib - memory_gib), default=None)
+
+
+def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
+    """The GPU model that a written name means, as `find`.
+
+    Raises:
+        UnknownGpuError: no model has that name; the message names the nearest ones.
+    """
+    gpu = find(name, memory_gib=memory_gib)
+    if gpu is None:
+        raise UnknownGpuError(_unknown(name))
+    return gpu
+
+
+def _unknown(name: str) -> str:
+    """The sentence for a name that means no model, or more than one."""
+    alias = _aliases().get(_key(name))
+    if alias is not None:
+        models = [f"{gpu.name} ({gpu.memory_gib:g} GiB)" for gpu in alias.models]
+        return (
+            f"GPU {name!r} is the name of several cards: {', '.join(models)}. "
+            f"Say which, for example --gpu {alias.models[0].name}."
+        )
+    near = _nearest(name)
+    if not near:
+        return (
+            f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot "
+            f"be compared, and no name is near. Known: {', '.join(gpus())}."
+        )
+    return (
+        f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot be "
+        f"compared. Nearest known: {', '.join(near)}. If one of them is meant, write "
+        f"--gpu {near[0]}."
+    )
+
+
+def _nearest(name: str) -> list[str]:
+    """Up to three canonical names, the most similar first."""
+    aliases = _aliases()
+    close = difflib.get_close_matches(_key(name), sorted(aliases), n=3 * _NEAREST, cutoff=0.5)
+    found = [gpu.name for match in close for gpu in aliases[match].models]
+    return list(dict.fromkeys(found))[:_NEAREST]

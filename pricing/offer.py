@@ -1,0 +1,179 @@
+"""One offer: a machine with GPUs at a provider, in a region, at a dated price."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from pricing.dates import STALE_AFTER_DAYS
+from pricing.errors import InputError
+from pricing.hardware import gpus
+
+PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
+EVERYWHERE = "*"
+"""The region of a price that is the same in every region of the provider."""
+
+_NO_LIMIT = Decimal("Infinity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A dated price of one machine.
+
+    Attributes:
+        provider: such as "digitalocean".
+        region: the provider's name for it, "*" where one price holds everywhere.
+        instance_type: the provider's size, shape or slug.
+        gpu: canonical GPU name; a model without a hardware row keeps the source's name.
+        gpu_count: GPUs in the machine; below 1 it is a slice of one GPU.
+        gpu_memory_gib: of each GPU, of the slice where gpu_count < 1.
+        vcpus: threads of the host. None: unknown, as in every field below.
+        ram_gib: host memory.
+        local_disk_gib: boot and scratch disks that come with the machine.
+        interconnect: between its GPUs: single, pcie, nvlink-bridge, nvlink, xgmi.
+        network_gbps: public network, Gbit/s.
+        purchase: on_demand, spot, reserved_180d or reserved_1y.
+        usd_per_hour: for the whole machine with all its GPUs (sources that print a price per GPU
+            are kept as machines of one GPU).
+        source: where the price was read.
+        as_of: day of the reading; of a partial date the first day it may mean.
+        as_of_text: the date as the source prints it.
+        dated: whether as_of is a full date.
+        valid_from: day from which the price is known to hold.
+        valid_until: last day on which it holds.
+        confidence: high, medium or low.
+        notes: what the source adds.
+        current: False for a price that a later one has replaced.
+        host: "provider", or "community" for machines of third parties.
+        boot_disk_gib: included boot disk.
+        scratch_disk_gib: included disk that is lost with the machine.
+        included_transfer_gib: outbound transfer that a full month of the machine includes.
+        contract_only: not sold by self-service.
+    """
+
+    provider: str
+    region: str
+    instance_type: str
+    gpu: str
+    gpu_count: float
+    gpu_memory_gib: float
+    purchase: str
+    usd_per_hour: Decimal
+    source: str
+    as_of: date
+    as_of_text: str = ""
+    dated: bool = True
+    vcpus: float | None = None
+    ram_gib: float | None = None
+    local_disk_gib: float | None = None
+    interconnect: str | None = None
+    network_gbps: float | None = None
+    valid_from: date | None = None
+    valid_until: date | None = None
+    confidence: str = "medium"
+    notes: str = ""
+    current: bool = True
+    host: str = "provider"
+    boot_disk_gib: float | None = None
+    scratch_disk_gib: float | None = None
+    included_transfer_gib: float | None = None
+    contract_only: bool = False
+
+    def __post_init__(self) -> None:
+        if (
+            type(self.usd_per_hour) is Decimal
+            and 0 < self.usd_per_hour < _NO_LIMIT
+            and self.gpu_count > 0
+            and self.gpu_memory_gib > 0
+            and self.purchase in PURCHASES
+            and (self.valid_until is None or self.valid_until >= self.starts)
+        ):
+            return
+        raise InputError(self._problems())
+
+    def _problems(self) -> list[str]:
+        name, price = self.name, self.usd_per_hour
+        checks = (
+            (
+                type(price) is Decimal and price.is_finite() and price > 0,
+                f"{name}: usd_per_hour is {price!r}; a price is a Decimal above 0",
+            ),
+            (self.gpu_count > 0, f"{name}: gpu_count is {self.gpu_count}; it must be above 0"),
+            (
+                self.gpu_memory_gib > 0,
+                f"{name}: gpu_memory_gib is {self.gpu_memory_gib}; it must be above 0",
+            ),
+            (
+                self.purchase in PURCHASES,
+                f"{name}: purchase is {self.purchase!r}; one of {', '.join(PURCHASES)}",
+            ),
+            (
+                self.valid_until is None or self.valid_until >= self.starts,
+                f"{name}: valid_until {self.valid_until} lies before its start {self.starts}",
+            ),
+        )
+        return [sentence for holds, sentence in checks if not holds]
+
+    @property
+    def name(self) -> str:
+        """Provider and size: "digitalocean/gpu-h100x8-640gb"."""
+        return f"{self.provider}/{self.instance_type}"
+
+    @property
+    def place(self) -> str:
+        """The name with its region, unless one price holds everywhere."""
+        return self.name if self.region == EVERYWHERE else f"{self.name}/{self.region}"
+
+    @property
+    def starts(self) -> date:
+        """First day on which the price holds: valid_from, else the day it was read."""
+        return self.as_of if self.valid_from is None else self.valid_from
+
+    @property
+    def date_text(self) -> str:
+        """The date of the price as the source prints it."""
+        return self.as_of_text or self.as_of.isoformat()
+
+    @property
+    def is_community(self) -> bool:
+        """Whether a third party owns the machine."""
+        return self.host == "community"
+
+    @property
+    def vendor(self) -> str | None:
+        """Maker of the GPU; None where the hardware table has no such model."""
+        gpu = gpus().get(self.gpu)
+        return None if gpu is None else gpu.vendor
+
+    @property
+    def cpu_architecture(self) -> str:
+        """Of the host: "arm64" for the GPUs that are sold on Arm hosts only, else "x86_64"."""
+        gpu = gpus().get(self.gpu)
+        return "x86_64" if gpu is None else gpu.host_architecture
+
+    def holds_on(self, day: date) -> bool:
+        """Whether the price is known to hold on that day (a successor may take its place)."""
+        return self.starts <= day and (self.valid_until is None or day <= self.valid_until)
+
+    def is_stale(self, day: date) -> bool:
+        """Whether the price was read more than 30 days before, or on no stated day."""
+        return not self.dated or (day - self.as_of).days > STALE_AFTER_DAYS
+
+    def warnings(self, day: date) -> tuple[str, ...]:
+        """What a reader on that day must know about the price: its age, and a later start."""
+        found = []
+        if day < self.starts:
+            found.append(
+                f"{self.place}: no price is known for {day}; "
+                f"the first known one, from {self.starts}, is used"
+            )
+        if not self.dated:
+            found.append(
+                f"{self.place}: the source dates the price {self.date_text!r}, not by day; "
+                "check it before buying"
+            )
+        elif self.is_stale(day):
+            found.append(
+                f"{self.place}: the price is {(day - self.as_of).days} days old "
+                f"(read {self.as_of}); check it before buying"
+            )
+        return tuple(found)

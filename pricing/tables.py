@@ -1,0 +1,56 @@
+"""Reads the CSV and TOML files of `pricing.data` into rows of text."""
+
+import csv
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pricing.errors import InputError
+
+DATA = Path(__file__).parent / "data"
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    """Rows of a bundled CSV file in file order, one dict of text a row.
+
+    Args:
+        name: path below `pricing/data`, such as "gpus.csv" or "offers/aws.csv".
+
+    Raises:
+        InputError: the file is empty or a row has another number of fields than the header.
+    """
+    path = DATA / name
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        header = next(lines, None)
+        if header is None:
+            raise InputError(f"{path}: empty; reinstall gpucost")
+        rows = list(lines)
+    width = len(header)
+    problems = [
+        f"{path}:{number}: {len(row)} fields where the header has {width}; fix the row"
+        for number, row in enumerate(rows, start=2)
+        if len(row) != width
+    ]
+    if problems:
+        raise InputError(problems)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def read_toml(name: str) -> dict[str, Any] | None:
+    """A bundled TOML file with its decimals kept exact; None where there is no such file."""
+    path = DATA / name
+    if not path.is_file():
+        return None
+    return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+
+
+def names(pattern: str) -> tuple[str, ...]:
+    """Paths below `pricing/data` that match a glob pattern, sorted."""
+    return tuple(sorted(path.relative_to(DATA).as_posix() for path in DATA.glob(pattern)))
+
+
+def number(text: str) -> float | None:
+    """The number in a cell; None where the cell is empty, which means unknown."""
+    return float(text) if text else None

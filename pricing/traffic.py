@@ -1,0 +1,156 @@
+"""What traffic to the internet costs: included transfer, free allowances, tiers."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from pricing.billing import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
+from pricing.lines import Charge, QuoteLine
+from pricing.machine_time import SECONDS_PER_HOUR, life_s
+from pricing.money import EXACT, plain
+from pricing.offer import Offer
+from pricing.usage import Usage
+
+LONGEST_MONTH_H = Decimal(744)
+"""Allowances are monthly; a use is taken to touch as few months as it can, of 31 days each."""
+
+_ZERO = Decimal(0)
+
+
+def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    """The egress line, if traffic was asked for and something of its price is known."""
+    if not usage.egress_bytes:
+        return Charge((), ())
+    price = held.egress(offer.region)
+    if price is None:
+        text = f"egress: the price of traffic out of {offer.place} is not known; it is left out"
+        return Charge((), (text,))
+    months = _months(usage)
+    quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
+    included, warnings = _included(offer, usage, held, price)
+    free = EXACT.add(months * price.free_per_month, included)
+    paid = max(_ZERO, EXACT.subtract(quantity, free))
+    parts = _split(paid, months, price.tiers)
+    priced = price.tiers[-1].tier_until * months if price.tiers else _ZERO
+    unpriced = max(_ZERO, paid - priced)
+    if unpriced:
+        known = EXACT.subtract(quantity, unpriced)
+        text = (
+            f"egress: the price of traffic out of {offer.place} beyond {plain(known)} {price.unit} "
+            f"is not known; {plain(unpriced)} {price.unit} are left out"
+        )
+        warnings += (text,)
+        if not parts:
+            return Charge((), warnings)
+        return Charge((_line(price, parts, _partly(parts, price, free), held),), warnings)
+    return Charge((_line(price, parts, _wholly(parts, price, quantity, free), held),), warnings)
+
+
+def _months(usage: Usage) -> int:
+    """Months that the machines' life touches at least."""
+    months, rest = divmod(life_s(usage) / SECONDS_PER_HOUR, LONGEST_MONTH_H)
+    return max(1, int(months) + bool(rest))
+
+
+def _included(
+    offer: Offer, usage: Usage, held: ProviderRules, price: Egress
+) -> tuple[Decimal, tuple[str, ...]]:
+    """Traffic that the machines include, in the unit of the price; pooled over all machines.
+
+    Where it grows by the second, a month's full size is reached after `transfer_full_after_h`
+    and does not grow beyond it.
+    """
+    full_after_h = held.transfer_full_after_h
+    if offer.included_transfer_gib is None:
+        if full_after_h is None:
+            return _ZERO, ()
+        text = (
+            f"egress: how much traffic {offer.name} includes is not known; "
+            "none is taken off, so the egress may cost less"
+        )
+        return _ZERO, (text,)
+    included_bytes = Decimal(str(offer.included_transfer_gib)) * BYTES_PER_UNIT["GiB"]
+    a_month = EXACT.divide(included_bytes, BYTES_PER_UNIT[price.unit])
+    all_machines = EXACT.multiply(a_month, Decimal(usage.count))
+    months = _months(usage)
+    if full_after_h is None:
+        return all_machines * months, ()
+    full_after_s = full_after_h * SECONDS_PER_HOUR
+    earned_s = min(life_s(usage), full_after_s * months)
+    return EXACT.divide(EXACT.multiply(all_machines, earned_s), full_after_s), ()
+
+
+class _Part(NamedTuple):
+    """Traffic that falls into one tier."""
+
+    quantity: Decimal
+    tier: BillingRule
+
+
+def _split(paid: Decimal, months: int, tiers: Sequence[BillingRule]) -> list[_Part]:
+    """The paid traffic by tier; each month has tiers of its own, filled evenly."""
+    parts = (
+        _Part(min(paid, tier.tier_until * months) - tier.tier_from * months, tier) for tier in tiers
+    )
+    return [part for part in parts if part.quantity > 0]
+
+
+class _Words(NamedTuple):
+    """A formula and its numbers."""
+
+    formula: str
+    numbers: tuple[Decimal | int | str, ...]
+
+
+def _wholly(parts: Sequence[_Part], price: Egress, quantity: Decimal, free: Decimal) -> _Words:
+    """How all of the traffic is priced."""
+    whole = "{0} {1} - {2} {1} free" if free else "{0} {1}"
+    numbers = (quantity, price.unit, free)
+    if not parts:
+        return _Words("{0} {1} within {2} {1} free", numbers)
+    if len(parts) == 1:
+        formula = (f"({whole})" if free else whole) + " x {3} USD/{1}"
+        return _Words(formula, (*numbers, parts[0].tier.amount))
+    return _Words(_steps(len(parts)) + f" ({whole})", numbers + _pairs(parts))
+
+
+def _partly(parts: Sequence[_Part], price: Egress, free: Decimal) -> _Words:
+    """How the traffic up to the last known tier is priced."""
+    formula = _steps(len(parts)) + (" (after {2} {1} free)" if free else "")
+    return _Words(formula, (_ZERO, price.unit, free, *_pairs(parts)))
+
+
+def _steps(tiers: int) -> str:
+    first = 3
+    places = range(first, first + 2 * tiers, 2)
+    return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}}} USD/{{1}}" for place in places)
+
+
+def _pairs(parts: Sequence[_Part]) -> tuple[Decimal, ...]:
+    return tuple(number for part in parts for number in (part.quantity, part.tier.amount))
+
+
+def _line(price: Egress, parts: Sequence[_Part], words: _Words, held: ProviderRules) -> QuoteLine:
+    usd = _ZERO
+    for part in parts:
+        usd = EXACT.add(usd, EXACT.multiply(part.quantity, part.tier.amount))
+    origin = parts[0].tier if parts else (held.rule("egress_free") or price.tiers[0])
+    return QuoteLine(
+        what="egress",
+        usd=usd,
+        formula=words.formula,
+        numbers=words.numbers,
+        rule=_text(price, held),
+        source=origin.source,
+        as_of=origin.as_of,
+    )
+
+
+def _text(price: Egress, held: ProviderRules) -> str:
+    full_after_h = held.transfer_full_after_h
+    if full_after_h is None:
+        return price.rule
+    return (
+        f"included transfer earned by the second, complete after {plain(full_after_h)} h of a "
+        f"month, pooled; then {price.rule}"
+    )

@@ -1,0 +1,77 @@
+"""Fills the templates: one function per kind of text, the document of plan.json in, text out."""
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pricing.errors import NotBuiltYetError
+from templates import wording
+from templates.wording import Document
+
+STYLES = ("md",)
+LANGUAGES = ("en",)
+_EXAMPLES_A_REASON = 3
+
+
+def render_report(plan: Document, *, style: str = "md", lang: str = "en") -> str:
+    """Return the report of a plan.
+
+    Args:
+        plan: the document of plan.json.
+        style: `md`.
+        lang: `en`.
+
+    Raises:
+        NotBuiltYetError: another style or language of the contract.
+    """
+    for name, value, known in (("style", style, STYLES), ("lang", lang, LANGUAGES)):
+        if value not in known:
+            raise NotBuiltYetError(
+                f"--{name} {value} is not built yet; this version has {', '.join(known)}."
+            )
+    template = _environment().get_template(f"report.{style}.j2")
+    return template.render(plan=plan, w=wording, why_not=why_not, next_steps=next_steps)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("templates", "reports"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
+    )
+    environment.filters["cell"] = cell
+    return environment
+
+
+def cell(text: object) -> str:
+    """Return text that cannot end a table cell, start HTML or break a line."""
+    escaped = str(text).replace("\\", "\\\\").replace("|", "\\|").replace("`", "'")
+    return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
+
+
+def why_not(job: Document) -> list[Document]:
+    """Return the rejections worth reading: a few examples of each reason, by reason."""
+    shown: list[Document] = []
+    for rejected in sorted(job["rejected"], key=lambda r: (r["reason"], r["offer"])):
+        alike = sum(r["reason"] == rejected["reason"] for r in shown)
+        if alike < _EXAMPLES_A_REASON:
+            shown.append(rejected)
+    return shown
+
+
+def next_steps(job: Document, plan: Document) -> list[str]:
+    """Return commands that can be run now."""
+    option = wording.choice(job)
+    steps = []
+    if option is not None:
+        steps.append(f"gpucost quote plan.json --option {job['name']}/{option['id']}")
+    first = wording.verdict(job)
+    if first is not None:
+        steps.append(f"gpucost explain {first['code']}")
+    if plan["fleet"] is None and option is None:
+        steps.append("gpucost prices --sort gpu-price")
+    return steps

@@ -1,0 +1,189 @@
+"""The sentences and figures of a plan for people, from the document of plan.json.
+
+Nothing is worked out here beyond rounding and percentages: what is said is in the document.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from pricing.money import show
+
+Document = dict[str, Any]
+STAY = "o0"
+
+_PERIODS = {"month": "a month", "run": "a run"}
+_CONFIDENCE = {
+    "measured": "good: the cause itself was timed or counted",
+    "likely": "fair: the counters point to it",
+    "possible": "low: the counters allow it",
+}
+_HUNDRED = 100.0
+_CENTS_BELOW = 10
+# What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
+_SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
+
+
+def period_words(plan: Document) -> str:
+    """Return `a month` or `a run`."""
+    return _PERIODS[plan["period"]]
+
+
+def dollars(amount: str | None) -> str:
+    """Return `$1,234.56`; `unknown` for None."""
+    return "unknown" if amount is None else f"${show(Decimal(amount))}"
+
+
+def whole_dollars(amount: str | None) -> str:
+    """Return `$1,235`, cents kept below $10."""
+    if amount is None:
+        return "unknown"
+    value = Decimal(amount)
+    return f"${value:,.0f}" if abs(value) >= _CENTS_BELOW else f"${show(value)}"
+
+
+def hours(estimate: Document) -> str:
+    """Return `310 (270-365)`, or one figure where there is no width."""
+    low, mid, high = (_figure(estimate[key]) for key in ("low", "mid", "high"))
+    return mid if low == high else f"{mid} ({low}-{high})"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= _HUNDRED else f"{value:.3g}"
+
+
+def times(estimate: Document) -> str:
+    """Return `1.9x (1.3-2.6)`."""
+    low, mid, high = (f"{estimate[key]:.2g}" for key in ("low", "mid", "high"))
+    return f"{mid}x" if low == high else f"{mid}x ({low}-{high})"
+
+
+def place(offer: Document | None, count: int = 1) -> str:
+    """Return `provider/type, region`, with the number of machines where there are several."""
+    if offer is None:
+        return "unknown"
+    name = f"{offer['provider']}/{offer['instance_type']}"
+    region = "" if offer["region"] == "*" else f", {offer['region']}"
+    return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
+
+
+def cost_range(option: Document) -> str:
+    """Return `$266 ($231-318)`."""
+    cost = option["cost"]
+    low, high = whole_dollars(cost["low"]), whole_dollars(cost["high"])
+    mid = whole_dollars(cost["mid"])
+    return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
+
+
+def choice(job: Document) -> Document | None:
+    """Return the recommended option; None for "leave it"."""
+    found = (option for option in job["options"] if option["id"] == job["recommended"])
+    return next(found, None)
+
+
+def verdict(job: Document) -> Document | None:
+    """Return the first finding."""
+    return job["findings"][0] if job["findings"] else None
+
+
+def saving(option: Document, today: str | None) -> str | None:
+    """Return `58-87 % less`; None where today's cost is unknown."""
+    if today is None or not Decimal(today):
+        return None
+    ends = [_less(option["cost"][key], today) for key in ("high", "low")]
+    low, high = min(ends), max(ends)
+    return f"{low:.0f} % less" if round(low) == round(high) else f"{low:.0f}-{high:.0f} % less"
+
+
+def _less(cost: str, today: str) -> float:
+    return float(_HUNDRED * (1.0 - float(Decimal(cost) / Decimal(today))))
+
+
+def headline(job: Document, plan: Document) -> tuple[str, str]:
+    """Return two sentences: what is paid and why, and what to do."""
+    today, period = job["baseline"]["cost"]["total"], period_words(plan)
+    first = verdict(job)
+    cause = first["cause"] if first else "Nothing was found."
+    paid = (
+        f"You pay {whole_dollars(today)} {period}. {cause}"
+        if today is not None
+        else f"What it costs today is unknown. {cause}"
+    )
+    return paid, _advice(job, plan)
+
+
+def _advice(job: Document, plan: Document) -> str:
+    option, today = choice(job), job["baseline"]["cost"]["total"]
+    if option is None:
+        return _stay(job)
+    less = saving(option, today)
+    ends = f"{whole_dollars(option['cost']['low'])}-{whole_dollars(option['cost']['high'])[1:]}"
+    advice = f"Run it on {place(option['offer'], option['count'])}, {changes(option)}: "
+    return f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".")
+
+
+def changes(option: Document) -> str:
+    """Return what has to be done besides moving: `with gpu-preprocessing`; `unchanged`."""
+    todo = [code for code in option["actions"] if code not in _SEEN_IN_WHERE]
+    return f"with {', '.join(todo)}" if todo else "unchanged"
+
+
+def _stay(job: Document) -> str:
+    if job["baseline"]["cost"]["total"] is None:
+        return "Say what it costs with --current, and savings can be worked out."
+    if not job["options"]:
+        return "Leave it: no other offer keeps every limit."
+    cheapest = job["options"][0]["saves"]["usd"]
+    if cheapest is not None and Decimal(cheapest) > 0:
+        return "Leave it: some options look cheaper, none is surely so (see their ranges)."
+    return "Leave it: no option is cheaper."
+
+
+def confidence(job: Document) -> str:
+    """Return how sure the verdict is, in words."""
+    first = verdict(job)
+    return _CONFIDENCE[first["confidence"]] if first else "nothing measured"
+
+
+def evidence(finding: Document) -> str:
+    """Return the readings of a finding: `GPU busy 22 %, CPU 96 %`."""
+    return ", ".join(reading(e["name"], e["metric"], e["value"]) for e in finding["evidence"])
+
+
+def reading(label: str, metric: str, value: float | str) -> str:
+    """Return one reading with its unit: `GPU busy 22 %`."""
+    if isinstance(value, str):
+        return f"{label} {value}"
+    shares = ("fraction", "cpu_util", "of_target", "idle_share")
+    share = metric.startswith("util.") or any(word in metric for word in shares)
+    return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
+
+
+def risk(option: Document) -> str:
+    """Return what could go wrong with an option."""
+    said = []
+    if option["offer"]["purchase"] == "spot":
+        said.append("may be interrupted")
+    if option["offer"]["purchase"].startswith("reserved"):
+        said.append("a commitment")
+    if option["hours"]["basis"].startswith("weak"):
+        said.append("weak prediction")
+    if option["offer"].get("stale"):
+        said.append(f"price of {option['offer']['as_of']}")
+    return ", ".join(said) or "low"
+
+
+def cheapest(options: Iterable[Document]) -> Document | None:
+    """Return the option with the lowest expected cost."""
+    return min(options, key=lambda o: Decimal(o["cost"]["mid"]), default=None)
+
+
+def fastest(options: Iterable[Document]) -> Document | None:
+    """Return the option with the fewest expected hours."""
+    return min(options, key=lambda o: (o["hours"]["mid"], Decimal(o["cost"]["mid"])), default=None)
+
+
+def per_work(record: Document) -> str:
+    """Return `$2.68 per 1M image`; `unknown` without measured work."""
+    per = record.get("cost_per_work")
+    return f"${per['mid']} per {per['unit']}" if per else "unknown"

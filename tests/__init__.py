@@ -1,0 +1,1 @@
+"""Tests; each docstring is the guarantee that the test holds."""

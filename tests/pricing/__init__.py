@@ -1,0 +1,1 @@
+"""Tests of `pricing`: money, hardware, offers, rules, bills."""

@@ -1,0 +1,200 @@
+"""Billing rules are data: complete, windowed, in the provider's own units, never a lead."""
+
+import csv
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pricing import billing_rule, tables
+from pricing.billing import BillingRule, rules
+from pricing.billing_rule import all_rules
+from pricing.errors import InputError
+from pricing.offer_rows import bundled_offers
+from tests.pricing.factories import ASKED_ON
+
+PROVIDERS = sorted({offer.provider for offer in bundled_offers()})
+
+# Names that changed on the way from the research to data/billing.
+RENAMED = {
+    "minimum_charge_s": "minimum_s",
+    "minimum_charge_usd": "minimum_usd",
+    "stopped_instance_billed": "stopped_billed",
+    "cpu_droplet_monthly_cap_h": "cpu_monthly_cap_h",
+    "gpu_droplet_monthly_cap_h": "gpu_monthly_price_h",
+    "included_transfer x1 H100/H200/MI300X/MI325X": "included_transfer_x1",
+    "included_transfer x8": "included_transfer_x8",
+    "included_transfer L40S/RTX4000Ada/RTX6000Ada": "included_transfer_workstation",
+    "egress_overage": "egress",
+    "boot/scratch x1": "disks_x1",
+    "boot/scratch x8": "disks_x8",
+    "block_storage_gp3": "volume_storage",
+    "object_storage_s3_std": "object_storage",
+    "nat_gateway": "nat_gateway_hour",
+    "p4d/p4de/p5 price cut": "price_change",
+    "pd_standard": "volume_storage",
+    "pd_ssd": "volume_storage_ssd",
+    "object_storage_standard": "object_storage",
+    "ipv4_in_use": "ipv4",
+    "ipv4_static": "ipv4",
+    "spot_discount_max": "spot_discount_max_fraction",
+    "managed_disk_P10_128GiB": "managed_disk_p10_128gib",
+    "filesystem": "volume_storage",
+}
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+def test_every_researched_rule_has_a_home(shared: Path) -> None:
+    """All 100 researched rows are in our files, numbers with the same value and unit."""
+    with (shared / "facts/billing.csv").open(newline="") as file:
+        researched = list(csv.DictReader(file))
+    assert len(researched) == 100
+    for row in researched:
+        name = RENAMED.get(row["rule"], "egress" if " TB" in row["rule"] else row["rule"])
+        ours = [rule for rule in all_rules(row["provider"]) if rule.name == name]
+        assert ours, row
+        if NUMBER.fullmatch(row["value"]):
+            same = [r for r in ours if (r.value, r.unit) == (Decimal(row["value"]), row["unit"])]
+            assert same, row
+        if not row["source"]:
+            assert {rule.confidence for rule in ours} == {"lead"}, row
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_rules_of_every_provider_are_readable(provider: str) -> None:
+    """Every provider's rules load, have provenance, and are what quotes can use."""
+    for rule in all_rules(provider):
+        assert rule.source, rule
+        assert rule.as_of, rule
+        assert rule.confidence in {"high", "medium", "low", "lead"}, rule
+    held = rules(provider, ASKED_ON)
+    for amount in (held.granularity_s, held.minimum_s, held.minimum_usd):
+        assert amount is None or amount > 0
+    assert held.volume is None or held.volume.per in {"GB", "GiB"}
+    for offer in bundled_offers():
+        if offer.provider == provider:
+            held.egress(offer.region)
+
+
+@pytest.mark.parametrize(
+    ("provider", "day", "terms"),
+    [
+        ("digitalocean", date(2025, 12, 31), (3600, 60, "0.01", "yes")),
+        ("digitalocean", date(2026, 1, 1), (1, 60, "0.01", "yes")),
+        ("aws", ASKED_ON, (1, 60, None, "no")),
+        ("gcp", ASKED_ON, (1, 60, None, "no")),
+        ("azure", ASKED_ON, (1, 60, None, "until deallocated")),
+        ("lambda", ASKED_ON, (60, None, None, "no stop state")),
+        ("runpod", ASKED_ON, (1, None, None, "no")),
+        ("together", ASKED_ON, (3600, None, None, None)),
+        ("hotaisle", ASKED_ON, (None, None, None, None)),
+        ("nebius", ASKED_ON, (None, None, None, None)),
+        ("verda", ASKED_ON, (None, None, None, None)),
+        ("nobody", ASKED_ON, (None, None, None, None)),
+    ],
+)
+def test_terms_of_the_day(provider: str, day: date, terms: tuple[Any, ...]) -> None:
+    """Granularity, minima and stopping: windows kept, leads unused, the undocumented unknown."""
+    held = rules(provider, day)
+    granularity_s, minimum_s, minimum_usd, stopped = terms
+    assert (held.granularity_s, held.minimum_s) == (granularity_s, minimum_s)
+    assert held.minimum_usd == (None if minimum_usd is None else Decimal(minimum_usd))
+    assert held.stopped_billed == stopped
+
+
+@pytest.mark.parametrize(
+    ("provider", "region", "terms"),
+    [
+        ("digitalocean", "*", ("GiB", 0, "0.01", 1)),
+        ("aws", "us-east-1", ("GB", 100, "0.09", 4)),
+        ("aws", "us-gov-west-1", ("GB", 100, "0.155", 4)),
+        ("aws", "af-south-1", ("GB", 100, "0.154", 4)),
+        ("aws", "eu-south-2", ("GB", 100, "0.09", 4)),
+        ("aws", "ap-southeast-3", ("GB", 100, None, 0)),
+        ("gcp", "us-central1", ("GB", 0, "0.12", 3)),
+        ("azure", "uksouth", ("GB", 100, "0.087", 1)),
+        ("oci", "*", ("GB", 10240, None, 0)),
+        ("runpod", "*", ("GB", 0, "0", 1)),
+    ],
+)
+def test_egress_by_region(provider: str, region: str, terms: tuple[Any, ...]) -> None:
+    """A region's own tiers beat patterns; a region with neither has no known price."""
+    price = rules(provider, ASKED_ON).egress(region)
+    assert price is not None
+    unit, free_per_month, first_price, tiers = terms
+    assert (price.unit, price.free_per_month) == (unit, free_per_month)
+    assert len(price.tiers) == tiers
+    if tiers:
+        assert price.tiers[0].amount == Decimal(first_price)
+
+
+@pytest.mark.parametrize("provider", ["nebius", "verda", "vast", "nobody"])
+def test_undocumented_egress_is_unknown(provider: str) -> None:
+    """No rule is no price, not a price of zero."""
+    assert rules(provider, ASKED_ON).egress("*") is None
+
+
+def a_rule(**changes: Any) -> BillingRule:
+    """A plain tier of egress."""
+    fields: dict[str, Any] = {
+        "provider": "example", "name": "egress", "value": Decimal("0.01"), "unit": "USD/GB",
+        "source": "a test", "as_of": "2026-11-01", "confidence": "high",
+    }  # fmt: skip
+    return BillingRule(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("unit", "per"),
+    [("USD/GB", "GB"), ("USD/GiB-month", "GiB"), ("GB/month", "GB"), ("USD/GB-month", "GB")],
+)
+def test_units_are_as_printed(unit: str, per: str) -> None:
+    """GB and GiB are told apart by the rule's own unit."""
+    assert a_rule(unit=unit).per == per
+
+
+def test_words_and_foreign_units_are_refused_as_prices() -> None:
+    """A rule that is words, or is per something else, is an error where a price is needed."""
+    with pytest.raises(InputError, match="where a number is needed"):
+        _ = a_rule(value="about a cent").amount
+    with pytest.raises(InputError, match="neither GB nor GiB"):
+        _ = a_rule(unit="USD/h").per
+
+
+TIER = """
+[[rule]]
+name = "egress"
+value = 1
+unit = "USD/GB"
+source = "s"
+as_of = "2026"
+confidence = "high"
+"""
+FREE = TIER.replace("egress", "egress_free").replace("USD/GB", "GiB/month")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (TIER.replace('confidence = "high"', ""), "field 'confidence' is missing"),
+        (TIER.replace("value", "valu"), "unknown field 'valu'"),
+        (TIER + "from = 5", "egress has no price from 0 GB"),
+        (TIER + "until = 5" + TIER + "from = 4", "egress has no price from 5 GB"),
+        (TIER + FREE, "egress has both GB and GiB"),
+    ],
+)
+def test_bad_rule_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: str, said: str
+) -> None:
+    """A missing field, an unknown field, a gap between tiers or mixed units is an error."""
+    (tmp_path / "billing").mkdir()
+    (tmp_path / "billing/broken.toml").write_text(document)
+    monkeypatch.setattr(tables, "DATA", tmp_path)
+    monkeypatch.setattr(billing_rule, "DATA", tmp_path)
+    all_rules.cache_clear()
+    rules.cache_clear()
+    with pytest.raises(InputError, match=said):
+        rules("broken", date(2001, 1, 1)).egress(said)
+    all_rules.cache_clear()

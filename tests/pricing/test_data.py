@@ -1,0 +1,151 @@
+"""The shipped files: complete, with provenance, consistent with the hardware, as researched."""
+
+import csv
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pricing.errors import InputError
+from pricing.hardware import find, gpus
+from pricing.offer import Offer
+from pricing.offer_rows import bundled_offers, offer_from_row
+from pricing.sizes import sizes
+from pricing.tables import names, number, read_csv
+
+WITHOUT_HARDWARE_ROW = {"Radeon-Pro-V520"}
+# Two offers print what is usable of a B300 instead of its 288 GiB (data/README.md).
+OTHER_MEMORY = {"verda/verda-b300-sxm-on-demand", "verda/verda-b300-sxm-spot"}
+
+
+def _facts(shared: Path, name: str) -> list[dict[str, str]]:
+    with (shared / "facts" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _key(offer: Offer) -> tuple[str, ...]:
+    return (offer.provider, offer.region, offer.instance_type, offer.gpu, offer.purchase,
+            str(offer.usd_per_hour), offer.as_of_text, str(offer.current))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "current"), [("offers.csv", True), ("offers_superseded.csv", False)]
+)
+def test_every_researched_offer_is_ours_at_the_same_price(
+    shared: Path, name: str, *, current: bool
+) -> None:
+    """Each researched row, and no other, is in our files: same name, price, date and status."""
+    researched = sorted(
+        (row["provider"], row["region"], row["instance_type"], row["gpu_model"], row["purchase"],
+         row["usd_per_hour"], row["as_of"], str(current))
+        for row in _facts(shared, name)
+    )  # fmt: skip
+    assert sorted(_key(offer) for offer in bundled_offers() if offer.current is current) == (
+        researched
+    )
+
+
+def test_researched_windows_and_machines_are_kept(shared: Path) -> None:
+    """Windows, counts, memory, processors and RAM of the current rows are as researched."""
+    ours = {(o.place, o.purchase): o for o in bundled_offers() if o.current}
+    for row in _facts(shared, "offers.csv"):
+        region = "" if row["region"] == "*" else f"/{row['region']}"
+        offer = ours[f"{row['provider']}/{row['instance_type']}{region}", row["purchase"]]
+        assert (offer.valid_from.isoformat() if offer.valid_from else "") == row["valid_from"]
+        assert offer.gpu_count == float(row["gpu_count"])
+        assert offer.gpu_memory_gib == float(row["gpu_memory_gib"])
+        assert offer.vcpus == number(row["vcpus"])
+        assert offer.ram_gib == number(row["ram_gib"])
+        assert offer.confidence == row["confidence"]
+
+
+def test_every_size_of_the_research_is_ours(shared: Path) -> None:
+    """All 37 sizes are here with their transfer and disks, the contracted ones included."""
+    researched = _facts(shared, "do_gpu_sizes.csv")
+    assert len(researched) == len(sizes()) == 37
+    for row in researched:
+        size = sizes()["digitalocean", row["slug"]]
+        assert size.included_transfer_gib == number(row["transfer_gib_month"])
+        assert size.boot_disk_gib == number(row["boot_disk_gib"])
+        assert size.scratch_disk_gib == number(row["scratch_disk_gib"])
+        assert size.gpu == row["gpu_model"]
+    assert sum(size.sold == "contract" for size in sizes().values()) == 18
+
+
+def test_sizes_and_offers_state_one_price() -> None:
+    """A price in the size table is the price of the offer."""
+    offers = {o.instance_type: o for o in bundled_offers() if o.current}
+    for row in read_csv("digitalocean_sizes.csv"):
+        if row["usd_per_hour"]:
+            assert offers[row["instance_type"]].usd_per_hour == Decimal(row["usd_per_hour"])
+
+
+def test_every_gpu_of_an_offer_is_known() -> None:
+    """Offers name canonical models; the one model without a hardware row is listed here."""
+    unknown = {offer.gpu for offer in bundled_offers() if offer.gpu not in gpus()}
+    assert unknown == WITHOUT_HARDWARE_ROW
+    assert find("Radeon-Pro-V520") is None
+
+
+def test_memory_of_offers_is_that_of_the_gpu() -> None:
+    """A whole GPU has the memory of its model; a slice has its share of it."""
+    for offer in bundled_offers():
+        if offer.gpu in WITHOUT_HARDWARE_ROW or offer.name in OTHER_MEMORY:
+            continue
+        memory_gib = gpus()[offer.gpu].memory_gib * min(1.0, offer.gpu_count)
+        assert offer.gpu_memory_gib == pytest.approx(memory_gib, rel=0.08), offer.place
+
+
+def test_eight_gpus_cost_no_less_than_one() -> None:
+    """Prices are for the whole machine: more GPUs of one type name never cost less per machine."""
+    by_type = {(o.instance_type, o.region): o for o in bundled_offers() if o.current}
+    for small, large in (
+        ("gpu_1x_h100_sxm5", "gpu_8x_h100_sxm5"),
+        ("gpu-h100x1-80gb", "gpu-h100x8-640gb"),
+        ("gpu-mi300x1-192gb", "gpu-mi300x8-1536gb"),
+    ):
+        one, eight = by_type[small, "*"], by_type[large, "*"]
+        assert 7 * one.usd_per_hour < eight.usd_per_hour <= 8 * one.usd_per_hour
+
+
+@pytest.mark.parametrize("name", names("**/*.csv"))
+def test_every_row_has_provenance(name: str) -> None:
+    """Each row of each table has a source, a date and a confidence."""
+    rows = read_csv(name)
+    assert rows
+    for row in rows:
+        assert row["source"], row
+        assert row["as_of"], row
+        assert row["confidence"] in {"high", "medium", "low"}, row
+
+
+def test_regional_egress_is_as_researched(shared: Path) -> None:
+    """Every researched price of traffic to the internet is in our table."""
+    ours = {(row["region"], row["usd_per_gb"]) for row in read_csv("aws_egress.csv")}
+    for row in _facts(shared, "aws_egress_by_region.csv"):
+        assert (row["region"], row["usd_per_gb"]) in ours
+
+
+def test_spot_advisor_is_as_researched(shared: Path) -> None:
+    """Savings and interruption buckets are the researched ones."""
+    ours = {
+        (row["region"], row["instance_type"]): (row["savings_fraction"], row["bucket_index"])
+        for row in read_csv("aws_spot_advisor.csv")
+    }
+    researched = _facts(shared, "aws_spot_advisor.csv")
+    assert len(ours) == len(researched)
+    for row in researched:
+        saving = f"{int(row['savings_over_on_demand_pct']) / 100:.2f}"
+        assert ours[row["region"], row["instance_type"]] == (saving, row["bucket_index"])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("usd_per_hour", "0"), ("usd_per_hour", "free"), ("as_of", "older"), ("gpu_count", "many"),
+     ("valid_until", "soon"), ("purchase", "")],
+)  # fmt: skip
+def test_a_bad_offer_row_is_refused(column: str, value: str) -> None:
+    """A row with a zero price, no date or no number never becomes an offer."""
+    row = read_csv("offers/lambda.csv")[0]
+    with pytest.raises((InputError, ValueError)):
+        offer_from_row("lambda", row | {column: value})
