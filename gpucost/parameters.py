@@ -1,6 +1,8 @@
 """Values as people type them: durations, sizes, dollars, days, counts."""
 
+import difflib
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -15,6 +17,7 @@ _BYTES = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
 }
+_NAMED = 20
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -137,6 +140,23 @@ class MappingType(_Type):
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
+
+
+def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Check names against the catalog's.
+
+    Raises:
+        InputError: names every unknown one with the nearest known ones, or all where none is near.
+    """
+    names = sorted(set(known))
+    unknown = [name for name in given if name not in names]
+    if not unknown:
+        return
+    raise InputError(
+        f"{flag} {name} is not in the catalog; known: "
+        f"{', '.join(difflib.get_close_matches(name, names, 5, 0.5) or names[:_NAMED])}."
+        for name in unknown
+    )
 
 
 def today() -> date:

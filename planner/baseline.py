@@ -27,6 +27,8 @@ def find_baseline(
             a machine is named.
     """
     offer, assumed, notes = _today(profile, catalog, requirements)
+    if offer and not assumed:
+        notes = (*notes, *_contradiction(profile, offer))
     count = _machines(profile, offer) if offer else profile.hardware.nodes or 1
     bill = price(offer, count, work.hours.mid, work, catalog) if offer else None
     baseline = Baseline(
@@ -118,6 +120,17 @@ def _stated(
     offer = min(alike, key=lambda o: (o.usd_per_hour, o.region))
     note = f"{name}: region not given; today's price taken from {offer.region}, the cheapest."
     return offer, False, (note,)
+
+
+def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
+    """Return what the measurement says against the stated machine; both are kept as they are."""
+    gpu = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    if gpu is None or gpu.name == offer.gpu:
+        return ()
+    return (
+        f"{profile.job.name}: measured on {gpu.name}, but {offer.name} has {offer.gpu}; "
+        "today's price is that machine's, predictions start from what was measured.",
+    )
 
 
 def _assumed(

@@ -55,7 +55,7 @@ class Case:
         work: the hours and data of the period.
         parts: where the time goes.
         fixes: safe actions with a known effect.
-        idle_share: time in which the GPU is wholly idle, at least; None where unknown.
+        idle_share: share of the time that ending the machine when idle may save; None where none.
         catalog: offers and rules of the day.
         asked: limits and wishes.
     """
@@ -149,7 +149,7 @@ def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
     yield ()
     if case.fixes:
         yield case.fixes
-    if case.idle_share and not case.work.fixed_work and case.profile.job.kind == "interactive":
+    if case.idle_share and not case.work.fixed_work:
         yield (ACTIONS["idle-shutdown"],)
 
 

@@ -1,7 +1,8 @@
 """Ranks the drafts, keeps a list that a person can read, and recommends one or says "leave it".
 
 A change is recommended only when it is no worse than today even at the pessimistic end of its 90 %
-interval, and better at the expected value.
+interval and better at the expected value, its price is dated, and its speed is not predicted beyond
+what the method was fitted on.
 """
 
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ def _recommended(ranked: list[Draft], case: Case) -> Draft | None:
 
 
 def _beats_today(draft: Draft, case: Case) -> bool:
+    if draft.speed.weak or not draft.offer.dated:
+        return False
     if case.asked.objective == "time":
         today = case.baseline.hours.mid
         return draft.hours.high <= today and draft.hours.mid < today

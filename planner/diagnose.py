@@ -8,7 +8,7 @@ from planner.profile.model import Profile
 from planner.rule import Case, Pool, Rule, Signals
 from planner.rules import RULES
 from planner.rules.limits import BUSY
-from planner.signals import measure
+from planner.signals import is_snapshot, measure
 from pricing.errors import InputError
 from pricing.money import cents
 
@@ -32,6 +32,8 @@ def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding,
     """
     signals = measure(profile)
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
+    if is_snapshot(profile):
+        hits = [(case, _doubt(finding)) for case, finding in hits]
     ranked = sorted(_share_out(hits, signals), key=_rank)
     return tuple(_price(finding, cost) for finding in ranked)
 
@@ -96,6 +98,13 @@ def _blocked(finding: Finding) -> Finding:
     """Faster kernels shorten nothing while the GPU waits for something else."""
     cause = f"{finding.cause} It gains nothing until the GPU stops waiting."
     return replace(finding, cause=cause, severity="low", waste_fraction=None)
+
+
+def _doubt(finding: Finding) -> Finding:
+    """One instant shows what is there, not what goes on: nothing is more than possible."""
+    severity: Severity = "medium" if finding.severity == "high" else finding.severity
+    cause = f"{finding.cause} One instant was read, so this is only possible."
+    return replace(finding, confidence="possible", severity=severity, cause=cause)
 
 
 def _claim_order(finding: Finding) -> tuple[int, float, str]:

@@ -13,6 +13,7 @@ class Estimate:
         mid: the expected value.
         high: the 95 % end.
         basis: the method, and the data behind it.
+        weak: whether it reaches beyond what the method was fitted on; never a ground to recommend.
 
     Raises:
         ValueError: the three are not in order or not finite.
@@ -22,20 +23,12 @@ class Estimate:
     mid: float
     high: float
     basis: str
+    weak: bool = False
 
     def __post_init__(self) -> None:
         finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
         if not finite or not self.low <= self.mid <= self.high:
             raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
-
-    def times(self, factor: float) -> "Estimate":
-        """Return the estimate scaled by a known factor >= 0."""
-        return Estimate(
-            low=self.low * factor,
-            mid=self.mid * factor,
-            high=self.high * factor,
-            basis=self.basis,
-        )
 
 
 def exactly(value: float, basis: str) -> Estimate:
@@ -50,4 +43,6 @@ def within(mid: float, factor: float, basis: str) -> Estimate:
 
 def divide(value: float, by: Estimate, basis: str) -> Estimate:
     """Return value / by: hours from a speed-up; the greater the speed, the fewer the hours."""
-    return Estimate(low=value / by.high, mid=value / by.mid, high=value / by.low, basis=basis)
+    return Estimate(
+        low=value / by.high, mid=value / by.mid, high=value / by.low, basis=basis, weak=by.weak
+    )

@@ -12,10 +12,10 @@ from planner.plan import JobPlan, Plan
 from planner.predict import split
 from planner.profile.model import Profile
 from planner.remarks import assumptions, warnings
-from planner.remedies import fixes
+from planner.remedies import fixes, reclaimable
 from planner.requirements import Period, Requirements
 from planner.roi import roi
-from planner.signals import idle_share, measure
+from planner.signals import measure
 from planner.workload import apply, choose_period, workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
@@ -92,7 +92,7 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
         work=work,
         parts=split(findings),
         fixes=fixes(findings, measure(profile)),
-        idle_share=idle_share(profile),
+        idle_share=reclaimable(findings, profile),
         catalog=catalog,
         asked=asked,
     )

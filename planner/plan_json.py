@@ -66,6 +66,7 @@ def _baseline(job: JobPlan) -> _Json:
     bill = baseline.quote
     return {
         "assumed": baseline.assumed,
+        "breaks": [{"reason": r.reason, "detail": r.detail} for r in baseline.broken],
         "offer": offer_json(baseline.offer) if baseline.offer else None,
         "count": baseline.count,
         "hours": _estimate(baseline.hours),

@@ -12,7 +12,7 @@ F is the dense peak of the precision really used, B the memory bandwidth.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.diagnose import diagnose
 from planner.estimate import Estimate, exactly, within
@@ -146,7 +146,8 @@ def source_gpu(profile: Profile) -> Gpu:
     if profile.hardware.gpu is None:
         raise InputError(
             f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared; "
-            "add it to the profile, or give `gpucost import --gpu MODEL`."
+            "add it to the profile, give `gpucost import --gpu MODEL`, or say where it runs: "
+            "--current PROVIDER/TYPE."
         )
     return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
 
@@ -180,6 +181,7 @@ def predict_on(
         mid=faster(kernels.mid, feed.mid, host.mid),
         high=faster(kernels.high, feed.high, host.high),
         basis=basis,
+        weak=kernels.weak,
     )
 
 
@@ -195,7 +197,7 @@ def kernel_speed_up(profile: Profile, target: Gpu) -> Estimate:
     if known:
         return estimate
     basis = f"weak: {target.architecture} or {source.architecture} is outside the fit"
-    return within(estimate.mid, _WEAK_FACTOR, basis)
+    return replace(within(estimate.mid, _WEAK_FACTOR, basis), weak=True)
 
 
 def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
@@ -293,5 +295,10 @@ def _both(one: Estimate, other: Estimate) -> Estimate:
     mid = one.mid * other.mid
     down = math.hypot(math.log(one.mid / one.low), math.log(other.mid / other.low))
     up = math.hypot(math.log(one.high / one.mid), math.log(other.high / other.mid))
-    basis = f"{one.basis}; {other.basis}"
-    return Estimate(low=mid * math.exp(-down), mid=mid, high=mid * math.exp(up), basis=basis)
+    return Estimate(
+        low=mid * math.exp(-down),
+        mid=mid,
+        high=mid * math.exp(up),
+        basis=f"{one.basis}; {other.basis}",
+        weak=one.weak or other.weak,
+    )

@@ -35,6 +35,8 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
             found.append(f"{job.name}: no option keeps every limit.")
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             found.extend(bill.warnings if bill else ())
+    if any(option.offer.purchase == "spot" for job in jobs for option in job.options):
+        found.append("spot options: work lost to interruptions and waiting is not counted.")
     stale = sum(catalog.is_stale(option.offer) for job in jobs for option in job.options)
     if stale:
         found.append(

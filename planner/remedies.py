@@ -13,8 +13,10 @@ from typing import Literal
 
 from planner.estimate import Estimate
 from planner.finding import Finding
+from planner.profile.model import Profile
 from planner.rule import Signals
 from planner.rules.limits import CPU, CPU_FULL
+from planner.signals import idle_share
 
 Part = Literal["input", "host", "kernels"]
 Class = Literal["safe", "numeric", "structural"]
@@ -194,6 +196,12 @@ def action(code: str, signals: Signals) -> Action:
     if code == "mixed-precision" and old:
         return replace(found, effect=_AMP_WITHOUT_TF32)
     return found
+
+
+def reclaimable(findings: tuple[Finding, ...], profile: Profile) -> float | None:
+    """Return the share of held time that `idle-shutdown` may save; None without a reason."""
+    called = any("idle-shutdown" in f.actions and f.confidence != "possible" for f in findings)
+    return idle_share(profile) if called else None
 
 
 def fixes(findings: tuple[Finding, ...], signals: Signals) -> tuple[Action, ...]:

@@ -21,6 +21,12 @@ def measure(profile: Profile) -> Mapping[str, Value]:
     return MappingProxyType({name: signal(profile) for name, (signal, _) in SIGNALS.items()})
 
 
+def is_snapshot(profile: Profile) -> bool:
+    """Return whether the profile was read from files that hold one instant only."""
+    window = profile.window
+    return bool(profile.provenance.sources) and (window is None or window.duration_s is None)
+
+
 def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 

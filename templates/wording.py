@@ -87,12 +87,20 @@ def verdict(job: Document) -> Document | None:
 
 
 def saving(option: Document, today: str | None) -> str | None:
-    """Return `58-87 % less`; None where today's cost is unknown."""
+    """Return `58-87 % less`, or what it costs more; None where today's cost is unknown."""
     if today is None or not Decimal(today):
         return None
-    ends = [_less(option["cost"][key], today) for key in ("high", "low")]
-    low, high = min(ends), max(ends)
-    return f"{low:.0f} % less" if round(low) == round(high) else f"{low:.0f}-{high:.0f} % less"
+    low, high = sorted(_less(option["cost"][key], today) for key in ("high", "low"))
+    if round(low) == round(high):
+        return _change(low)
+    if low < 0.0 < high:
+        return f"between {_change(high)} and {_change(low)}"
+    ends = sorted((abs(low), abs(high)))
+    return f"{ends[0]:.0f}-{ends[1]:.0f} % {'less' if low >= 0.0 else 'more'}"
+
+
+def _change(less: float) -> str:
+    return f"{less:.0f} % less" if less >= 0.0 else f"{-less:.0f} % more"
 
 
 def _less(cost: str, today: str) -> float:
@@ -131,6 +139,9 @@ def changes(option: Document) -> str:
 def _stay(job: Document) -> str:
     if job["baseline"]["cost"]["total"] is None:
         return "Say what it costs with --current, and savings can be worked out."
+    if job["baseline"]["breaks"]:
+        broken = ", ".join(sorted({b["reason"] for b in job["baseline"]["breaks"]}))
+        return f"Nothing keeps every limit: today's machine breaks {broken}, and so does the rest."
     if not job["options"]:
         return "Leave it: no other offer keeps every limit."
     cheapest = job["options"][0]["saves"]["usd"]
@@ -163,10 +174,10 @@ def risk(option: Document) -> str:
     """Return what could go wrong with an option."""
     said = []
     if option["offer"]["purchase"] == "spot":
-        said.append("may be interrupted")
+        said.append("may be interrupted; lost work is not counted")
     if option["offer"]["purchase"].startswith("reserved"):
         said.append("a commitment")
-    if option["hours"]["basis"].startswith("weak"):
+    if "weak" in option["hours"]["basis"]:
         said.append("weak prediction")
     if option["offer"].get("stale"):
         said.append(f"price of {option['offer']['as_of']}")

@@ -9,7 +9,7 @@ import click
 
 from gpucost.launch import launchable
 from gpucost.output import Output, output_options, print_json, write_file
-from gpucost.parameters import COUNTS, DAY, DOLLARS, DURATION, SIZE, today
+from gpucost.parameters import COUNTS, DAY, DOLLARS, DURATION, SIZE, check_known, today
 from gpucost.plan_view import print_plan
 from gpucost.sources import read_sources
 from planner.pipeline import make_plan
@@ -18,7 +18,7 @@ from planner.plan_json import dump, to_json
 from planner.profile.model import PURCHASES
 from planner.requirements import INCLUDABLE, Requirements
 from pricing.catalog import Catalog, load_catalog
-from pricing.errors import InputError, NotBuiltYetError
+from pricing.errors import NotBuiltYetError
 from pricing.hardware import resolve
 
 FAILED_OVER = 7
@@ -138,7 +138,8 @@ def _refuse_later(asked: dict[str, Any]) -> None:
 
 
 def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
-    _check_providers(asked["providers"], catalog)
+    check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
+    check_known("--region", asked["regions"], (o.region for o in catalog.offers))
     deadline = asked.pop("deadline")
     return Requirements(
         deadline_h=None if deadline is None else float(deadline) / 3600.0,
@@ -152,15 +153,6 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
         launchable=launchable(),
         **asked,
     )
-
-
-def _check_providers(providers: tuple[str, ...], catalog: Catalog) -> None:
-    known = sorted({offer.provider for offer in catalog.offers})
-    unknown = [name for name in providers if name not in known]
-    if unknown:
-        raise InputError(
-            f"--provider {name}: not in the catalog; known: {', '.join(known)}." for name in unknown
-        )
 
 
 def _write(plan: Plan, target: str | None, report_path: str | None, output: Output) -> None:

@@ -1,6 +1,5 @@
 """`gpucost prices`: the known prices, with source and date."""
 
-from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import click
 
 from gpucost.output import Output, Table, output_options, print_json, print_table
-from gpucost.parameters import COUNTS, DAY, DOLLARS, today
+from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from planner.profile.model import PURCHASES
 from pricing.catalog import Catalog, load_catalog
-from pricing.errors import InputError, NotBuiltYetError
+from pricing.errors import NotBuiltYetError
 from pricing.hardware import resolve
 from pricing.money import plain
 from pricing.offer import Offer
@@ -48,22 +47,13 @@ def command(
     if action is not None:
         raise NotBuiltYetError(f"gpucost prices {action} is not built yet; listing works.")
     catalog = load_catalog(as_of or today())
-    _check_names(catalog, wanted["providers"])
+    check_known("--provider", wanted["providers"], (o.provider for o in catalog.offers))
+    check_known("--region", wanted["regions"], (o.region for o in catalog.offers))
     gpus = {resolve(name).name for name in wanted.pop("gpu_names")}
     found = sorted(
         (offer for offer in catalog.offers if _wanted(offer, gpus, **wanted)), key=_SORTS[sort]
     )
     _show(found, catalog, output)
-
-
-def _check_names(catalog: Catalog, providers: Iterable[str]) -> None:
-    known = sorted({offer.provider for offer in catalog.offers})
-    unknown = [name for name in providers if name not in known]
-    if unknown:
-        raise InputError(
-            f"{name!r} is no provider of the catalog; known: {', '.join(known)}."
-            for name in unknown
-        )
 
 
 def _wanted(

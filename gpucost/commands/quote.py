@@ -26,8 +26,8 @@ from pricing.quote import Usage, quote, to_json
 @click.option("--duration", type=DURATION, help="Life of the instance, billing start to end: 90m.")
 @click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--purchase", type=click.Choice(PURCHASES), default="on_demand", show_default=True)
-@click.option("--egress", type=SIZE, default=0, help="Data sent out, such as 100GiB.")
-@click.option("--storage", type=SIZE, default=0, help="Volume storage kept meanwhile: 500GiB.")
+@click.option("--egress", type=SIZE, help="Data sent out, such as 100GiB.")
+@click.option("--storage", type=SIZE, help="Volume storage kept meanwhile: 500GiB.")
 @click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]")
 @click.option("--option", "option_id", metavar="JOB/ID", help="The option of PLAN to price.")
 @output_options
@@ -46,8 +46,8 @@ def _of_offer(
     duration: Decimal | None,
     count: int,
     purchase: str,
-    egress: int,
-    storage: int,
+    egress: int | None,
+    storage: int | None,
     as_of: date | None,
 ) -> dict[str, Any]:
     if duration is None:
@@ -56,7 +56,11 @@ def _of_offer(
     day = as_of or today()
     offer = load_catalog(day).find(provider, instance_type, region, purchase)
     usage = Usage(
-        duration_s=duration, count=count, egress_bytes=egress, storage_bytes=storage, as_of=day
+        duration_s=duration,
+        count=count,
+        egress_bytes=egress or 0,
+        storage_bytes=storage or 0,
+        as_of=day,
     )
     return to_json(quote(offer, usage))
 
@@ -94,10 +98,11 @@ def show_quote(document: dict[str, Any], output: Output) -> None:
     title = f"{place} x{document['count']}, {offer['purchase']}, price of {offer['as_of']}"
     rows = [(line["what"], line["usd"], line["how"], line["rule"]) for line in document["lines"]]
     rows.append(("total", document["total"], "rounded half up to cents", ""))
+    wide = 4 if output.verbose or output.format != "table" else 3
     print_table(
         Table(
-            columns=("line", "USD", "how", "rule"),
-            rows=tuple(rows),
+            columns=("line", "USD", "how", "rule")[:wide],
+            rows=tuple(row[:wide] for row in rows),
             right=frozenset(("USD",)),
             title=title,
         ),

@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="data-loading",
         meaning="The GPU waits for input: decoding and augmentation, the disk or the network.",
-        source="R7, R8, R11; Mohan et al., VLDB 2021 (data stalls)",
+        source="Mohan et al., VLDB 2021 (data stalls); practice: GPU low, CPU high is the input",
         actions=_LOADER_ACTIONS,
         cases=(
             Case(
@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="host-to-device",
         meaning="Copies from host memory to the GPU hold up the steps.",
-        source="R11, R14",
+        source="practice: pinned memory and asynchronous copies hide transfers",
         actions=("pinned-memory", "async-copy", "gpu-preprocessing"),
         cases=(
             Case(
@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="host-bound",
         meaning="GPU and CPU are both low: launch-bound kernels, waiting, or serial Python.",
-        source="R9, R22",
+        source="practice: GPU and CPU both low is launch-bound or serial code",
         actions=("compile", "cuda-graphs", "async-copy", "larger-batch", "fused-optimizer"),
         cases=(
             Case(

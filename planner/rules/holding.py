@@ -17,7 +17,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="idle-held",
         meaning="A process holds the GPU's memory and does nothing with it.",
-        source="R13, R29",
+        source="practice: held GPUs that nobody uses are the most common waste",
         actions=("idle-shutdown", "share-gpu"),
         severity="high",
         cases=(
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="idle",
         meaning="Nothing runs on the GPU.",
-        source="R13, R29",
+        source="practice: held GPUs that nobody uses are the most common waste",
         actions=("idle-shutdown",),
         severity="high",
         cases=(
@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="bursty-interactive",
         meaning="People work in bursts and the GPU is held in between.",
-        source="R13",
+        source="practice: interactive work is bursty and idle between",
         actions=("idle-shutdown", "smaller-gpu", "share-gpu"),
         cases=(
             Case(
@@ -97,7 +97,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="under-used-inference",
         meaning="An inference job holds a whole GPU and leaves most of it idle.",
-        source="R28, R29",
+        source="pooling practice: inference jobs leave up to 80 % of a GPU idle",
         actions=("share-gpu", "dynamic-batching", "smaller-gpu", "scale-down"),
         cases=(
             Case(
@@ -116,7 +116,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="over-provisioned-gpu",
         meaning="A smaller GPU would do the same work: little memory and few SMs are used.",
-        source="R1, R12, R13; never from kernel time alone",
+        source="NVML: kernel time is not work, so it is never enough for this finding",
         actions=("smaller-gpu", "share-gpu"),
         severity="medium",
         cases=(
@@ -146,7 +146,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="latency-risk",
         meaning="The latency target is missed, nearly missed, or cannot be checked.",
-        source="R13, R28",
+        source="practice: sharing needs a measured latency",
         actions=("scale-down", "newer-gpu", "dynamic-batching"),
         cases=(
             Case(

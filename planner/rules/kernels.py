@@ -7,7 +7,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="thermal-throttled",
         meaning="Heat holds the clocks down.",
-        source="R3",
+        source="NVML throttle (event) reasons",
         actions=("move-provider",),
         severity="medium",
         cases=(
@@ -24,7 +24,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="power-throttled",
         meaning="The power limit holds the clocks down.",
-        source="R3",
+        source="NVML throttle (event) reasons",
         actions=("newer-gpu",),
         severity="low",
         cases=(
@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="small-batch",
         meaning="Memory is left over and the GPU is not filled: a larger batch would fit.",
-        source="R10, R16",
+        source="practice: raise the batch until memory or the SMs are full",
         actions=("larger-batch", "compile", "cuda-graphs"),
         cases=(
             Case(
@@ -73,7 +73,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="no-mixed-precision",
         meaning="Tensor cores are there and the job computes in single precision.",
-        source="R15; gains measured in Lambda's PyTorch benchmarks: median x1.77 where TF32 is on, "
+        source="gains measured in Lambda's PyTorch benchmarks: median x1.77 where TF32 is on, "
         "x2.71 on Volta and Turing",
         actions=("mixed-precision", "tf32"),
         cases=(
@@ -105,7 +105,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="memory-bandwidth-bound",
         meaning="Device memory, not arithmetic, limits the kernels.",
-        source="R1, R2",
+        source="roofline: DRAM activity high while arithmetic pipes wait",
         actions=("compile", "quantization", "newer-gpu"),
         cases=(
             Case(
@@ -129,7 +129,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="memory-pressure",
         meaning="GPU memory is nearly full: fragmentation or one larger batch ends the job.",
-        source="R10, R16, R20",
+        source="practice: PyTorch's caching allocator; activation checkpointing",
         actions=("gradient-checkpointing", "allocator-tuning", "sharded-data-parallel"),
         severity="low",
         cases=(
@@ -146,7 +146,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="well-used",
         meaning="The GPU does useful work most of the time.",
-        source="R1",
+        source="NVML and DCGM field definitions: busy time, SM activity, power",
         cases=(
             Case(
                 confidence="measured",

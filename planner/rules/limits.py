@@ -6,7 +6,7 @@ Limits are round figures from practice, each with its reason; they are not fitte
 from planner.rule import Signals, Waste, unless_known
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
-LOW = 0.5  # "low" use in the sense of R7-R10
+LOW = 0.5  # what guides to GPU use call low
 IDLE = 0.05  # a display or a monitoring agent alone reads up to a few percent
 CPU_FULL = 0.8  # schedulers keep a few cores' worth of slack on a saturated host
 STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work

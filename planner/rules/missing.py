@@ -7,7 +7,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="unmeasured",
         meaning="Something that would decide the case was not measured.",
-        source="R1, R4",
+        source="NVML and DCGM field definitions",
         cases=(
             Case(
                 confidence="possible",

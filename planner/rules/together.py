@@ -7,7 +7,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="imbalanced-gpus",
         meaning="Some GPUs of the job work, others wait or are not used.",
-        source="R12",
+        source="practice: one GPU of several idle is paid for and wasted",
         actions=("fewer-gpus", "data-parallel"),
         cases=(
             Case(
@@ -21,7 +21,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="communication-bound",
         meaning="GPUs wait for each other.",
-        source="R17",
+        source="practice: NVLink, or 100 Gbit/s between nodes, for data-parallel training",
         actions=("nccl-tuning", "gradient-accumulation", "larger-batch", "fewer-gpus"),
         cases=(
             Case(
@@ -35,7 +35,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="slow-interconnect",
         meaning="The GPUs exchange gradients over PCIe or a network under 100 Gbit/s.",
-        source="R17",
+        source="practice: NVLink, or 100 Gbit/s between nodes, for data-parallel training",
         actions=("nccl-tuning", "gradient-accumulation", "numa-binding"),
         severity="low",
         cases=(

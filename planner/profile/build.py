@@ -1,0 +1,247 @@
+"""Turns the samples of one job into its profile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.identity import hardware_of
+from planner.profile.model import (
+    GpuReadings,
+    Host,
+    Job,
+    Profile,
+    Provenance,
+    Statistics,
+    Window,
+    Work,
+)
+from planner.profile.slots import SLOTS
+from planner.profile.suspicions import suspicions
+from planner.profile.weighted import durations, statistics
+from planner.profile.window import ActiveWindow, active_window
+from planner.telemetry.merge import Merged, device_of
+from planner.telemetry.payload import stem
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planner.telemetry.hints import Hints
+
+_TIME, _GPU = "t_s", "gpu"
+_ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
+_HOST_FIELDS = (
+    "cpu_util",
+    "ram_used_gib",
+    "disk_read_mib_s",
+    "disk_write_mib_s",
+    "net_rx_mib_s",
+    "net_tx_mib_s",
+)
+
+
+def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
+    """Return the profile of one job.
+
+    Statistics are weighted by time over the active window; GPUs come in the order of
+    `merged.gpus`. A single instant gives mean, min and max only, and a window without a duration.
+
+    Args:
+        merged: the job's readings.
+        label: the job's name in the data, None where it has none.
+        hints: what the sources do not say; the sources win.
+
+    Raises:
+        InputError: there is no reading of any GPU or host.
+    """
+    if merged.host is None and not _has_reading(merged.samples):
+        raise InputError(_nothing_left(merged))
+    merged = _without_doubles(merged)
+    clock = merged.samples if len(merged.samples) else _host_clock(merged)
+    window = active_window(clock)
+    coverage = _coverage(clock, window)
+    hardware, notes = hardware_of(merged, hints)
+    work = _work(merged, window, hints)
+    return Profile(
+        job=Job(
+            name=hints.name or label or stem(str(merged.sources[0].path)),
+            kind=hints.kind or "unknown",
+            precision=hints.precision,
+            batch_per_gpu=hints.batch,
+        ),
+        hardware=hardware,
+        window=_window(merged, window, coverage),
+        work=work,
+        gpus=tuple(_gpus(merged, window, hints)),
+        host=_host(merged, window),
+        provenance=Provenance(
+            sources=merged.sources,
+            notes=(
+                *merged.notes,
+                *notes,
+                *([window.note] if window.note else []),
+                *_zone_note(merged, hints),
+                *suspicions(merged, window, coverage, hints.interval_s),
+                *_work_note(work, window),
+            ),
+        ),
+    )
+
+
+def _has_reading(samples: pd.DataFrame) -> bool:
+    slots = [slot for slot in samples.columns if slot not in (_TIME, _GPU, "job")]
+    return bool(samples[slots].notna().to_numpy().any())
+
+
+def _nothing_left(merged: Merged) -> str:
+    names = ", ".join(str(source.path) for source in merged.sources)
+    reasons = sorted(
+        f"{reason}: {count}"
+        for source in merged.sources
+        if isinstance(source.dropped, dict)
+        for reason, count in source.dropped.items()
+    )
+    return (
+        f"{names}: recognised, but no reading is left ({'; '.join(reasons) or 'no rows'}), so "
+        "nothing was measured. Record again, or give another part of the log."
+    )
+
+
+def _zone_note(merged: Merged, hints: Hints) -> Iterator[str]:
+    if merged.local_time and hints.tz is None:
+        yield "times carry no zone and are taken as UTC; say --tz Europe/Berlin or --tz +08:00."
+
+
+def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
+    if work is not None and work.rate_per_s is not None:
+        yield (
+            f"work rate: {work.done:g} {work.unit} over the whole {window.whole_s:.6g} s of the "
+            "source, an idle lead-in and tail included."
+        )
+
+
+def _without_doubles(merged: Merged) -> Merged:
+    """Where a device and its MIG instances report one slot, only the device's readings stay."""
+    samples = merged.samples
+    parts = {gpu.key for gpu in merged.gpus if gpu.partition is not None}
+    if not parts:
+        return merged
+    samples = samples.copy()
+    keys = samples[_GPU].astype(str)
+    for part in sorted(parts):
+        whole = samples[keys == device_of(part)]
+        for slot in SLOTS:
+            if slot in samples and whole[slot].notna().any():
+                samples.loc[keys == part, slot] = np.nan
+    slots = [c for c in samples.columns if c not in (_TIME, _GPU, "job")]
+    return replace(merged, samples=samples.dropna(subset=slots, how="all").reset_index(drop=True))
+
+
+def _host_clock(merged: Merged) -> pd.DataFrame:
+    host = merged.host if merged.host is not None else pd.DataFrame({_TIME: []})
+    return host[[_TIME]].assign(**{_GPU: "host"})
+
+
+def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:
+    """Share of the window in which samples stood, mean over GPUs; None for a single instant."""
+    if window.interval_s is None or window.duration_s <= 0:
+        return None
+    shares = []
+    for _, rows in clock.groupby(_GPU, sort=True):
+        times = rows[_TIME].to_numpy(dtype=float)
+        inside = window.holds(times)
+        shares.append(min(1.0, float(durations(times)[inside].sum()) / window.duration_s))
+    return round(float(np.mean(shares)), 6)
+
+
+def _window(merged: Merged, window: ActiveWindow, coverage: float | None) -> Window:
+    snapshot = window.interval_s is None
+    return Window(
+        start=_instant(window.start_s) if merged.absolute else None,
+        duration_s=None if snapshot else round(window.duration_s, 6),
+        interval_s=None if window.interval_s is None else round(window.interval_s, 6),
+        coverage=coverage,
+    )
+
+
+def _instant(t_s: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(round(t_s, 3), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
+    said = hints.work or merged.work
+    if said is None:
+        return None
+    known = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
+    rate = said[1] / window.whole_s if known and window.whole_s > 0 else None
+    return Work(unit=said[0], done=said[1], rate_per_s=None if rate is None else round(rate, 9))
+
+
+def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuReadings]:
+    energy_known = merged.timed or hints.interval_s is not None
+    for gpu in merged.gpus:
+        rows = merged.samples[merged.samples[_GPU] == gpu.key]
+        metrics = {
+            slot: found
+            for slot in SLOTS
+            if slot in rows and slot != _ENERGY
+            if (found := _measured(rows[_TIME], rows[slot], window)) is not None
+        }
+        energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
+        if energy is not None:
+            metrics[_ENERGY] = Statistics(mean=energy, max=energy)
+        uuid = gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key
+        yield GpuReadings(index=gpu.index, uuid=uuid, metrics=metrics)
+
+
+def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Statistics | None:
+    """Statistics of one slot over the window, by the times at which this slot was read."""
+    t_s, read = times.to_numpy(dtype=float), values.to_numpy(dtype=float)
+    known = np.isfinite(read)
+    t_s, read = t_s[known], read[known]
+    stood = durations(t_s)
+    if window.interval_s is not None:
+        inside = window.holds(t_s)
+        read, stood = read[inside], stood[inside]
+    found = statistics(read, stood)
+    if found is None or window.interval_s is not None:
+        return found
+    return Statistics(mean=found.mean, min=found.min, max=found.max)
+
+
+def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
+    """Joules over the window: by the device's counter, else power times the time it stood."""
+    times = rows[_TIME].to_numpy(dtype=float)
+    inside = window.holds(times)
+    if _ENERGY_COUNTER in rows:
+        count = rows[_ENERGY_COUNTER].to_numpy(dtype=float)[inside]
+        count = count[np.isfinite(count)]
+        if len(count) > 1:
+            steps = np.diff(count)
+            # A counter that fell was reset with the driver: it counts from 0 again.
+            return round(float(np.where(steps < 0, count[1:], steps).sum()), 3)
+    if _POWER not in rows:
+        return None
+    power = rows[_POWER].to_numpy(dtype=float)
+    known = np.isfinite(power)
+    joules = (power[known] * durations(times[known]))[inside[known]]
+    return round(float(joules.sum()), 3) if len(joules) else None
+
+
+def _host(merged: Merged, window: ActiveWindow) -> Host | None:
+    if merged.host is None:
+        return None
+    found: dict[str, Statistics | None] = {
+        field: _measured(merged.host[_TIME], merged.host[field], window)
+        for field in _HOST_FIELDS
+        if field in merged.host
+    }
+    return Host(**found) if any(found.values()) else None

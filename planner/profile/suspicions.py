@@ -1,0 +1,111 @@
+"""What is odd about a recording and must be said, because it changes what a plan may conclude."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pricing import hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from planner.profile.window import ActiveWindow
+    from planner.telemetry.merge import Merged
+    from planner.telemetry.recording import GpuIdentity
+
+_UTIL = "util.kernel_time"
+_MEASURED = {_UTIL, "util.sm_active"}
+_FEW = 10
+_HOLDS_GIB = 1.0
+_ABOVE_IDLE = 1.2
+_FAST_S = 0.1
+_STALE_SHARE = 0.5
+_GOOD_COVERAGE = 0.95
+
+
+def suspicions(
+    merged: Merged, window: ActiveWindow, coverage: float | None, interval_hint_s: float | None
+) -> Iterator[str]:
+    """Yield sentences for `provenance.notes`, in a fixed order."""
+    if not merged.timed and window.interval_s is not None:
+        step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
+        yield f"no timestamps: rows are taken to lie apart by {step}."
+    if window.interval_s is None:
+        yield (
+            "a snapshot: one instant says which GPU it is and what memory is held, not how busy "
+            "the GPU is over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
+        )
+    if coverage is not None and coverage < _GOOD_COVERAGE:
+        yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
+    if _MEASURED.isdisjoint(merged.samples.dropna(axis="columns", how="all").columns):
+        cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
+        yield (
+            f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
+            "metrics (DCGM_FI_PROF_*) measure MIG instances too."
+        )
+    identities = {gpu.key: gpu for gpu in merged.gpus}
+    stale, rows = 0, 0
+    for key, readings in merged.samples.groupby("gpu", sort=True):
+        sentence = _constant(readings, identities[str(key)])
+        if sentence is not None:
+            yield sentence
+        repeats = _repeats(readings)
+        stale, rows = stale + repeats, rows + len(readings)
+    if (
+        window.interval_s is not None
+        and window.interval_s < _FAST_S
+        and stale > _STALE_SHARE * rows
+    ):
+        yield (
+            f"{stale} of {rows} rows repeat the reading before them: polled faster than the sensor "
+            "renews itself. Statistics are weighted by time, so repeats do not count double."
+        )
+
+
+def _repeats(readings: pd.DataFrame) -> int:
+    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    if len(values) <= 1:
+        return 0
+    return int(
+        (np.nan_to_num(values[1:], nan=-1.0) == np.nan_to_num(values[:-1], nan=-1.0))
+        .all(axis=1)
+        .sum()
+    )
+
+
+def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Utilisation that never moves from 0 or 100 % while the GPU is in use."""
+    if _UTIL not in readings:
+        return None
+    values = readings[_UTIL].dropna().to_numpy(dtype=float)
+    if len(values) < _FEW or values.min() != values.max() or values[0] not in {0.0, 1.0}:
+        return None
+    held = _typical(readings, "mem.used_gib")
+    power = _typical(readings, "power.board_w")
+    known = hardware.find(gpu.model, memory_gib=gpu.memory_gib)
+    idle = known.idle_w if known is not None else None
+    drawing = power is not None and idle is not None and power > _ABOVE_IDLE * idle
+    if not drawing and (held is None or held <= _HOLDS_GIB) and not (values[0] and power):
+        return None
+    while_ = " and ".join(
+        text
+        for text, value in (
+            (f"{power or 0:.0f} W are drawn", power),
+            (f"{held or 0:.1f} GiB are held", held),
+        )
+        if value is not None
+    )
+    who = f"GPU {gpu.index}" if gpu.index is not None else "the GPU"
+    return (
+        f"{who}: util.kernel_time is exactly {values[0]:.0%} in all {len(values)} samples while "
+        f"{while_}. Some collectors write a constant when the driver reports nothing."
+    )
+
+
+def _typical(readings: pd.DataFrame, slot: str) -> float | None:
+    known = readings[slot].dropna() if slot in readings else None
+    return float(known.median()) if known is not None and len(known) else None

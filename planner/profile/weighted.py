@@ -1,0 +1,84 @@
+"""Time-weighted statistics: a sample counts for as long as it stood."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.model import Statistics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+GAP_INTERVALS = 3.0
+# The usual interval is taken among this many neighbours, so that a source that changes its pace,
+# or two sources of different pace, each keep their own.
+_NEIGHBOURS = 15
+_DIGITS = 6
+_SAME = 1e-9
+
+
+def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how long each sample stood, in seconds.
+
+    That is the time until the next one, at most 3 times the usual interval (a gap is not filled);
+    samples of one instant share its time; the last one stands for the usual interval. A single
+    instant stands for one second.
+
+    Args:
+        t_s: times of the samples, ascending, seconds.
+    """
+    instants, place, counts = np.unique(t_s, return_inverse=True, return_counts=True)
+    if len(instants) == 0:
+        return np.empty(0)
+    if len(instants) == 1:
+        return np.full(len(t_s), 1.0 / len(t_s))
+    steps = np.diff(instants)
+    usual = pd.Series(steps).rolling(_NEIGHBOURS, center=True, min_periods=1).median().to_numpy()
+    stood = np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
+    return np.asarray((stood / counts)[place], dtype=float)
+
+
+def usual_interval(t_s: NDArray[np.float64]) -> float | None:
+    """Return the median time between instants, seconds; None for fewer than two."""
+    steps = np.diff(np.unique(t_s))
+    return float(np.median(steps)) if len(steps) else None
+
+
+def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Statistics | None:
+    """Return the weighted statistics of the values that are not NaN; None when there are none.
+
+    A quantile q is the least value at or below which the share q of the time lies; where the share
+    is met exactly, the middle between it and the next value.
+    """
+    known = np.isfinite(values)
+    values, weights = values[known], weights[known]
+    total = float(weights.sum())
+    if len(values) == 0 or total <= 0:
+        return None
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    mean = float(np.dot(values, weights) / total)
+    ranks = np.cumsum(weights) / total
+    quantiles = [_quantile(values, ranks, q) for q in QUANTILES]
+    names = ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
+    return Statistics(
+        mean=_rounded(min(max(mean, values[0]), values[-1])),
+        min=_rounded(values[0]),
+        max=_rounded(values[-1]),
+        **{name: _rounded(value) for name, value in zip(names, quantiles, strict=True)},
+    )
+
+
+def _quantile(values: NDArray[np.float64], ranks: NDArray[np.float64], q: float) -> float:
+    place = min(int(np.searchsorted(ranks, q - _SAME)), len(values) - 1)
+    if abs(ranks[place] - q) <= _SAME and place + 1 < len(values):
+        return float(values[place] + values[place + 1]) / 2
+    return float(values[place])
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), _DIGITS)

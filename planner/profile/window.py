@@ -1,0 +1,128 @@
+"""Finds the part of a recording in which the job ran, apart from an idle lead-in and tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.profile.weighted import durations, usual_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_BUSY_FRACTION = 0.05
+# Power says something about load only where it moves; then a fifth of the way up is busy.
+_POWER_MOVES = 1.25
+_POWER_BUSY = 0.2
+# Less than this of the whole is no job with an idle lead-in but an idle machine with a burst.
+_LEAST_SHARE = 0.05
+# Readings nearer than this share of an interval belong to one tick.
+_SAME_TICK = 0.25
+_BUSY_SLOTS = ("util.kernel_time", "util.sm_active")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveWindow:
+    """Where a recording's statistics are taken.
+
+    Attributes:
+        start_s: first instant, seconds on the recording's clock.
+        end_s: end of the last sample.
+        slack_s: how far outside start and last sample readings still belong to the same tick, as
+            the readings of several GPUs lie milliseconds apart: before the start, after the last.
+        last_s: instant of the last sample.
+        whole_s: length of the whole recording.
+        interval_s: usual time between samples of a GPU; None for a single instant.
+        note: what was left out, or why nothing was; None where there is nothing to say.
+    """
+
+    start_s: float
+    end_s: float
+    last_s: float
+    slack_s: tuple[float, float] = (0.0, 0.0)
+    whole_s: float
+    interval_s: float | None
+    note: str | None = None
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.end_s - self.start_s
+
+    def holds(self, t_s: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which instants lie in the window."""
+        first, last = self.start_s - self.slack_s[0], self.last_s + self.slack_s[1]
+        return np.asarray((t_s >= first) & (t_s <= last))
+
+
+def active_window(samples: pd.DataFrame) -> ActiveWindow:
+    """Return the window from the first to the last busy sample of any GPU.
+
+    Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
+    moves from 0, whose power is clearly above its least. Pauses inside the window stay in it. Where
+    nothing is busy, or the window would be under 5 % of the recording, it is the whole recording.
+
+    Args:
+        samples: columns `t_s`, `gpu` and slots, at least one row, sorted by GPU and time.
+    """
+    firsts: list[tuple[float, float]] = []
+    lasts: list[tuple[float, float]] = []
+    starts, ends, intervals = [], [], []
+    for _, rows in samples.groupby("gpu", sort=True):
+        times = rows["t_s"].to_numpy(dtype=float)
+        stood, interval = durations(times), usual_interval(times)
+        starts.append(times[0])
+        ends.append((times[-1] + (interval or 0.0), times[-1]))
+        if interval is not None:
+            intervals.append(interval)
+        busy = np.flatnonzero(_busy(rows))
+        if len(busy):
+            firsts.append((times[busy[0]], stood[busy[0]]))
+            lasts.append((times[busy[-1]], stood[busy[-1]]))
+    start, (end, newest) = float(min(starts)), max(ends)
+    whole, usual = float(end - start), float(np.median(intervals)) if intervals else None
+    every = ActiveWindow(
+        start_s=start,
+        end_s=float(end),
+        last_s=float(newest),
+        slack_s=((usual or 0.0) * _SAME_TICK, (usual or 0.0) * _SAME_TICK),
+        whole_s=whole,
+        interval_s=usual,
+    )
+    if not firsts or usual is None:
+        return every
+    (first, first_stood), (last, last_stood) = min(firsts), max(lasts)
+    until = min(float(last + last_stood), float(end))
+    if until - first < _LEAST_SHARE * whole:
+        note = f"busy for {until - first:.4g} s of {whole:.4g} s only; nothing was cut off as idle."
+        return replace(every, note=note)
+    lead, tail = float(first - start), float(end - until)
+    if max(lead, tail) <= usual / 2:
+        return every
+    note = f"idle lead-in of {lead:.4g} s and tail of {tail:.4g} s are not in the statistics."
+    return replace(
+        every,
+        start_s=float(first),
+        end_s=until,
+        last_s=float(last),
+        slack_s=(float(first_stood) * _SAME_TICK, float(last_stood) * _SAME_TICK),
+        note=note,
+    )
+
+
+def _busy(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    for slot in _BUSY_SLOTS:
+        if slot in rows:
+            values = rows[slot].to_numpy(dtype=float)
+            if np.nanmax(values, initial=0.0) > 0:
+                return np.asarray(np.nan_to_num(values) >= _BUSY_FRACTION)
+    if "power.board_w" in rows:
+        power = rows["power.board_w"].to_numpy(dtype=float)
+        known = power[np.isfinite(power)]
+        if len(known) and known.max() > _POWER_MOVES * known.min():
+            least = known.min() + _POWER_BUSY * (known.max() - known.min())
+            return np.asarray(np.nan_to_num(power) >= least)
+    return np.zeros(len(rows), dtype=bool)

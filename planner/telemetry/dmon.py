@@ -1,0 +1,124 @@
+"""Reads `nvidia-smi dmon`, whatever columns were asked for; strictly by its own header lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.telemetry import clock
+from planner.telemetry.cells import numbers
+from planner.telemetry.draft import Draft
+from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.units import Meaning
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.payload import Payload
+
+FORMAT = "nvidia-smi-dmon"
+# `sm` is GPU-Util, not SM activity; the driver's "MB" of memory is MiB.
+_NAMES = {
+    "pwr": Meaning(target="power.board_w", unit="W"),
+    "gtemp": Meaning(target="temp.core_c", unit="C"),
+    "sm": Meaning(target="util.kernel_time", unit="%"),
+    "mem": Meaning(target="util.mem_controller", unit="%"),
+    "enc": Meaning(target="util.encoder", unit="%"),
+    "dec": Meaning(target="util.decoder", unit="%"),
+    "fb": Meaning(target="mem.used_gib", unit="MiB"),
+    "pclk": Meaning(target="clock.sm_mhz", unit="MHz"),
+    "rxpci": Meaning(target="io.pcie_rx_mib_s", unit="MB/s"),
+    "txpci": Meaning(target="io.pcie_tx_mib_s", unit="MB/s"),
+    # Share of time below the requested clocks for power; and a yes or no for heat.
+    "pviol": Meaning(target="throttle.fraction", unit="%"),
+    "tviol": Meaning(target="throttle.fraction", unit="ratio"),
+}
+_DEFAULT_INTERVAL_S = 1.0
+_DAY_S = 86_400.0
+
+
+def read(payload: Payload, hints: Hints) -> Recording:
+    """Return the readings of a dmon log; without `-o T` rows are `hints.interval_s` apart.
+
+    Raises:
+        InputError: there is no header, or no row under it.
+    """
+    draft = Draft(payload, FORMAT)
+    cells = _cells(payload, draft)
+    samples = _values(cells, draft)
+    index = pd.to_numeric(cells["gpu"]).astype(int)
+    samples[GPU] = "index " + index.astype(str)
+    times = _times(cells, hints)
+    if times is None:
+        step = hints.interval_s or _DEFAULT_INTERVAL_S
+        samples[TIME] = samples.groupby(GPU, sort=False).cumcount() * step
+    else:
+        samples[TIME] = times.t_s
+        lost = ~np.isfinite(times.t_s)
+        if lost.any():
+            draft.dropped["timestamp not readable"] += int(lost.sum())
+            samples = samples[~lost]
+    return draft.recording(
+        samples,
+        tuple(GpuIdentity(key=f"index {i}", index=int(i)) for i in sorted(index.unique())),
+        timed=times is not None,
+        absolute=times is not None and times.absolute,
+        local_time=times is not None and times.local,
+    )
+
+
+def _cells(payload: Payload, draft: Draft) -> pd.DataFrame:
+    """Rows as text under the names of the header above them."""
+    header: list[str] = []
+    rows: list[dict[str, str]] = []
+    for line in payload.text.split("\n"):
+        words = line.replace(",", " ").replace("#", " # ").split()
+        if not words:
+            continue
+        if words[0] == "#":
+            names = [word.lower() for word in words[1:]]
+            header = names if "gpu" in names else header
+            continue
+        draft.rows_read += 1
+        if len(words) != len(header) or not _is_row(words, header):
+            draft.dropped["cut line" if len(words) < len(header) else "not a row"] += 1
+            continue
+        rows.append(dict(zip(header, words, strict=True)))
+    if not rows:
+        raise InputError(
+            f"{draft.name}: dmon output without a row under its header, so nothing was measured. "
+            "Let `nvidia-smi dmon -s pucm -o DT` run while the job runs."
+        )
+    return pd.DataFrame(rows).fillna("-")
+
+
+def _is_row(words: list[str], header: list[str]) -> bool:
+    return words[header.index("gpu")].isdecimal()
+
+
+def _values(cells: pd.DataFrame, draft: Draft) -> pd.DataFrame:
+    columns: dict[str, np.ndarray] = {}
+    for name in cells.columns:
+        known = _NAMES.get(str(name))
+        if known is None or known.scale is None:
+            continue
+        got = numbers(cells[name], scale=known.scale, to=known.to)
+        draft.column(str(name), known.target, known.scale, got.raw)
+        draft.missing += got.missing
+        before = columns.get(known.target)
+        columns[known.target] = got.scaled if before is None else np.fmax(before, got.scaled)
+    return pd.DataFrame(columns, index=cells.index)
+
+
+def _times(cells: pd.DataFrame, hints: Hints) -> clock.Clock | None:
+    if "time" not in cells:
+        return None
+    if "date" in cells:
+        dates = cells["date"].str.replace(r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3", regex=True)
+        return clock.parse(dates + "T" + cells["time"], hints.zone)
+    parts = cells["time"].str.extract(r"^(\d\d):(\d\d):(\d\d)$").astype(float)
+    of_day = (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy()
+    midnights = np.cumsum(np.diff(of_day, prepend=of_day[:1]) < -_DAY_S / 2)
+    return clock.Clock(t_s=of_day + midnights * _DAY_S, absolute=False)

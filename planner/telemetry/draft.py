@@ -1,0 +1,194 @@
+"""A recording being made: figures of the source, rows left out, and checks no reader may skip."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.profile.model import Column, Source
+from planner.profile.slots import SLOTS
+from planner.telemetry.cells import MOST
+from planner.telemetry.recording import GPU, JOB, MEMORY_FRACTION, TIME, GpuIdentity, Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from planner.telemetry.payload import Payload
+
+# Above 1 by rounding or by MIG instances measured a little apart: clamped. Beyond: not a fraction.
+_NEARLY_ONE = 1.1
+_MOST_PERCENT = 110.0
+_POWER_OVER_LIMIT = 1.3
+# No board draws more; the largest superchip modules are below 3 kW.
+_MOST_WATTS = 3000.0
+_MEMORY_OVER_TOTAL = 1.05
+_MOST_GIB = 10_000.0
+_MILLI = 1e-3
+
+
+class Draft:
+    """Collects what a reader finds, then checks it and makes the `Recording`.
+
+    Attributes:
+        rows_read: rows or points found.
+        dropped: rows left out, by reason.
+        missing: values left out, by reason or placeholder.
+        notes: what a reader of the profile should know.
+    """
+
+    def __init__(self, payload: Payload, form: str) -> None:
+        self._payload = payload
+        self._form = form
+        self._columns: list[Column] = []
+        self._ratios: set[str] = set()
+        self.rows_read = 0
+        self.dropped: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.notes: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The file's name, for messages."""
+        return self._payload.name
+
+    def column(
+        self, source: str, slot: str | None, scale: float | None, raw: NDArray[np.float64]
+    ) -> None:
+        """Keep the whole-file figures of a column, in the source's own unit.
+
+        Args:
+            source: the source's name of it.
+            slot: the slot it fills.
+            scale: factor to the slot's unit.
+            raw: its values, NaN where missing.
+        """
+        known = raw[np.abs(raw) < MOST]
+        if scale == 1.0 and slot is not None:
+            self._ratios.add(slot)
+        self._columns.append(
+            Column(
+                source=source,
+                slot=slot if slot in SLOTS else None,
+                scale=scale,
+                n=len(known),
+                mean=_rounded(known.mean()) if len(known) else None,
+                min=_rounded(known.min()) if len(known) else None,
+                max=_rounded(known.max()) if len(known) else None,
+            )
+        )
+
+    def recording(
+        self,
+        samples: pd.DataFrame,
+        gpus: tuple[GpuIdentity, ...],
+        **more: Any,  # noqa: ANN401 - the other fields of a Recording
+    ) -> Recording:
+        """Return the checked recording.
+
+        Args:
+            samples: as `Recording.samples`, unchecked.
+            gpus: as `Recording.gpus`.
+            **more: other fields of `Recording`.
+        """
+        samples = samples.reset_index(drop=True)
+        gpus = tuple(_with_known_memory(gpu) for gpu in gpus)
+        totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
+        for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
+            samples[slot] = self._checked(samples, str(slot), totals)
+        used = self.rows_read - sum(self.dropped.values())
+        read_as = f"read as {self._form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
+        dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
+        return Recording(
+            samples=samples,
+            gpus=gpus,
+            source=Source(
+                path=self.name,
+                sha256=self._payload.sha256,
+                format=self._form,
+                columns=tuple(sorted(self._columns, key=lambda c: c.source)),
+                dropped=dict(sorted(dropped.items())),
+            ),
+            rows_read=self.rows_read,
+            rows_used=used,
+            notes=tuple(f"{self.name}: {note}" for note in (read_as, *self.notes)),
+            **more,
+        )
+
+    def _checked(
+        self, samples: pd.DataFrame, slot: str, totals: dict[str, float]
+    ) -> NDArray[np.float64]:
+        values = samples[slot].to_numpy(dtype=float, copy=True)
+        self._drop(values, np.abs(values) > MOST, slot, "beyond all measure")
+        known = SLOTS.get(slot)
+        if known is not None and known.low is not None:
+            self._drop(values, values < known.low, slot, f"below {known.low:g}")
+        if (known is not None and known.unit == "fraction") or slot == MEMORY_FRACTION:
+            return self._checked_fraction(values, slot)
+        if known is not None and known.high is not None:
+            self._drop(values, values > known.high, slot, f"above {known.high:g}")
+        if slot == "power.board_w":
+            return self._checked_power(values, samples)
+        if slot == "mem.used_gib" and totals:
+            limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
+            self._drop(values, values > limit, slot, "above the device's memory")
+        return values
+
+    def _checked_fraction(self, values: NDArray[np.float64], slot: str) -> NDArray[np.float64]:
+        over = values > 1.0
+        if not over.any():
+            return values
+        most = float(np.nanmax(values))
+        if slot in self._ratios and _NEARLY_ONE < most <= _MOST_PERCENT:
+            self.notes.append(f"{slot}: named a ratio, but up to {most:g}; read as percent.")
+            values = values * 0.01
+        self._drop(values, values > _NEARLY_ONE, slot, "above 100 %")
+        slightly = int((values > 1.0).sum())
+        if slightly:
+            self.notes.append(f"{slot}: {slightly} values slightly above 1 taken as 1 (MIG).")
+        return np.minimum(values, 1.0)
+
+    def _checked_power(
+        self, values: NDArray[np.float64], samples: pd.DataFrame
+    ) -> NDArray[np.float64]:
+        most = np.full(len(values), _MOST_WATTS)
+        if "power.limit_w" in samples:
+            limits = samples.groupby(GPU, observed=True)["power.limit_w"].transform("median")
+            limit = limits.to_numpy(dtype=float) * _POWER_OVER_LIMIT
+            most = np.where(np.isfinite(limit), limit, most)
+        over, known = values > most, np.isfinite(values)
+        if (
+            over.any()
+            and (values[known] * _MILLI <= most[known]).all()
+            and over.sum() > known.sum() / 2
+        ):
+            self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")
+            return values * _MILLI
+        self._drop(values, over, "power.board_w", "above 1.3 x the power limit")
+        return values
+
+    def _drop(
+        self, values: NDArray[np.float64], wrong: NDArray[np.bool_], slot: str, reason: str
+    ) -> None:
+        if count := int(wrong.sum()):
+            self.missing[f"{slot} {reason}"] += count
+            self.notes.append(f"{slot}: {count} values left out: {reason}.")
+            values[wrong] = np.nan
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 6)
+
+
+def _with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
+    plausible = gpu.memory_gib is not None and 0 < gpu.memory_gib < _MOST_GIB
+    return gpu if plausible else replace(gpu, memory_gib=None)
+
+
+def real_uuid(cell: object) -> str | None:
+    """Return a device's uuid; None for a placeholder or one that was blanked with zeros."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    return text if text.strip("GPU-0 ") and not text.startswith("[") and text != "N/A" else None

@@ -1,0 +1,89 @@
+"""Says which readings belong to which job, and has each job's profile built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.profile.build import build
+from planner.telemetry.merge import ANY_JOB, Merged, merge
+from planner.telemetry.recording import GPU, JOB, TIME, GpuIdentity
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.profile.model import Profile
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.recording import Recording
+
+
+def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+    """Return one profile a job, by name; one profile where fewer than two jobs are named.
+
+    Raises:
+        InputError: `hints.job` names no job of the data, or `hints.name` would name several.
+    """
+    merged = merge(recordings)
+    labels = merged.samples[JOB]
+    names = sorted({str(name) for name in labels.dropna().unique()} - {ANY_JOB})
+    if hints.job is not None and hints.job not in names:
+        known = ", ".join(names) or "none: the data carries no pod or job label"
+        raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {known}.")
+    if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is no choice
+        whole, name = _whole(merged, names)
+        return (build(whole, name, hints),)
+    wanted = names if hints.job is None else [hints.job]
+    if hints.name is not None and len(wanted) > 1:
+        raise InputError(
+            f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
+            "cannot share a name. Pick one with --job NAME."
+        )
+    return tuple(build(_of_job(merged, name), name, hints) for name in wanted)
+
+
+def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
+    """All readings as one job, named by its label where every GPU carries it."""
+    if not names:
+        return merged, None
+    labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU])
+    others = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    if not others:
+        return merged, names[0]
+    note = (
+        f"labelled as job {names[0]}: only {_listed([g for g in merged.gpus if g not in others])}; "
+        f"all GPUs are counted. --job {names[0]} reads that job alone."
+    )
+    return replace(merged, notes=(*merged.notes, note)), None
+
+
+def _of_job(merged: Merged, name: str) -> Merged:
+    """The readings labelled with a job, and unlabelled sources' readings of its GPUs meanwhile."""
+    samples = merged.samples
+    own = samples[samples[JOB] == name]
+    spans = own.groupby(GPU)[TIME].agg(["min", "max"])
+    first = samples[GPU].map(spans["min"]).to_numpy(dtype=float)
+    last = samples[GPU].map(spans["max"]).to_numpy(dtype=float)
+    times = samples[TIME].to_numpy(dtype=float)
+    with np.errstate(invalid="ignore"):
+        meanwhile = (samples[JOB] == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
+    kept = samples[(samples[JOB] == name).to_numpy() | meanwhile].reset_index(drop=True)
+    keys = set(kept[GPU])
+    labelled = set(samples.loc[samples[JOB].notna() & (samples[JOB] != ANY_JOB), GPU])
+    free = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    notes = merged.notes
+    if free:
+        notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")
+    return replace(
+        merged,
+        samples=kept,
+        gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys),
+        notes=notes,
+    )
+
+
+def _listed(gpus: Sequence[GpuIdentity]) -> str:
+    names = [str(gpu.index) if gpu.index is not None else gpu.key for gpu in gpus]
+    return f"GPU {', '.join(names)}"

@@ -1,0 +1,100 @@
+"""The name table of Prometheus metrics: dcgm-exporter, old and renamed, and nvidia_gpu_exporter."""
+
+from planner.telemetry.columns import BITMASK
+from planner.telemetry.units import Meaning, names
+
+_DEV, _PROF, _SMI = "dcgm_fi_dev_", "dcgm_fi_prof_", "nvidia_smi_"
+
+
+def _named(prefix: str, rows: dict[str, Meaning]) -> dict[str, Meaning]:
+    return {prefix + name: known for name, known in rows.items()}
+
+
+# DCGM 4.6 renamed fields; `_RATIO` counts to 1 where the old name counted to 100. PROF_* are ratios
+# although older help texts say "(in %)". Energy counts mJ, violations ns, both since the driver
+# was loaded. Names are compared in lower case: some clouds lower them.
+METRICS: dict[str, Meaning] = {
+    **_named(
+        _DEV,
+        {
+            "gpu_util": Meaning(target="util.kernel_time", unit="%"),
+            "gpu_util_ratio": Meaning(target="util.kernel_time", unit="ratio", rank=1),
+            "mem_copy_util": Meaning(target="util.mem_controller", unit="%"),
+            "mem_copy_util_ratio": Meaning(target="util.mem_controller", unit="ratio", rank=1),
+            "enc_util": Meaning(target="util.encoder", unit="%"),
+            "dec_util": Meaning(target="util.decoder", unit="%"),
+            "fb_used": Meaning(target="mem.used_gib", unit="MiB"),
+            "fb_free": Meaning(target="memory.free", unit="MiB"),
+            "fb_reserved": Meaning(target="memory.reserved", unit="MiB"),
+            "fb_total": Meaning(target="memory.total", unit="MiB"),
+            **names("fraction.memory", "ratio", "fb_used_ratio", "fb_used_percent"),
+            **names("power.board_w", "W", "power_usage", "board_power_watts"),
+            **names("power.limit_w", "W", "enforced_power_limit", "power_mgmt_limit"),
+            "gpu_temp": Meaning(target="temp.core_c", unit="C"),
+            "sm_clock": Meaning(target="clock.sm_mhz", unit="MHz"),
+            "total_energy_consumption": Meaning(target="counter.energy_j", unit="mJ"),
+            "power_violation": Meaning(target="counter.throttle_s", unit="ns"),
+            "thermal_violation": Meaning(target="counter.throttle_s", unit="ns"),
+            **names(BITMASK, "", "clocks_event_reasons", "clock_throttle_reasons"),
+        },
+    ),
+    **_named(
+        _PROF,
+        {
+            **names("util.sm_active", "ratio", "sm_active", "sm_util_ratio"),
+            **names("util.sm_occupancy", "ratio", "sm_occupancy", "sm_occupancy_ratio"),
+            **names("util.tensor_active", "ratio", "pipe_tensor_active", "tensor_util_ratio"),
+            **names("util.fp32_active", "ratio", "pipe_fp32_active", "fp32_util_ratio"),
+            **names("util.dram_active", "ratio", "dram_active", "dram_util_ratio"),
+            "pcie_rx_bytes": Meaning(target="io.pcie_rx_mib_s", unit="B/s"),
+            "pcie_tx_bytes": Meaning(target="io.pcie_tx_mib_s", unit="B/s"),
+            "nvlink_rx_bytes": Meaning(target="io.nvlink_rx_mib_s", unit="B/s"),
+            "nvlink_tx_bytes": Meaning(target="io.nvlink_tx_mib_s", unit="B/s"),
+        },
+    ),
+    **_named(
+        _SMI,
+        {
+            "utilization_gpu_ratio": Meaning(target="util.kernel_time", unit="ratio"),
+            "utilization_memory_ratio": Meaning(target="util.mem_controller", unit="ratio"),
+            "utilization_encoder_ratio": Meaning(target="util.encoder", unit="ratio"),
+            "utilization_decoder_ratio": Meaning(target="util.decoder", unit="ratio"),
+            "memory_used_bytes": Meaning(target="mem.used_gib", unit="B"),
+            "memory_total_bytes": Meaning(target="memory.total", unit="B"),
+            **names(
+                "power.board_w",
+                "W",
+                "power_draw_watts",
+                "power_draw_average_watts",
+                "power_draw_instant_watts",
+            ),
+            **names("power.limit_w", "W", "enforced_power_limit_watts", "power_limit_watts"),
+            "temperature_gpu": Meaning(target="temp.core_c", unit="C"),
+            "clocks_current_sm_clock_hz": Meaning(target="clock.sm_mhz", unit="Hz"),
+            **names(BITMASK, "", "clocks_event_reasons_active", "clocks_throttle_reasons_active"),
+            **{
+                f"clocks_event_reasons_counters_{cause}_seconds": Meaning(
+                    target="counter.throttle_s", unit="s"
+                )
+                for cause in (
+                    "sw_power_cap",
+                    "sw_thermal_slowdown",
+                    "hw_thermal_slowdown",
+                    "hw_power_brake_slowdown",
+                )
+            },
+        },
+    ),
+}
+# Gauges of bytes per second in older exporters, counters of bytes in newer ones.
+RATE_OR_COUNTER = {
+    "io.pcie_rx_mib_s": "counter.pcie_rx_mib",
+    "io.pcie_tx_mib_s": "counter.pcie_tx_mib",
+    "io.nvlink_rx_mib_s": "counter.nvlink_rx_mib",
+    "io.nvlink_tx_mib_s": "counter.nvlink_tx_mib",
+}
+IDENTITY_METRIC = "nvidia_smi_gpu_info"
+# What DCGM writes for "no value": 32-bit, 64-bit and floating point, each in four kinds.
+BLANKS = frozenset(
+    base + kind for base in (2147483632.0, 140737488355328.0) for kind in (0.0, 1.0, 2.0, 3.0)
+) | {9223372036854775792.0}

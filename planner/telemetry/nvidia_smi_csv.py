@@ -1,0 +1,152 @@
+"""Reads `nvidia-smi --query-gpu ... --format=csv` logs and the CSV of people's own loggers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from planner.telemetry import clock, csv_text
+from planner.telemetry.draft import Draft, real_uuid
+from planner.telemetry.positions import keys_by_position
+from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.sheet import Sheet, joined, sheet_of
+from planner.telemetry.unread import UNREAD_LAST, booking, refusal
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.payload import Payload
+
+FORMAT = "nvidia-smi-csv"
+_MEMORY = "memory.total"
+_DEFAULT_INTERVAL_S = 1.0
+_HEAD_CHARACTERS = 65_536
+
+
+def read(payload: Payload, hints: Hints) -> Recording:
+    """Return the readings of a CSV log.
+
+    Raises:
+        InputError: no header names a measurement, or no row stands under one.
+    """
+    text = payload.text
+    rows = csv_text.split(text, hints)
+    if rows is None:
+        raise InputError(_no_header(payload.name, text[:_HEAD_CHARACTERS]))
+    filled = [table for table in rows.tables if table.lines]
+    if not filled:
+        raise InputError(
+            f"{payload.name}: a header and no row under it, so nothing was measured. "
+            "Let nvidia-smi run with `-l 1` while the job runs."
+        )
+    draft = Draft(payload, FORMAT)
+    draft.dropped += rows.dropped
+    sheet = joined([sheet_of(table, rows.delimiter, hints, draft) for table in filled])
+    blocks = np.concatenate([np.array(table.blocks, dtype=np.int64) for table in filled])
+    draft.rows_read = len(blocks) + sum(rows.dropped.values())
+    return _recording(draft, sheet, blocks, hints)
+
+
+def _no_header(name: str, head: str) -> str:
+    known = refusal(name, head, UNREAD_LAST)
+    if known is not None:
+        return known
+    first = next((line.strip() for line in head.splitlines() if line.strip()), "")[:70]
+    if re.search(r"\d{3}|\d [%MW]", first):
+        return (
+            f"{name}: no header line names a measurement (first line: {first!r}), so the columns "
+            "cannot be told apart. Log without `noheader`, or name them by number: "
+            "--map 1=timestamp --map 2=util.kernel_time."
+        )
+    return (
+        f"{name}: none of its columns ({first!r}) is a GPU reading that gpucost knows."
+        f"{booking(first)} Name columns with --map COLUMN=slot if there are any."
+    )
+
+
+def _recording(draft: Draft, sheet: Sheet, blocks: NDArray[np.int64], hints: Hints) -> Recording:
+    times = clock.parse(sheet.time, hints.zone) if sheet.time is not None else None
+    if times is not None and not np.isfinite(times.t_s).any():
+        draft.notes.append("no timestamp could be read; the rows' order is used.")
+        times = None
+    t_s: NDArray[np.float64] | None = times.t_s if times is not None else None
+    keys = _keys(sheet, t_s, blocks, draft)
+    samples = sheet.readings.drop(columns=[_MEMORY], errors="ignore")
+    samples[GPU] = keys
+    if t_s is None:
+        ticks = samples.groupby(GPU, sort=False).cumcount().to_numpy(dtype=float)
+        t_s = np.asarray(ticks * (hints.interval_s or _DEFAULT_INTERVAL_S), dtype=np.float64)
+    samples[TIME] = t_s
+    known = np.isfinite(samples[TIME].to_numpy(dtype=np.float64))
+    if not known.all():
+        draft.dropped["timestamp not readable"] += int((~known).sum())
+    if times is not None and times.stepped_back:
+        draft.notes.append("the clock was set back within the file (end of summer time?).")
+    return draft.recording(
+        samples[known],
+        _identities(sheet, keys),
+        absolute=times is not None and times.absolute,
+        timed=times is not None,
+        local_time=times is not None and times.local,
+        mig=sheet.mig is not None and bool((sheet.mig == "Enabled").any()),
+    )
+
+
+def _keys(
+    sheet: Sheet, t_s: NDArray[np.float64] | None, blocks: NDArray[np.int64], draft: Draft
+) -> pd.Series:
+    """A key for each row: by uuid, else index, else PCI address, else its place in the tick."""
+    if sheet.uuid is not None:
+        uuids = sheet.uuid.map(real_uuid)
+        if uuids.notna().all():
+            return uuids.astype(object)
+    for column in (sheet.index, sheet.bus):
+        if column is not None and column.notna().any():
+            return ("device " + column.ffill().bfill().astype(str)).astype(object)
+    keys, note = keys_by_position(t_s, blocks)
+    if note:
+        draft.notes.append(note)
+    return pd.Series(keys, dtype=object)
+
+
+def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
+    grouping = keys.to_numpy()
+
+    def firsts(column: pd.Series | None) -> dict[Hashable, Any]:
+        return {} if column is None else column.groupby(grouping).first().to_dict()
+
+    index, uuid, model = firsts(sheet.index), firsts(sheet.uuid), firsts(sheet.model)
+    memory = firsts(sheet.readings[_MEMORY]) if _MEMORY in sheet.readings else {}
+    return tuple(
+        GpuIdentity(
+            key=key,
+            index=_index(index.get(key), key),
+            uuid=real_uuid(uuid.get(key)),
+            model=_name(model.get(key)),
+            memory_gib=_number(memory.get(key)),
+        )
+        for key in sorted(set(grouping))
+    )
+
+
+def _number(cell: object) -> float | None:
+    return cell if isinstance(cell, float) and cell > 0 else None
+
+
+def _index(cell: object, key: str) -> int | None:
+    if isinstance(cell, float) and np.isfinite(cell):
+        return int(cell)
+    place = key.removeprefix("row ")
+    return int(place) if place.isdecimal() else None
+
+
+def _name(cell: object) -> str | None:
+    text = cell.strip() if isinstance(cell, str) else ""
+    return text if text and not text.startswith("[") and text != "N/A" else None

@@ -1,0 +1,224 @@
+"""The bytes of one source: opened once, unpacked, measured, and turned into text."""
+
+import gzip
+import hashlib
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import BinaryIO, Self
+
+from pricing.errors import InputError
+
+HEAD_BYTES = 65_536
+# A week of 8 GPUs at one row a second is about 0.5 GB of text; more belongs into several files.
+MOST_BYTES = 512 << 20
+MOST_HOLE_BYTES = 64 << 20
+# Deflate reaches 1032:1 on constant bytes; telemetry stays under 100:1.
+MOST_RATIO, RATIO_FROM_BYTES = 300, 16 << 20
+MOST_LAYERS = 3
+_MAGIC = b"\x1f\x8b"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """One source, unpacked.
+
+    Attributes:
+        name: the file's name without folders, for messages and provenance.
+        data: the unpacked bytes.
+        sha256: of the bytes as they were given, packed or not.
+    """
+
+    name: str
+    data: bytes
+    sha256: str
+
+    @property
+    def text(self) -> str:
+        """The data as text, NUL holes taken out."""
+        return decode(self.data)
+
+
+class Stream:
+    """A source being read: first its head, then, if that is worth it, the rest.
+
+    A context manager; leaving it closes the file it opened.
+
+    Raises:
+        InputError: the source cannot be opened or read, is a folder, or unpacks beyond the limits.
+    """
+
+    def __init__(self, path: str, stdin: BinaryIO | None = None) -> None:
+        self.name = "-" if path == "-" else base_name(path)
+        self._hash = hashlib.sha256()
+        self._packed_bytes = 0
+        self._read = bytearray()
+        self._raw = self._open(path, stdin)
+        self._owned = path != "-"
+        try:
+            self._chunks = self._unpacked(self._hashed(self._raw))
+            self._fill(HEAD_BYTES)
+            self._skip_hole()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, unless it is standard input."""
+        if self._owned:
+            self._raw.close()
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes, unpacked."""
+        return bytes(self._read[:HEAD_BYTES])
+
+    def load(self) -> Payload:
+        """Return the whole source."""
+        self._fill(None)
+        return Payload(name=self.name, data=bytes(self._read), sha256=self._hash.hexdigest())
+
+    def _skip_hole(self) -> None:
+        # A log that was truncated under its writer begins with zeros, up to its former length.
+        skipped = 0
+        while self._read and not any(self._read[:HEAD_BYTES]) and skipped < MOST_HOLE_BYTES:
+            before = len(self._read)
+            self._read = self._read.lstrip(b"\0")
+            skipped += before - len(self._read)
+            self._fill(HEAD_BYTES)
+
+    @staticmethod
+    def _open(path: str, stdin: BinaryIO | None) -> BinaryIO:
+        if path == "-":
+            return stdin if stdin is not None else sys.stdin.buffer
+        try:
+            return Path(path).open("rb")
+        except OSError as error:
+            reason = error.strerror or "unreadable"
+            raise InputError(
+                f"{path}: cannot be read ({reason.lower()}). Check the name and its permissions."
+            ) from None
+        except ValueError:
+            raise InputError(f"{path!r}: no file name. Check the spelling.") from None
+
+    def _hashed(self, raw: BinaryIO) -> Iterator[bytes]:
+        # The first read is small: a head that is no telemetry should cost nothing more.
+        size = HEAD_BYTES
+        try:
+            while chunk := raw.read(size):
+                self._hash.update(chunk)
+                self._packed_bytes += len(chunk)
+                yield chunk
+                size = _CHUNK
+        except OSError as error:
+            raise InputError(f"{self.name}: reading stopped: {error.strerror}.") from None
+
+    def _unpacked(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for _ in range(MOST_LAYERS):
+            first = next(chunks, b"")
+            chunks = _chain(first, chunks)
+            if not first.startswith(_MAGIC):
+                return chunks
+            chunks = self._inflated(chunks)
+        raise InputError(
+            f"{self.name}: packed with gzip more than {MOST_LAYERS - 1} times, which no tool does. "
+            "Unpack it and give the telemetry file itself."
+        )
+
+    def _inflated(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            with gzip.GzipFile(fileobj=io.BufferedReader(_Pull(chunks), _CHUNK)) as unpacked:
+                while data := unpacked.read(_CHUNK):
+                    yield data
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InputError(
+                f"{self.name}: the gzip data is damaged or cut off, so nothing in it can be "
+                "trusted. Copy the file again, or unpack what is left with `gzip -dc`."
+            ) from None
+
+    def _fill(self, size: int | None) -> None:
+        while size is None or len(self._read) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return
+            self._read += chunk
+            read, packed = len(self._read), max(1, self._packed_bytes)
+            if read > RATIO_FROM_BYTES and read > MOST_RATIO * packed:
+                raise InputError(
+                    f"{self.name}: unpacks to more than {MOST_RATIO} times its size, which no log "
+                    "does. Give the telemetry file itself, unpacked."
+                )
+            if read > MOST_BYTES:
+                raise InputError(
+                    f"{self.name}: holds over {MOST_BYTES >> 20} MiB, more than is read at once. "
+                    "Give a part of it (`split -l`), or sample less often."
+                )
+
+
+class _Pull(io.RawIOBase):
+    """A file object over chunks, as gzip wants one."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        super().__init__()
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from rest
+
+
+def base_name(path: str) -> str:
+    """Return the last part of a path of either kind; folders may name users or hosts."""
+    return PureWindowsPath(PurePosixPath(path).name).name or path
+
+
+def stem(name: str) -> str:
+    """Return a file's name without its extensions, as a job's name; `job` for standard input."""
+    text = name
+    while (shorter := PurePosixPath(text).stem) != text:
+        text = shorter
+    return text if text not in {"-", ""} else "job"
+
+
+_BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
+_PROBE_BYTES = 512
+
+
+def decode(data: bytes) -> str:
+    """Return bytes as text: by byte-order mark, else UTF-16 by its zero bytes, else UTF-8.
+
+    NUL characters are taken out (a log truncated while its writer kept its place has holes of
+    them); bytes that are no UTF-8 become replacement characters.
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace").replace("\0", "")
+    even, odd = data[:_PROBE_BYTES:2], data[1:_PROBE_BYTES:2]
+    for zeros, letters, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if zeros and not any(zeros) and 0 not in letters and letters.isascii():
+            return data.decode(encoding, "replace").replace("\0", "")
+    return data.decode("utf-8", "replace").replace("\0", "")

@@ -1,0 +1,103 @@
+"""Reads answers of the Prometheus HTTP API: matrix, and vector as a snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.telemetry import series
+from planner.telemetry.draft import Draft
+from planner.telemetry.json_documents import documents
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.payload import Payload
+    from planner.telemetry.recording import Recording
+
+FORMAT = "prometheus-json"
+_POINTS = {"matrix": "values", "vector": "value"}
+
+
+def read(payload: Payload, hints: Hints) -> Recording:
+    """Return the readings of one answer, an array of answers, or one a line.
+
+    Raises:
+        InputError: an answer is an error or of another kind, or holds no GPU metric.
+    """
+    draft = Draft(payload, FORMAT)
+    answers, damaged = documents(payload.text, payload.name)
+    problems: list[str] = []
+    found: list[series.Series] = []
+    for number, answer in enumerate(answers):
+        where = payload.name if len(answers) == 1 else f"{payload.name}: answer {number + 1}"
+        try:
+            found += _series(answer, where, draft)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    if damaged:
+        draft.rows_read += damaged
+        draft.dropped["cut line"] += damaged
+    if not found:
+        raise InputError(
+            f"{payload.name}: the query found no series that can be read, so nothing was measured. "
+            "Check the metric's name and the time range of the query."
+        )
+    return series.recording(draft, found, hints)
+
+
+def _series(answer: dict[str, Any], where: str, draft: Draft) -> list[series.Series]:
+    if answer.get("status") != "success":
+        said = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
+        raise InputError(
+            f"{where}: Prometheus answered with an error ({said[:200]}), not with data. "
+            "Correct the query and save its answer again."
+        )
+    body = answer.get("data")
+    kind = body.get("resultType") if isinstance(body, dict) else None
+    result = body.get("result") if isinstance(body, dict) else None
+    if kind not in _POINTS or not isinstance(result, list):
+        raise InputError(
+            f"{where}: resultType is {kind!r}, which holds no series. Use /api/v1/query_range (a "
+            "matrix), or /api/v1/query of a GPU metric (a vector)."
+        )
+    return [one for item in result if (one := _one(item, _POINTS[kind], draft)) is not None]
+
+
+def _one(item: object, field: str, draft: Draft) -> series.Series | None:
+    labels = item.get("metric") if isinstance(item, dict) else None
+    points = item.get(field) if isinstance(item, dict) else None
+    if not isinstance(labels, dict) or not isinstance(points, list):
+        draft.rows_read += 1
+        draft.dropped["series of a wrong shape"] += 1
+        return None
+    times, values = _columns([points] if field == "value" else points, draft)
+    named = {str(key).lower(): str(value) for key, value in labels.items()}
+    return series.Series(name=named.pop("__name__", ""), labels=named, t_s=times, readings=values)
+
+
+def _columns(points: list[Any], draft: Draft) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    try:
+        table = np.array(points, dtype=float).reshape(-1, 2)
+    except (ValueError, TypeError):
+        pairs = [pair for point in points if (pair := _pair(point)) is not None]
+        draft.rows_read += len(points) - len(pairs)
+        draft.dropped["point of a wrong shape"] += len(points) - len(pairs)
+        draft.dropped = +draft.dropped
+        table = np.array(pairs, dtype=float).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _pair(point: object) -> tuple[float, float] | None:
+    if not isinstance(point, list) or len(point) != 2:  # noqa: PLR2004 - time and value
+        return None
+    try:
+        time, value = float(point[0]), float(point[1])
+    except (ValueError, TypeError):
+        return None
+    return (time, value) if np.isfinite(time) else None

@@ -1,0 +1,93 @@
+"""What a reader returns: the samples of one source, in slot units, with what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.profile.model import Source
+
+TIME, GPU, JOB = "t_s", "gpu", "job"
+
+# Columns of samples that are no slots yet. Counters count up from a start that is not ours;
+# `merge.resolve` turns them into the slot beside them, per second.
+COUNTERS = {
+    "counter.energy_j": "energy.total_j",
+    "counter.throttle_s": "throttle.fraction",
+    "counter.pcie_rx_mib": "io.pcie_rx_mib_s",
+    "counter.pcie_tx_mib": "io.pcie_tx_mib_s",
+    "counter.nvlink_rx_mib": "io.nvlink_rx_mib_s",
+    "counter.nvlink_tx_mib": "io.nvlink_tx_mib_s",
+}
+# Share of the device's memory in use, for sources that give no bytes.
+MEMORY_FRACTION = "fraction.memory"
+MEMORY_TOTAL = "identity.memory_gib"
+EXTRA = (*COUNTERS, MEMORY_FRACTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuIdentity:
+    """Which device a `gpu` key of the samples stands for.
+
+    Attributes:
+        key: the value in the samples' `gpu` column, unique within its recording.
+        index: the driver's index.
+        uuid: the driver's identity of the device; None for all-zero (redacted) ones.
+        model: product name as the source writes it.
+        memory_gib: total memory of the device.
+        partition: MIG profile or instance, None for a whole device.
+        host: which machine; used to tell devices apart, never written out.
+    """
+
+    key: str
+    index: int | None = None
+    uuid: str | None = None
+    model: str | None = None
+    memory_gib: float | None = None
+    partition: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """The samples of one source.
+
+    Attributes:
+        samples: one row per GPU and instant: `t_s` (float seconds; since 1970 UTC when `absolute`),
+            `gpu` (text key), optionally `job` (text or missing), then slots in slot units and the
+            columns of `EXTRA`. Missing values are NaN, which never leaves this package.
+        host: `t_s` and the fields of `model.Host`, or None.
+        gpus: one identity per key.
+        source: file name, hash, format, whole-file figures, rows dropped by reason.
+        rows_read: rows or points found, used or not.
+        rows_used: rows or points behind `samples` and `host`.
+        absolute: whether `t_s` counts from 1970 UTC.
+        timed: whether the source says when its rows were taken.
+        local_time: whether the source's times carry no zone.
+        mig: whether a device was split into instances.
+        work: unit and number done, where the source says so.
+        host_ram_gib: memory of the machine.
+        notes: what a reader of the profile should know.
+    """
+
+    samples: pd.DataFrame
+    host: pd.DataFrame | None = None
+    gpus: tuple[GpuIdentity, ...]
+    source: Source
+    rows_read: int
+    rows_used: int
+    absolute: bool = True
+    timed: bool = True
+    local_time: bool = False
+    mig: bool = False
+    work: tuple[str, float] | None = None
+    host_ram_gib: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> list[str]:
+        """The measured columns of the samples, in order."""
+        return [str(c) for c in self.samples.columns if c not in (TIME, GPU, JOB)]

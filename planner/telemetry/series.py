@@ -1,0 +1,299 @@
+"""Labelled time series, as Prometheus keeps them, to a recording."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.telemetry import clock
+from planner.telemetry.cells import MOST, THROTTLE_BITS, THROTTLE_MOST
+from planner.telemetry.columns import BITMASK, meaning
+from planner.telemetry.draft import Draft, real_uuid
+from planner.telemetry.metric_names import BLANKS, IDENTITY_METRIC, METRICS, RATE_OR_COUNTER
+from planner.telemetry.recording import GPU, JOB, TIME, GpuIdentity, Recording
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.units import Meaning
+
+_MEMORY = ("memory.total", "memory.free", "memory.reserved")
+_COUNTER_POINTS = 10
+_HOST_LABELS = ("hostname", "host", "node", "instance")
+_ID_LABELS = ("gpu", "gpu_id", "index", "minor_number")
+_MODEL_LABELS = ("modelname", "model_name", "name", "dcgm_fi_dev_name", "card_model")
+# The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
+_JOB_LABELS = ("exported_pod", "pod", "hpc_job", "job")
+_EXPORTER = ("exporter", "prometheus", "node-", "kube")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One metric of one label set.
+
+    Attributes:
+        name: the metric as written, "" where a function dropped it.
+        labels: its labels, names in lower case.
+        t_s: seconds.
+        readings: values as written, NaN where no number.
+        counter: whether the source declares a counter; None where it does not say.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    t_s: NDArray[np.float64]
+    readings: NDArray[np.float64]
+    counter: bool | None = None
+
+    @property
+    def uuid(self) -> str | None:
+        """The device's uuid."""
+        return real_uuid(self.labels.get("uuid") or self.labels.get("gpu_uuid"))
+
+    @property
+    def index(self) -> int | None:
+        """The device's index."""
+        found = (self.labels.get(label, "") for label in _ID_LABELS)
+        return next((int(text) for text in found if text.isdecimal()), None)
+
+    @property
+    def host(self) -> str | None:
+        """The machine."""
+        return next((self.labels[label] for label in _HOST_LABELS if self.labels.get(label)), None)
+
+    @property
+    def instance(self) -> str | None:
+        """The MIG instance, None for a whole device."""
+        return self.labels.get("gpu_i_id") or None
+
+    @property
+    def job(self) -> str | None:
+        """The workload the labels name."""
+        exporter = any(word in self.labels.get("container", "") for word in _EXPORTER)
+        for label in _JOB_LABELS:
+            text = self.labels.get(label, "")
+            own = label in {"pod", "job"} and (exporter or any(w in text for w in _EXPORTER))
+            if text and not own:
+                return text
+        return None
+
+
+def recording(draft: Draft, found: Sequence[Series], hints: Hints, **more: bool) -> Recording:
+    """Return the recording of many series.
+
+    Args:
+        draft: where rows and figures are counted.
+        found: the series, in any order.
+        hints: `map` names metrics the table does not know ("value" for one without a name).
+        **more: fields of `Recording`.
+
+    Raises:
+        InputError: none of the series is a GPU metric.
+    """
+    draft.rows_read += sum(len(one.readings) for one in found)
+    table = _table(hints)
+    named = [one for one in found if _key(one.name) in table]
+    if not any(len(one.readings) for one in named):
+        raise InputError(_nothing(draft.name, sorted({one.name for one in found})))
+    others = sum(len(one.readings) for one in found) - sum(len(one.readings) for one in named)
+    if others:
+        draft.dropped["point of a metric that is not used"] += others
+    used = [_clean(one, draft) for one in named]
+    _figures(draft, used, table)
+    about = [one for one in found if one.name.lower() == IDENTITY_METRIC]
+    members = _by_device(used, draft)
+    gpus = tuple(_identity(key, ours, about, table) for key, ours in sorted(members.items()))
+    parts = [frame for key, ours in sorted(members.items()) for frame in _frames(key, ours, table)]
+    samples = pd.concat(parts, ignore_index=True) if parts else _no_samples()
+    return draft.recording(samples, gpus, mig=any(one.instance for one in used), **more)
+
+
+def _clean(one: Series, draft: Draft) -> Series:
+    """The points that are values."""
+    missing = ~(np.abs(one.readings) < MOST)
+    blank = np.isin(one.readings, list(BLANKS))
+    for reason, wrong in (("point that is no number", missing), ("DCGM blank value", blank)):
+        if wrong.any():
+            draft.dropped[reason] += int(wrong.sum())
+    lost = ~np.isfinite(clock.placed(one.t_s)) & ~(missing | blank)
+    if lost.any():
+        draft.dropped["timestamp not readable"] += int(lost.sum())
+    kept = ~(missing | blank | lost)
+    return replace(one, t_s=one.t_s[kept], readings=one.readings[kept])
+
+
+def _no_samples() -> pd.DataFrame:
+    return pd.DataFrame({TIME: np.empty(0), GPU: pd.Series(dtype=object)})
+
+
+def _key(name: str) -> str:
+    return name.lower() or "value"
+
+
+def _table(hints: Hints) -> dict[str, Meaning]:
+    mapped = {column.lower(): meaning(column, hints) for column, _ in hints.map}
+    return {**METRICS, **{name: known for name, known in mapped.items() if known is not None}}
+
+
+def _nothing(name: str, others: list[str]) -> str:
+    if others == [""]:
+        return (
+            f"{name}: its series carry no metric name (functions such as rate() drop it), so it is "
+            "not known what they measure. Say it: --map value=util.kernel_time."
+        )
+    shown = ", ".join(other or "(no name)" for other in others[:5]) or "none"
+    return (
+        f"{name}: no GPU metric among its {len(others)} metrics ({shown}). Query "
+        "DCGM_FI_DEV_GPU_UTIL, DCGM_FI_DEV_FB_USED and DCGM_FI_DEV_POWER_USAGE, or name one "
+        "with --map METRIC=slot."
+    )
+
+
+def _figures(draft: Draft, used: Sequence[Series], table: Mapping[str, Meaning]) -> None:
+    values: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    for one in used:
+        values[one.name].append(one.readings)
+    for name, parts in sorted(values.items()):
+        known = table[_key(name)]
+        raw = np.sort(np.concatenate(parts))
+        slot = "throttle.fraction" if known.target == BITMASK else known.target
+        draft.column(name or "value", slot, known.scale, raw)
+
+
+def _by_device(used: Sequence[Series], draft: Draft) -> dict[str, list[Series]]:
+    """Series by device: by uuid, else index where it names one uuid, else host and index."""
+    uuids: dict[int, set[str]] = defaultdict(set)
+    for one in used:
+        if one.uuid is not None and one.index is not None:
+            uuids[one.index].add(one.uuid)
+    members: dict[str, list[Series]] = defaultdict(list)
+    unlabelled: list[Series] = []
+    for one in used:
+        same = uuids.get(-1 if one.index is None else one.index, set())
+        uuid = one.uuid or (next(iter(same)) if len(same) == 1 else None)
+        if uuid is None and one.index is None:
+            unlabelled.append(one)
+            continue
+        device = uuid or f"{one.host or ''} index {one.index}"
+        members[device if one.instance is None else f"{device}/{one.instance}"].append(one)
+    if unlabelled and len(members) <= 1:
+        members[next(iter(members), "only")] += unlabelled
+    elif unlabelled:
+        draft.dropped["point without a GPU label"] += sum(len(one.readings) for one in unlabelled)
+    return dict(members)
+
+
+def _identity(
+    key: str, members: Sequence[Series], about: Sequence[Series], table: Mapping[str, Meaning]
+) -> GpuIdentity:
+    uuid = next((one.uuid for one in members if one.uuid), None)
+    known = [*members, *(one for one in about if one.uuid == uuid)]
+    memory = {target: _last_gib(members, table, target) for target in _MEMORY}
+    used, free, reserved = (
+        _last_gib(members, table, "mem.used_gib"),
+        memory["memory.free"],
+        memory["memory.reserved"],
+    )
+    total = memory["memory.total"]
+    if total is None and used is not None and free is not None and reserved is not None:
+        total = used + free + reserved
+    profile = next(
+        (
+            one.labels["gpu_i_profile"]
+            for one in members
+            if one.instance and one.labels.get("gpu_i_profile")
+        ),
+        None,
+    )
+    instance = next((one.instance for one in members if one.instance), None)
+    models = (one.labels.get(label) for one in known for label in _MODEL_LABELS)
+    return GpuIdentity(
+        key=key,
+        index=next((one.index for one in known if one.index is not None), None),
+        uuid=uuid,
+        model=next((model for model in models if model), None),
+        memory_gib=None if instance else total,
+        partition=None if instance is None else f"{profile or 'instance'} {instance}",
+        host=next((one.host for one in members if one.host), None),
+    )
+
+
+def _last_gib(members: Sequence[Series], table: Mapping[str, Meaning], target: str) -> float | None:
+    for one in members:
+        known = table[_key(one.name)]
+        if known.target == target and known.scale is not None and len(one.readings):
+            return float(one.readings[-1]) * known.scale
+    return None
+
+
+def _frames(
+    key: str, members: Sequence[Series], table: Mapping[str, Meaning]
+) -> list[pd.DataFrame]:
+    """One frame a job of a device; readings without a label are the job's while it runs."""
+    by_job: dict[str | None, list[Series]] = defaultdict(list)
+    for one in members:
+        by_job[one.job].append(one)
+    rest = _wide(by_job.pop(None, []), table)
+    taken = np.zeros(len(rest), dtype=bool)
+    frames: list[pd.DataFrame] = []
+    for job, ours in sorted(by_job.items(), key=lambda item: str(item[0])):
+        wide = _wide(ours, table)
+        if len(wide) and len(rest):
+            during = (rest.index >= wide.index.min()) & (rest.index <= wide.index.max())
+            taken |= during
+            wide = wide.combine_first(rest[during])
+        frames.append(wide.assign(**{JOB: job}))
+    frames.append(rest[~taken])
+    return [
+        frame.rename_axis(TIME).reset_index().assign(**{GPU: key}) for frame in frames if len(frame)
+    ]
+
+
+def _wide(members: Sequence[Series], table: Mapping[str, Meaning]) -> pd.DataFrame:
+    """One column a target, one row an instant."""
+    ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
+    for one in members:
+        known = table[_key(one.name)]
+        target, values = _in_slot_units(one, known)
+        column = pd.Series(values, index=one.t_s).groupby(level=0).last()
+        ranked[target].append((known.rank, one.name, column))
+    columns: dict[str, pd.Series] = {}
+    for target, found in sorted(ranked.items()):
+        ordered = [column for _, _, column in sorted(found, key=lambda item: item[:2])]
+        merged = ordered[0]
+        for column in ordered[1:]:
+            # Causes of throttling add up; other metrics of one target repeat each other.
+            merged = (
+                merged.add(column, fill_value=0.0)
+                if target == "counter.throttle_s"
+                else merged.combine_first(column)
+            )
+        columns[target] = merged
+    wide = pd.DataFrame(columns)
+    return wide.drop(columns=[c for c in _MEMORY if c in wide]).dropna(how="all")
+
+
+def _in_slot_units(one: Series, known: Meaning) -> tuple[str, NDArray[np.float64]]:
+    if known.target == BITMASK:
+        bits = np.clip(one.readings, 0, THROTTLE_MOST).astype(np.int64)
+        held = (bits & THROTTLE_BITS) != 0
+        return "throttle.fraction", held.astype(float)
+    counter = RATE_OR_COUNTER.get(known.target)
+    if counter is not None and _counts(one):
+        return counter, one.readings * (known.scale or 1.0)
+    return known.target, one.readings * (known.scale or 1.0)
+
+
+def _counts(one: Series) -> bool:
+    if one.counter is not None:
+        return one.counter
+    steps = np.diff(one.readings)
+    return len(steps) >= _COUNTER_POINTS and bool((steps >= 0).all() and (steps > 0).any())
