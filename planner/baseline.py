@@ -127,10 +127,11 @@ def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
     gpu = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     if gpu is None or gpu.name == offer.gpu:
         return ()
-    return (
+    note = (
         f"{profile.job.name}: measured on {gpu.name}, but {offer.name} has {offer.gpu}; "
-        "today's price is that machine's, predictions start from what was measured.",
+        "today's price is that machine's, predictions start from what was measured."
     )
+    return (note,)
 
 
 def _assumed(

@@ -23,7 +23,7 @@ from planner.profile.model import (
 from planner.profile.slots import SLOTS
 from planner.profile.suspicions import suspicions
 from planner.profile.weighted import durations, statistics
-from planner.profile.window import ActiveWindow, active_window
+from planner.profile.window import ActiveWindow, active_window, main_times
 from planner.telemetry.merge import Merged, device_of
 from planner.telemetry.payload import stem
 from pricing.errors import InputError
@@ -153,7 +153,7 @@ def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:
         return None
     shares = []
     for _, rows in clock.groupby(_GPU, sort=True):
-        times = rows[_TIME].to_numpy(dtype=float)
+        times = main_times(rows)
         inside = window.holds(times)
         shares.append(min(1.0, float(durations(times)[inside].sum()) / window.duration_s))
     return round(float(np.mean(shares)), 6)

@@ -287,8 +287,6 @@ def _encode(value: _Json) -> _Json:
 
 
 def _short(value: float) -> float | int:
-    """Return six significant digits, whole numbers without a point."""
-    if abs(value) >= 1e6:  # noqa: PLR2004 - keep counts whole
-        return round(value)
-    rounded = float(f"{value:.6g}")
+    """Return ten significant digits, whole numbers without a point."""
+    rounded = float(f"{value:.10g}")
     return int(rounded) if rounded == int(rounded) else rounded

@@ -73,15 +73,16 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
     starts, ends, intervals = [], [], []
     for _, rows in samples.groupby("gpu", sort=True):
         times = rows["t_s"].to_numpy(dtype=float)
-        stood, interval = durations(times), usual_interval(times)
+        interval = usual_interval(main_times(rows))
         starts.append(times[0])
         ends.append((times[-1] + (interval or 0.0), times[-1]))
         if interval is not None:
             intervals.append(interval)
-        busy = np.flatnonzero(_busy(rows))
-        if len(busy):
-            firsts.append((times[busy[0]], stood[busy[0]]))
-            lasts.append((times[busy[-1]], stood[busy[-1]]))
+        read, busy = _busy(rows)
+        if busy.any():
+            stood, place = durations(read), np.flatnonzero(busy)
+            firsts.append((read[place[0]], stood[place[0]]))
+            lasts.append((read[place[-1]], stood[place[-1]]))
     start, (end, newest) = float(min(starts)), max(ends)
     whole, usual = float(end - start), float(np.median(intervals)) if intervals else None
     every = ActiveWindow(
@@ -113,16 +114,32 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
     )
 
 
-def _busy(rows: pd.DataFrame) -> NDArray[np.bool_]:
-    for slot in _BUSY_SLOTS:
-        if slot in rows:
-            values = rows[slot].to_numpy(dtype=float)
-            if np.nanmax(values, initial=0.0) > 0:
-                return np.asarray(np.nan_to_num(values) >= _BUSY_FRACTION)
-    if "power.board_w" in rows:
-        power = rows["power.board_w"].to_numpy(dtype=float)
-        known = power[np.isfinite(power)]
-        if len(known) and known.max() > _POWER_MOVES * known.min():
-            least = known.min() + _POWER_BUSY * (known.max() - known.min())
-            return np.asarray(np.nan_to_num(power) >= least)
-    return np.zeros(len(rows), dtype=bool)
+def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:
+    """Return when one GPU's most often read slot was read, seconds.
+
+    Slots may be read at moments of their own; mixing them would make the pace look faster.
+    """
+    times = rows["t_s"].to_numpy(dtype=float)
+    slots = sorted(slot for slot in rows.columns if slot not in {"t_s", "gpu", "job"})
+    if not slots:
+        return times
+    known = rows[slots].notna().to_numpy()
+    return np.asarray(times[known[:, int(known.sum(axis=0).argmax())]])
+
+
+def _busy(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """When load was read, and whether the GPU was busy then."""
+    times = rows["t_s"].to_numpy(dtype=float)
+    for slot in (*_BUSY_SLOTS, "power.board_w"):
+        if slot not in rows:
+            continue
+        values = rows[slot].to_numpy(dtype=float)
+        known = np.isfinite(values)
+        if not known.any():
+            continue
+        low, high = float(values[known].min()), float(values[known].max())
+        if slot in _BUSY_SLOTS and high > 0:
+            return times[known], values[known] >= _BUSY_FRACTION
+        if slot not in _BUSY_SLOTS and high > _POWER_MOVES * low:
+            return times[known], values[known] >= low + _POWER_BUSY * (high - low)
+    return times, np.zeros(len(times), dtype=bool)

@@ -14,13 +14,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_NVIDIA = "%Y/%m/%d %H:%M:%S.%f"
+_DATE_COMMAND = "%b %d %H:%M:%S %Y"
+# nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
+_FORMS = (
+    "%Y/%m/%d %H:%M:%S.%f",
+    "%Y/%m/%d %H:%M:%S",
+    _DATE_COMMAND,
+    "ISO8601",
+    "%Y%m%d_%H%M%S",
+    "%Y%m%d-%H%M%S",
+)
+_OF_DAY = r"^\s*(\d\d?):(\d\d):(\d\d(?:\.\d+)?)\s*$"
+_DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
 # Least value of each epoch unit for a date after 1990; below them, seconds since the start.
 _EPOCHS = ((6e17, 1e-9), (6e14, 1e-6), (6e11, 1e-3), (6e8, 1.0))
 _STEP_BACK_S = 1800.0
-# The year 9999; beyond it no calendar goes.
-_MOST_SECONDS = 253_402_300_799.0
+# The year 9998; calendars end with the next.
+_MOST_SECONDS = 253_370_764_800.0
 _DATE_LINE = re.compile(r"^\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d) (?:(UTC|GMT) )?(?:\w+ )?(\d{4})$")
 
 
@@ -46,12 +57,14 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> Clock:
 
     Args:
         texts: epoch seconds, milli-, micro- or nanoseconds, nvidia-smi's `YYYY/MM/DD HH:MM:SS.mmm`,
-            ISO 8601 with or without offset, or seconds since the start.
+            ISO 8601 with or without offset, HH:MM:SS, or seconds since the start.
         zone: the zone of times without one; None takes them as UTC.
     """
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     if np.isfinite(numbers).sum() > len(numbers) / 2:
         return _epoch(numbers)
+    if (times_of_day := of_day(texts)) is not None:
+        return times_of_day
     codes, unique = pd.factorize(texts)
     cells = pd.Series(unique.astype(object)).str.strip()
     zoned = cells.str.contains(_ZONED)
@@ -68,17 +81,31 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> Clock:
 def _local(cells: pd.Series) -> pd.Series:
     """Times without a zone: the first spelling that reads any of them."""
     dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
-    for texts, form in ((cells, _NVIDIA), (dates, "%b %d %H:%M:%S %Y"), (cells, "ISO8601")):
+    for form in _FORMS:
+        texts = dates if form == _DATE_COMMAND else cells
         times = pd.to_datetime(texts, format=form, errors="coerce")
         if times.notna().any():
             break
     return times
 
 
+def of_day(texts: pd.Series) -> Clock | None:
+    """Return the instants of HH:MM:SS texts, counted over midnight; None for other texts."""
+    if not len(texts) or not re.match(_OF_DAY, str(texts.iloc[0])):
+        return None
+    parts = texts.str.extract(_OF_DAY).astype(float)
+    seconds = (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy(dtype=float)
+    if np.isfinite(seconds).sum() <= len(seconds) / 2:
+        return None
+    known = pd.Series(seconds).ffill().bfill().to_numpy()
+    midnights = np.cumsum(np.diff(known, prepend=known[:1]) < -_DAY_S / 2)
+    return Clock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
+
+
 def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return times with NaN where they are no instant anyone recorded."""
+    """Return times, seconds, with NaN where they are no instant that anyone recorded."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(t_s) < _MOST_SECONDS, t_s, np.nan)
+        return np.where((t_s >= 0) & (t_s < _MOST_SECONDS), t_s, np.nan)
 
 
 def is_date_line(text: str) -> bool:
@@ -97,9 +124,8 @@ def _epoch(numbers: NDArray[np.float64]) -> Clock:
 def _seconds(times: pd.Series) -> NDArray[np.float64]:
     if isinstance(times.dtype, pd.DatetimeTZDtype):
         times = times.dt.tz_localize(None)
-    whole = times.astype("datetime64[ns]").to_numpy()
-    seconds = whole.astype("int64") / 1e9
-    return np.where(np.isnat(whole), np.nan, seconds)
+    whole = times.astype("datetime64[us]").to_numpy()
+    return placed(np.where(np.isnat(whole), np.nan, whole.astype("int64") / 1e6))
 
 
 def _steps_back(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -111,7 +137,9 @@ def _steps_back(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _to_utc(
     naive: NDArray[np.float64], after_step: NDArray[np.bool_], zone: tzinfo
 ) -> NDArray[np.float64]:
-    stamps = pd.Series(pd.to_datetime(naive, unit="s"))
+    known = np.isfinite(naive)
+    whole = np.rint(np.where(known, naive, 0.0) * 1e6).astype("int64")
+    stamps = pd.Series(whole.astype("datetime64[us]"))
     # The hour that happens twice: rows after the clock went back are its second pass.
-    placed = stamps.dt.tz_localize(zone, ambiguous=~after_step, nonexistent="shift_forward")
-    return _seconds(placed.dt.tz_convert("UTC"))
+    local = stamps.dt.tz_localize(zone, ambiguous=~after_step, nonexistent="shift_forward")
+    return np.where(known, _seconds(local.dt.tz_convert("UTC")), np.nan)

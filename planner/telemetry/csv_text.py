@@ -55,7 +55,7 @@ class Rows:
 def split(text: str, hints: Hints) -> Rows | None:
     """Return the rows of a log; None when no header names a measurement."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    found = csv_header(lines[:_HEADER_WITHIN], hints)
+    found = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
     if found is None:
         return None
     delimiter, header, first = found
@@ -90,6 +90,14 @@ def split(text: str, hints: Hints) -> Rows | None:
 def header_is_line(header: list[str]) -> bool:
     """Whether the header stands in the file; columns of a file without one are numbered."""
     return header[0] != "1"
+
+
+def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
+    """A header far down, after thousands of lines of human tables."""
+    for i, line in enumerate(lines):
+        if cells := _names(line, ",", hints):
+            return ",", list(cells), i
+    return None
 
 
 def _names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:

@@ -36,7 +36,6 @@ _NAMES = {
     "tviol": Meaning(target="throttle.fraction", unit="ratio"),
 }
 _DEFAULT_INTERVAL_S = 1.0
-_DAY_S = 86_400.0
 
 
 def read(payload: Payload, hints: Hints) -> Recording:
@@ -118,7 +117,4 @@ def _times(cells: pd.DataFrame, hints: Hints) -> clock.Clock | None:
     if "date" in cells:
         dates = cells["date"].str.replace(r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3", regex=True)
         return clock.parse(dates + "T" + cells["time"], hints.zone)
-    parts = cells["time"].str.extract(r"^(\d\d):(\d\d):(\d\d)$").astype(float)
-    of_day = (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy()
-    midnights = np.cumsum(np.diff(of_day, prepend=of_day[:1]) < -_DAY_S / 2)
-    return clock.Clock(t_s=of_day + midnights * _DAY_S, absolute=False)
+    return clock.of_day(cells["time"])

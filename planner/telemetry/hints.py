@@ -5,6 +5,7 @@ from datetime import timedelta, timezone, tzinfo
 from re import fullmatch
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from planner.profile.model import KINDS, PRECISIONS
 from planner.profile.slots import SLOTS
 from pricing.errors import InputError
 
@@ -31,7 +32,7 @@ class Hints:
         interval_s: seconds between samples of a source without timestamps.
 
     Raises:
-        InputError: an unknown zone, slot or a number that is not above 0.
+        InputError: an unknown zone, slot, kind or precision, or a number that is not above 0.
     """
 
     format: str | None = None
@@ -52,6 +53,14 @@ class Hints:
             f"Use one of: {', '.join((*SLOTS, *ROLES))}."
             for column, slot in self.map
             if slot.split(":")[0] not in SLOTS and slot not in ROLES
+        ]
+        problems += [
+            f"{option} {word}: not known. Use one of: {', '.join(known)}."
+            for option, word, known in (
+                ("--kind", self.kind, KINDS),
+                ("--precision", self.precision, PRECISIONS),
+            )
+            if word is not None and word not in known
         ]
         if self.tz is not None and _zone(self.tz) is None:
             problems.append(

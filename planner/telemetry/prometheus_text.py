@@ -14,6 +14,8 @@ from planner.telemetry import series
 from planner.telemetry.draft import Draft
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from planner.telemetry.hints import Hints
     from planner.telemetry.payload import Payload
     from planner.telemetry.recording import Recording
@@ -86,8 +88,8 @@ def _counter(kind: str | None) -> bool | None:
     return {"counter": True, "gauge": False}.get(kind or "")
 
 
-def _lowered(labels: object) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name.lower(), value) for name, value in dict(labels).items()))  # type: ignore[call-overload]
+def _lowered(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name.lower(), value) for name, value in labels))
 
 
 def _tolerated(text: str, draft: Draft) -> list[_Point]:

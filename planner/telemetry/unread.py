@@ -42,7 +42,12 @@ def _row(what: str, pattern: str, why: str = _LATER, instead: str = _QUERY) -> U
 
 # Tried in this order, before the readable formats.
 UNREAD = (
-    _row("a gpucost plan", r'"schema"\s*:\s*"gpucost\.plan/', "is no measurement", "Give its job"),
+    _row(
+        "a gpucost plan",
+        r'"schema"\s*:\s*"gpucost\.plan/',
+        "is a result, no measurement",
+        "Give what it was made from",
+    ),
     _row(
         "a list of dcgm-exporter counters",
         r"^# DCGM FIELD, Prometheus metric type, help",

@@ -1,0 +1,113 @@
+"""Real files of others: all of a readable kind import, and whole-file figures agree."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.profile.model import Column
+from planner.telemetry.hints import Hints
+from planner.telemetry.sources import read_source
+from pricing.errors import InputError
+from tests.planner.telemetry.captures import assert_writable
+
+READABLE = (
+    "nvidia-smi-query-csv",
+    "custom-wrapper-csv",
+    "nvidia-smi-dmon",
+    "dcgm-exporter-prometheus",
+    "nvidia_gpu_exporter-prometheus",
+    "prometheus-http-api-json",
+    "wandb-events",
+)
+NO_TELEMETRY = {
+    "dcp-metrics-included.csv",
+    "default-counters.csv",
+    "h100_help_query_gpu_590.txt",
+    "wandb-metadata.redacted.json",
+    "wandb-summary.json",
+}
+
+
+def files(shared: Path, kinds: tuple[str, ...]) -> list[Path]:
+    """Return the sample files of some kinds."""
+    return [file for kind in kinds for file in sorted((shared / "samples" / kind).iterdir())]
+
+
+def is_telemetry(file: Path) -> bool:
+    """Whether a sample is one that must import."""
+    return file.name not in NO_TELEMETRY and file.suffix != ".yml"
+
+
+def test_every_sample_of_a_readable_kind_imports(shared: Path) -> None:
+    """Each real file gives a profile with a GPU and at least one reading."""
+    for file in filter(is_telemetry, files(shared, READABLE)):
+        profiles = read_source(str(file), Hints())
+        assert_writable(profiles)
+        assert all(any(gpu.metrics for gpu in profile.gpus) for profile in profiles), file.name
+
+
+def test_every_other_sample_is_refused(shared: Path) -> None:
+    """Each file that is no telemetry, or of a kind not read, is refused with its name."""
+    others = sorted(
+        folder.name
+        for folder in (shared / "samples").iterdir()
+        if folder.is_dir() and folder.name not in READABLE
+    )
+    refused = [file for file in files(shared, READABLE) if not is_telemetry(file)]
+    for file in [*refused, *files(shared, tuple(others))]:
+        with pytest.raises(InputError, match=file.name.replace("+", r"\+")):
+            read_source(str(file), Hints())
+
+
+def figures(shared: Path, name: str) -> dict[str, Column]:
+    """Return the whole-file figures of a sample by the source's column."""
+    (profile,) = read_source(str(shared / "samples" / name), Hints())
+    return {column.source: column for column in profile.provenance.sources[0].columns}
+
+
+def test_whole_file_figures_agree_with_independent_ones(shared: Path) -> None:
+    """n, mean, min and max of CSV columns are those another program computed."""
+    expected = json.loads((shared / "samples" / "expected.json").read_text(encoding="utf-8"))
+    names = [n for n in expected if n.startswith(("nvidia-smi-query-csv", "custom-wrapper-csv"))]
+    assert names
+    for name in names:
+        got = figures(shared, name)
+        gpus = [value for key, value in expected[name].items() if key.startswith("gpu ")]
+        for column in gpus[0].keys() & got.keys():
+            parts = [gpu[column] for gpu in gpus]
+            n = sum(part["n"] for part in parts)
+            mean = sum(part["mean"] * part["n"] for part in parts) / n
+            assert got[column].n == n, (name, column)
+            assert got[column].mean == pytest.approx(mean, abs=1e-3), (name, column)
+            assert got[column].min == min(part["min"] for part in parts)
+            assert got[column].max == max(part["max"] for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [
+        ("gpu_util_pct", "system.gpu.0.gpu"),
+        ("mem_bytes", "system.gpu.0.memoryAllocatedBytes"),
+        ("power_w", "system.gpu.0.powerWatts"),
+    ],
+)
+def test_event_stream_figures_agree(shared: Path, key: str, column: str) -> None:
+    """n, mean, min and max of the W&B stream are those another program computed."""
+    name = "wandb-events/events_stream_rtx4090_2026_extracted.jsonl"
+    expected = json.loads((shared / "samples" / "expected.json").read_text(encoding="utf-8"))[name]
+    got = figures(shared, name)[column]
+    assert got.n == expected[key]["n"]
+    assert got.mean == pytest.approx(expected[key]["mean"], abs=1e-3)
+    assert got.min == pytest.approx(expected[key]["min"])
+    assert got.max == pytest.approx(expected[key]["max"])
+
+
+def test_the_event_stream_keeps_its_pace(shared: Path) -> None:
+    """The interval of the W&B stream is the one measured independently."""
+    file = shared / "samples/wandb-events/events_stream_rtx4090_2026_extracted.jsonl"
+    (profile,) = read_source(str(file), Hints(gpu="RTX 4090"))
+    assert profile.window is not None
+    assert profile.window.interval_s == pytest.approx(15.0, abs=0.01)
+    assert profile.hardware.gpu == "RTX 4090"
+    assert profile.host is not None
