@@ -12,6 +12,7 @@ Names are loaded when first used, so `import gpucost` costs next to nothing.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ __all__ = [
     "read_telemetry",
 ]
 
+_PACKAGES = ("planner", "pricing", "providers", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog",
     "Estimate": "planner.estimate",
@@ -80,20 +82,25 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'gpucost' has no attribute {name!r}")
-    module = import_module(_HOMES[name])
-    _check_ours(_HOMES[name])
-    value = getattr(module, name)
+    for package in _PACKAGES:
+        _check_ours(package)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
 
-def _check_ours(name: str) -> None:
+def __dir__() -> list[str]:
+    """List the public names."""
+    return list(__all__)
+
+
+def _check_ours(package: str) -> None:
     """Refuse a stranger's `planner` or `pricing` that stands before ours on the path."""
-    package = import_module(name.partition(".")[0])
-    ours = Path(__file__).resolve().parent.parent
-    found = Path(package.__file__ or "").resolve().parent.parent
-    if found != ours:
+    spec = find_spec(package)
+    ours = Path(__file__).resolve().parent.parent / package / "__init__.py"
+    if spec is None or spec.origin is None or Path(spec.origin).resolve() != ours:
+        found = "nowhere" if spec is None else spec.origin or "a folder without __init__.py"
         raise ImportError(
-            f"{package.__name__} was imported from {found}, not from gpucost's own folder; "
-            "put that folder later on sys.path, or use the gpucost command, which does so itself."
+            f"{package} is found in {found}, not in gpucost's own folder {ours.parent.parent}; "
+            "put that later on sys.path, or use the gpucost command, which does so itself."
         )

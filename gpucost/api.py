@@ -28,7 +28,10 @@ def load_profile(path: str | Path) -> Profile:
     return profiles[0]
 
 
-def read_telemetry(paths: str | Sequence[str], **hints: Any) -> Profile:  # noqa: ANN401 - see Hints
+def read_telemetry(
+    paths: str | Path | Sequence[str | Path],
+    **hints: Any,  # noqa: ANN401 - see Hints
+) -> Profile:
     """Return the profile of one job measured in telemetry files.
 
     Args:
@@ -41,7 +44,8 @@ def read_telemetry(paths: str | Sequence[str], **hints: Any) -> Profile:  # noqa
     from planner.telemetry.hints import Hints  # noqa: PLC0415 - pandas only when it is needed
     from planner.telemetry.sources import read_telemetry as read  # noqa: PLC0415 - the same
 
-    profiles = read([paths] if isinstance(paths, str) else list(paths), Hints(**hints))
+    several = [paths] if isinstance(paths, str | Path) else paths
+    profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
         names = ", ".join(profile.job.name for profile in profiles)
         raise InputError(f"several jobs are in there: {names}; choose one with job=NAME.")

@@ -1,6 +1,5 @@
 """The command table, and the one place where errors become messages and exit codes."""
 
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -61,7 +60,20 @@ class _Commands(click.Group):
             return None
         module = import_module(f"gpucost.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
+        from gpucost.settings import name_variables  # noqa: PLC0415 - not for --version
+
+        name_variables(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None and not _only_help(rest):
+            from gpucost.settings import load_settings  # noqa: PLC0415 - not for --version
+
+            ctx.default_map = {name: load_settings(command, (*COMMANDS, *LATER))}
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -74,15 +86,16 @@ EPILOG = "Example: gpucost import smi.csv --kind training && gpucost plan --repo
 @click.group(
     cls=_Commands,
     epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GPUCOST"},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="gpucost %(version)s")
-@click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli() -> None:
     """Measured GPU jobs in; the cheapest way to run them out, priced to the cent."""
-    from gpucost.settings import load_settings  # noqa: PLC0415 - --version needs no settings
 
-    ctx.default_map = load_settings()
+
+def _only_help(arguments: list[str]) -> bool:
+    """Help is shown even where a settings file is broken."""
+    return any(argument in ("-h", "--help") for argument in arguments)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -99,9 +112,11 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("gpucost: interrupted; nothing was changed.", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away; nothing is left to say
-        return 0
+    except SystemExit:
+        return 0  # click leaves this way when the reader of a pipe has gone
+    except OSError as error:
+        click.echo(f"gpucost: {error.strerror or error}; the output is not complete.", err=True)
+        return 1
     except Exception as error:  # noqa: BLE001 - the last line of defence, without a traceback
         click.echo(f"gpucost: unexpected failure, a bug: {_where(error)}", err=True)
         return 1

@@ -1,6 +1,7 @@
 """Where the console script starts: our own folder first on the path, and errors for people."""
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 
 
@@ -11,9 +12,15 @@ def main() -> None:
     path: a `planner.py` elsewhere on PYTHONPATH cannot take the place of ours.
     """
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from gpucost.cli import run  # noqa: PLC0415 - after the path is right
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 still gets text
+    try:
+        from gpucost.cli import run  # noqa: PLC0415 - after the path is right
 
-    sys.exit(run(sys.argv[1:]))
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from pricing.errors import InputError
+from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
 _PIPE_WIDTH = 200  # wide enough that a pipe never loses a column
@@ -38,7 +37,7 @@ class Output:
     def say(self, message: str) -> None:
         """Print a message for people on standard error, unless quiet."""
         if not self.quiet:
-            click.echo(message, err=True)
+            click.echo(printable(message), err=True)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,6 +97,11 @@ def print_table(table: Table, output: Output) -> None:
         _print_rich(table, output)
 
 
+def printable(text: str) -> str:
+    """Return text without control characters, which names from files may carry."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def print_json(document: object) -> None:
     """Print JSON on standard output."""
     click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -107,16 +111,18 @@ def _as_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows(table.rows)
+    writer.writerows([printable(cell) for cell in row] for row in table.rows)
     return text.getvalue()
 
 
 def _as_markdown(table: Table) -> str:
     def row(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return f"| {' | '.join(cells)} |"
 
     rule = row(["---:" if name in table.right else "---" for name in table.columns])
-    return "\n".join((row(table.columns), rule, *(row(cells) for cells in table.rows)))
+    body = (row([cell(text) for text in cells]) for cells in table.rows)
+    title = (f"**{cell(table.title)}**", "") if table.title else ()
+    return "\n".join((*title, row(table.columns), rule, *body))
 
 
 def _print_rich(table: Table, output: Output) -> None:
@@ -126,27 +132,10 @@ def _print_rich(table: Table, output: Output) -> None:
 
     drawn = Drawn(box=SIMPLE_HEAD, title=table.title or None, title_justify="left", pad_edge=False)
     for name in table.columns:
-        drawn.add_column(name, justify="right" if name in table.right else "left")
+        side: Literal["left", "right"] = "right" if name in table.right else "left"
+        drawn.add_column(name, justify=side, overflow="fold")
     for cells in table.rows:
-        drawn.add_row(*cells)
+        drawn.add_row(*(printable(text) for text in cells))
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    Console(width=width, no_color=not output.color, highlight=False, markup=False).print(drawn)
-
-
-def write_file(path: str, text: str) -> None:
-    """Write a file whole or not at all; `-` is standard output.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    if path == "-":
-        click.echo(text, nl=False)
-        return
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    system: Literal["auto"] | None = "auto" if output.color else None
+    Console(width=width, color_system=system, highlight=False, markup=False).print(drawn)

@@ -18,6 +18,11 @@ _BYTES = {
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
 }
 _NAMED = 20
+_LONGEST_S = 10 * 366 * 86400
+_LARGEST_BYTES = 10**18
+_MOST_USD = 10**12
+MOST_MACHINES = 100_000
+_MOST_WORK = 1e18
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -28,8 +33,8 @@ class _Type(click.ParamType[Any]):
         raise NotImplementedError
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        if not isinstance(value, str):
-            value = str(value) if isinstance(value, int | float) else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)  # from a settings file
         if not isinstance(value, str):
             return value
         try:
@@ -39,7 +44,7 @@ class _Type(click.ParamType[Any]):
 
 
 class DurationType(_Type):
-    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal."""
+    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal, at most ten years."""
 
     name = "duration"
 
@@ -48,11 +53,14 @@ class DurationType(_Type):
         match = _NUMBER_UNIT.fullmatch(text)
         if match is None or match[2] not in _SECONDS:
             raise ValueError(f"{text!r} is no duration; write 90s, 15m, 8h, 8.5h or 2d.")
-        return Decimal(match[1]) * _SECONDS[match[2]]
+        seconds = Decimal(match[1]) * _SECONDS[match[2]]
+        if seconds > _LONGEST_S:
+            raise ValueError(f"{text!r} is longer than ten years.")
+        return seconds
 
 
 class SizeType(_Type):
-    """`500GB 500GiB 2TiB` -> bytes; GB is 10^9 bytes, GiB 2^30."""
+    """`500GB 500GiB 2TiB` -> bytes, at most 1000 PB; GB is 10^9 bytes, GiB 2^30."""
 
     name = "size"
 
@@ -61,7 +69,10 @@ class SizeType(_Type):
         match = _NUMBER_UNIT.fullmatch(text)
         if match is None or match[2] not in _BYTES:
             raise ValueError(f"{text!r} is no size; write 500GB, 500GiB or 2TiB.")
-        return int(Decimal(match[1]) * _BYTES[match[2]])
+        size = Decimal(match[1]) * _BYTES[match[2]]
+        if size > _LARGEST_BYTES:
+            raise ValueError(f"{text!r} is more than 1000 PB.")
+        return int(size)
 
 
 class DollarType(_Type):
@@ -75,8 +86,8 @@ class DollarType(_Type):
             amount = usd(text.removeprefix("$").replace(",", ""))
         except (InputError, InvalidOperation) as error:
             raise ValueError(f"{text!r} is no amount; write 12 or 12.50 (US dollars).") from error
-        if amount < 0:
-            raise ValueError(f"{text!r} is negative.")
+        if not 0 <= amount <= _MOST_USD:
+            raise ValueError(f"{text!r} is not between 0 and {_MOST_USD:,} dollars.")
         return amount
 
 
@@ -103,9 +114,35 @@ class CountsType(_Type):
         match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
         least = int(match[1]) if match else 0
         most = int(match[2] or match[1]) if match else 0
-        if not 1 <= least <= most:
+        if not 1 <= least <= most <= MOST_MACHINES:
             raise ValueError(f"{text!r} is no count; write 8 or 1..8.")
         return least, most
+
+
+class NumberType(_Type):
+    """A finite number within bounds.
+
+    Attributes:
+        above: it is greater than this, or equal where `inclusive`.
+        most: it is not greater than this.
+    """
+
+    name = "number"
+
+    def __init__(self, above: float, most: float, *, inclusive: bool = False) -> None:
+        self.above, self.most, self.inclusive = above, most, inclusive
+
+    def parse(self, text: str) -> float:
+        """Return the number."""
+        try:
+            value = float(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no number.") from error
+        enough = value >= self.above if self.inclusive else value > self.above
+        if not (enough and value <= self.most):
+            least = "at least" if self.inclusive else "more than"
+            raise ValueError(f"{text} is not {least} {self.above:g} and at most {self.most:g}.")
+        return value
 
 
 class WorkType(_Type):
@@ -120,7 +157,7 @@ class WorkType(_Type):
             amount = float(done)
         except ValueError:
             amount = -1.0
-        if not unit or not 0 <= amount < float("inf"):
+        if not unit or not 0 <= amount <= _MOST_WORK:
             raise ValueError(f"{text!r} is no work; write UNIT=DONE, such as image=2900000.")
         return unit, amount
 
@@ -140,6 +177,8 @@ class MappingType(_Type):
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
+HOURS_A_MONTH, AMOUNT = NumberType(0.0, 744.0), NumberType(0.0, _MOST_WORK)
+SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)
 
 
 def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -1,40 +1,46 @@
-"""The plan as a table in the terminal."""
+"""The plan in the terminal: the fleet first, then every job's verdict and options."""
 
 from typing import Any
 
 import click
 
-from gpucost.output import Output, Table, print_table
+from gpucost.output import Output, Table, print_table, printable
 from templates import wording
 
-_RIGHT = frozenset(("hours", "USD", "saves"))
+_Json = dict[str, Any]
+_RIGHT = frozenset(("hours", "saves"))
+_CSV = (
+    "job option recommended provider instance_type region gpus gpu count purchase actions "
+    "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
+    "price_as_of stale"
+)
 
 
-def print_plan(plan: dict[str, Any], output: Output) -> None:
-    """Print every job's headline and options, and the fleet, from the document of plan.json."""
+def print_plan(plan: _Json, output: Output) -> None:
+    """Print a plan from the document of plan.json."""
     if output.format == "csv":
-        rows = tuple(row for job in plan["jobs"] for row in _rows(job))
-        print_table(Table(columns=_columns(plan), rows=rows), output)
+        rows = tuple(row for job in plan["jobs"] for row in _records(job))
+        print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
-    for job in plan["jobs"]:
-        paid, advice = wording.headline(job, plan)
-        click.echo(f"{job['name']}: {paid}")
-        click.echo(advice)
-        for finding in job["findings"]:
-            click.echo(f"  {_finding(finding)}")
-        print_table(Table(columns=_columns(plan), rows=tuple(_rows(job)), right=_RIGHT), output)
     if plan["fleet"]:
         _print_fleet(plan, output)
+    for job in plan["jobs"]:
+        paid, advice = wording.headline(job, plan)
+        click.echo(printable(f"{job['name']}: {paid}"))
+        click.echo(printable(advice))
+        for finding in job["findings"]:
+            click.echo(printable(f"  {_finding(finding)}"))
+        print_table(Table(columns=_columns(plan), rows=tuple(_rows(job)), right=_RIGHT), output)
     for note in (*plan["assumptions"], *plan["warnings"]):
         output.say(f"note: {note}")
 
 
-def _columns(plan: dict[str, Any]) -> tuple[str, ...]:
+def _columns(plan: _Json) -> tuple[str, ...]:
     dollars = f"USD {wording.period_words(plan)}"
-    return ("option", "where", "GPU", "how", "hours", dollars, "saves", "per work")
+    return ("option", "where", "GPU", "how", "hours", dollars, "saves", "per work", "price read")
 
 
-def _rows(job: dict[str, Any]) -> list[tuple[str, ...]]:
+def _rows(job: _Json) -> list[tuple[str, ...]]:
     today = job["baseline"]
     offer = today["offer"]
     rows: list[tuple[str, ...]] = [
@@ -47,6 +53,7 @@ def _rows(job: dict[str, Any]) -> list[tuple[str, ...]]:
             wording.whole_dollars(today["cost"]["total"]),
             "",
             wording.per_work(today),
+            wording.read_on(offer),
         )
     ]
     for option in job["options"]:
@@ -62,20 +69,49 @@ def _rows(job: dict[str, Any]) -> list[tuple[str, ...]]:
                 wording.cost_range(option),
                 "unknown" if fraction is None else f"{fraction:.0%}",
                 wording.per_work(option),
+                wording.read_on(option["offer"]),
             )
         )
     return rows
 
 
-def _finding(finding: dict[str, Any]) -> str:
+def _records(job: _Json) -> list[tuple[str, ...]]:
+    """Return plain values for programs, today's machine first."""
+    today = job["baseline"]
+    total = today["cost"]["total"]
+    cost = {"low": total, "mid": total, "high": total}
+    first = {**today, "id": wording.STAY, "actions": [], "cost": cost, "saves": {}}
+    return [_record(job, option) for option in (first, *job["options"])]
+
+
+def _record(job: _Json, option: _Json) -> tuple[str, ...]:
+    offer = option["offer"] or {}
+    hours, cost, saves = option["hours"], option["cost"], option["saves"]
+    values = (
+        job["name"],
+        option["id"],
+        "yes" if option["id"] == job["recommended"] else "no",
+        *(offer.get(key) for key in ("provider", "instance_type", "region", "gpu_count", "gpu")),
+        option["count"],
+        offer.get("purchase"),
+        " ".join(option["actions"]),
+        *(hours[end] for end in ("low", "mid", "high")),
+        *(cost[end] for end in ("low", "mid", "high")),
+        saves.get("usd"),
+        saves.get("fraction"),
+        offer.get("as_of"),
+        "yes" if offer.get("stale") else "no",
+    )
+    return tuple("" if value is None else str(value) for value in values)
+
+
+def _finding(finding: _Json) -> str:
     cost = f", costs {wording.whole_dollars(finding['waste_usd'])}" if finding["waste_usd"] else ""
     readings = wording.evidence(finding)
-    return f"{finding['code']} ({finding['confidence']}{cost})" + (
-        f": {readings}" if readings else ""
-    )
+    return f"{finding['code']} ({finding['confidence']}{cost}): {readings or finding['cause']}"
 
 
-def _print_fleet(plan: dict[str, Any], output: Output) -> None:
+def _print_fleet(plan: _Json, output: Output) -> None:
     fleet = plan["fleet"]
     click.echo(
         f"fleet: {fleet['gpus_before']} GPUs -> {fleet['gpus_after']} (at least "
@@ -90,3 +126,4 @@ def _print_fleet(plan: dict[str, Any], output: Output) -> None:
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
     for one in fleet["unmoved"]:
         output.say(f"note: {one['job']} keeps a GPU of its own: {one['reason']}, {one['detail']}")
+    click.echo("What each job could do instead of sharing a GPU:\n")

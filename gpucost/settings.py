@@ -1,37 +1,99 @@
 """Defaults from files: ./gpucost.toml over the user's own file; flags and environment beat both.
 
-A section names a command, a key one of its options:
+A section names a command, a key one of its long options:
 
 ```toml
 [plan]
 provider = ["digitalocean", "aws"]
 max-slowdown = 1.5
 ```
+
+The environment variable of an option is GPUCOST_COMMAND_OPTION, such as GPUCOST_PLAN_MAX_SLOWDOWN.
 """
 
+import difflib
 import os
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import click
 
 from pricing.errors import InputError
 
 PROJECT_FILE = Path("gpucost.toml")
+_PREFIX = "GPUCOST"
 
 
-def load_settings() -> dict[str, Any]:
-    """Return the defaults of every command, project over user.
+def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, Any]:
+    """Return the defaults that files set for one command, by the names that click uses.
+
+    Args:
+        command: the command that runs.
+        commands: every command's name, for sections.
 
     Raises:
-        InputError: a file cannot be read or is no TOML.
+        InputError: a file cannot be read, is no TOML, or names what there is not; all of a file's
+            problems at once.
     """
+    known = tuple(commands)
     merged: dict[str, Any] = {}
     for path in (_user_file(), PROJECT_FILE):
-        for command, options in _read(path).items():
-            merged.setdefault(command, {}).update(
-                {key.replace("-", "_"): value for key, value in options.items()}
-            )
+        document = _read(path)
+        problems = [*_stray(document, known, path)]
+        options = document.get(command.name or "", {})
+        if isinstance(options, dict):
+            problems += _adopt(options, _long_options(command), merged, f"{path}: [{command.name}]")
+        if problems:
+            raise InputError(problems)
     return merged
+
+
+def name_variables(command: click.Command) -> None:
+    """Give every option of a command its environment variable, named after its long flag."""
+    for flag, option in _long_options(command).items():
+        words = (_PREFIX, command.name or "", flag)
+        option.envvar = "_".join(words).upper().replace("-", "_")
+
+
+def _long_options(command: click.Command) -> dict[str, click.Option]:
+    return {
+        flag.removeprefix("--"): option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for flag in (*option.opts, *option.secondary_opts)
+        if flag.startswith("--")
+    }
+
+
+def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> Iterator[str]:
+    for section, options in document.items():
+        if not isinstance(options, dict):
+            yield f"{path}: {section} stands outside a section; put it under [plan], [quote] ..."
+        elif section not in commands:
+            near = difflib.get_close_matches(section, commands, 1)
+            yield f"{path}: [{section}] is no command" + (f"; [{near[0]}]?" if near else ".")
+
+
+def _adopt(
+    options: dict[str, Any], known: dict[str, click.Option], merged: dict[str, Any], where: str
+) -> list[str]:
+    """Put the options of one section into `merged`; return what is wrong with them."""
+    problems = []
+    for key, value in options.items():
+        option = known.get(key.replace("_", "-"))
+        if option is None or option.name is None:
+            near = difflib.get_close_matches(key, known, 1)
+            problems.append(f"{where} {key} is no option" + (f"; {near[0]}?" if near else "."))
+        elif isinstance(value, dict) or (isinstance(value, list) and not option.multiple):
+            problems.append(f"{where} {key} takes one value, not {value!r:.40}.")
+        elif isinstance(value, bool) and not option.is_flag:
+            problems.append(f"{where} {key} takes a value, not true or false.")
+        else:
+            several = option.multiple and not isinstance(value, list)
+            merged[option.name] = [value] if several else value
+    return problems
 
 
 def _user_file() -> Path:
@@ -45,21 +107,12 @@ def _user_file() -> Path:
     return user_config_path("gpucost") / "config.toml"
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
-    try:
-        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}.") from error
-    stray = [key for key, value in document.items() if not isinstance(value, dict)]
-    if stray:
-        raise InputError(
-            f"{path}: {key} stands outside a section; put it under [plan], [quote] ..."
-            for key in stray
-        )
-    return document

@@ -9,12 +9,15 @@ from planner.option import Baseline, Rejected
 from planner.predict import source_gpu
 from planner.profile.model import Profile
 from planner.requirements import Requirements
+from planner.signals import worst_latency_ms
 from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.offer import Offer
 from pricing.quote import Quote, Usage, quote
+
+_TINY = 1e-9  # a limit of zero is exceeded by any amount
 
 
 def find_baseline(
@@ -185,10 +188,15 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
             reject("unavailable", f"runs at {offer.provider}")
         if asked.regions and offer.region not in (*asked.regions, "*"):
             reject("region", f"runs in {offer.region}")
+        if asked.purchases and offer.purchase not in asked.purchases:
+            reject("purchase", f"is bought {offer.purchase}")
         if asked.gpus and offer.gpu not in asked.gpus:
             reject("capability", f"runs on {offer.gpu}")
     if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
         reject("gpu-count", f"runs on {profile.gpu_count} GPUs")
+    latency = worst_latency_ms(profile)
+    if asked.slo_ms is not None and latency is not None and latency > asked.slo_ms:
+        reject("latency", f"takes {latency:g} ms; the target is {asked.slo_ms:g} ms")
     found.extend(over_limits(name, hours, cost, asked))
     return found
 
@@ -201,11 +209,17 @@ def over_limits(
     if asked.deadline_h is not None and hours.high > asked.deadline_h:
         detail = f"{hours.mid:.1f} h expected, up to {hours.high:.1f} h; the deadline is "
         found.append(
-            Rejected(offer=name, reason="deadline", detail=f"{detail}{asked.deadline_h:g} h")
+            Rejected(
+                offer=name,
+                reason="deadline",
+                detail=f"{detail}{asked.deadline_h:.3g} h",
+                excess=hours.high / max(asked.deadline_h, _TINY),
+            )
         )
     if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
         detail = f"costs up to ${cost_high:.2f}; the budget is ${asked.budget_usd}"
-        found.append(Rejected(offer=name, reason="budget", detail=detail))
+        excess = float(cost_high) / max(float(asked.budget_usd), _TINY)
+        found.append(Rejected(offer=name, reason="budget", detail=detail, excess=excess))
     return found
 
 

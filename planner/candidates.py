@@ -16,16 +16,19 @@ from planner.requirements import Requirements
 from planner.signals import memory_need_gib, worst_latency_ms
 from planner.workload import Workload
 from pricing.catalog import Catalog
+from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus
 from pricing.money import HOURS_PER_MONTH
-from pricing.offer import Offer
+from pricing.offer import EVERYWHERE, Offer
 from pricing.quote import Quote
 
 USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _INTERRUPTIBLE = ("training", "data_preparation", "inference_offline")
 _SPLITS_A_MODEL = ("fsdp", "tensor", "pipeline", "expert", "mixed")
-_BF16, _FP8 = ("amp-bf16", "bf16"), ("fp8",)
+GPUS_PER_NODE = 8
+# Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
+_FIRST_CAPABILITY = {"amp-bf16": 8.0, "bf16": 8.0, "tf32": 8.0, "fp8": 8.9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,19 +132,40 @@ def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
     made: list[Draft] = []
     over: list[Rejected] = []
     for actions in _action_sets(case):
-        if not actions and offer == case.baseline.offer:
+        if not actions and _is_today(offer, case):
             continue  # that is o0
-        draft = _draft(offer, case, actions)
+        try:
+            draft = _draft(offer, case, actions)
+        except InputError as error:  # specifications that a prediction needs are missing
+            over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
+            continue
         problem = _too_slow(draft, case)
         if problem is not None:
             over.append(Rejected(offer=offer.name, reason=problem[0], detail=problem[1]))
             continue
-        high = draft.cost_at(draft.hours.high, case.catalog) if case.asked.budget_usd else None
-        limits = over_limits(offer.name, draft.hours, high, case.asked)
+        limits = over_limits(offer.name, draft.hours, _highest_cost(draft, case), case.asked)
         over.extend(limits)
         if not limits:
             made.append(draft)
     return made, over
+
+
+def _highest_cost(draft: Draft, case: Case) -> Decimal | None:
+    """Return the bill at the high end of the hours, where a budget asks for it."""
+    if case.asked.budget_usd is None:
+        return None
+    return draft.cost_at(draft.hours.high, case.catalog)
+
+
+def _is_today(offer: Offer, case: Case) -> bool:
+    """Whether it is today's machine; one price in every region makes its region immaterial."""
+    today = case.baseline.offer
+    if today is None or _machines(offer, case) != case.baseline.count:
+        return False
+    same = (offer.name, offer.purchase) == (today.name, today.purchase)
+    return offer == today or (
+        same and today.region == EVERYWHERE and offer.usd_per_hour == today.usd_per_hour
+    )
 
 
 def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
@@ -157,7 +181,7 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     count = _machines(offer, case)
     target = Target(
         gpu=gpus()[offer.gpu],
-        gpu_count=round(offer.gpu_count) * count,
+        gpu_count=_gpus_used(offer, case),
         cpu_cores=offer.vcpus * count if offer.vcpus else None,
         interconnect=offer.interconnect,
     )
@@ -187,14 +211,38 @@ def _hours(case: Case, speed: Estimate, actions: tuple[Action, ...]) -> Estimate
             high=held.mid,
             basis=f"idle at least {case.idle_share:.0%} of the time; none to all of it saved",
         )
+    if case.profile.job.kind == "unknown":
+        return Estimate(
+            low=min(held.mid, held.mid / speed.high),
+            mid=held.mid,
+            high=max(held.mid, held.mid / speed.low),
+            basis="the kind of job is unknown: held time, or the same work at the new speed",
+            weak=speed.weak,
+        )
     return Estimate(low=held.mid, mid=held.mid, high=held.mid, basis="held time stays")
 
 
 def _machines(offer: Offer, case: Case) -> int:
-    """Machines for a job that spans several: as many as today's nodes, where the size is whole."""
-    nodes = case.profile.hardware.nodes or 1
-    wanted = case.profile.gpu_count
-    return nodes if nodes > 1 and offer.gpu_count * nodes == wanted else 1
+    """Machines for a job that spans several: as many nodes as today, or whole large machines."""
+    if _same_machine(offer, case):
+        return case.baseline.count
+    wanted, nodes = case.profile.gpu_count, case.profile.hardware.nodes or case.baseline.count
+    if nodes > 1 and offer.gpu_count * nodes == wanted:
+        return nodes
+    whole = offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0
+    return max(1, int(wanted // offer.gpu_count)) if whole else 1
+
+
+def _gpus_used(offer: Offer, case: Case) -> int:
+    """GPUs at work: all of them, but on today's machine those that the job uses."""
+    if _same_machine(offer, case):
+        return case.profile.gpu_count
+    return round(offer.gpu_count) * _machines(offer, case)
+
+
+def _same_machine(offer: Offer, case: Case) -> bool:
+    today = case.baseline.offer
+    return today is not None and offer.name == today.name
 
 
 def _refusals(offer: Offer, case: Case) -> Iterator[tuple[Reason, str]]:
@@ -226,11 +274,12 @@ def _who(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 
 def _how_many(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    wanted, total = case.profile.gpu_count, round(offer.gpu_count) * _machines(offer, case)
+    wanted, total = case.profile.gpu_count, _gpus_used(offer, case)
     if case.asked.gpu_counts:
         least, most = case.asked.gpu_counts
         if not least <= total <= most:
-            yield "gpu-count", f"{total} GPUs; {least} to {most} were asked for"
+            asked = f"{least}" if least == most else f"{least} to {most}"
+            yield "gpu-count", f"{total} GPUs; {asked} asked for"
         return
     if total == wanted:
         return
@@ -252,7 +301,9 @@ def _region(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 
 def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    if offer.purchase not in case.asked.purchases:
+    today = case.baseline.offer
+    allowed = case.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
+    if offer.purchase not in allowed:
         yield "purchase", f"sold as {offer.purchase}; --purchase {offer.purchase} offers it"
     elif offer.purchase == "spot" and case.profile.job.kind not in _INTERRUPTIBLE:
         yield "purchase", f"spot may be interrupted, and this job is {case.profile.job.kind}"
@@ -260,12 +311,9 @@ def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     gpu, precision = gpus()[offer.gpu], case.profile.job.precision
-    if precision in _BF16 and gpu.bf16_tflops is None:
-        yield "capability", f"{gpu.name} has no bf16"
-    if precision in _FP8 and gpu.fp8_tflops is None:
-        yield "capability", f"{gpu.name} has no fp8"
-    if precision == "tf32" and gpu.tf32_tflops is None:
-        yield "capability", f"{gpu.name} has no TF32"
+    first = _FIRST_CAPABILITY.get(precision or "")
+    if first and gpu.compute_capability and float(gpu.compute_capability) < first:
+        yield "capability", f"{gpu.name} has no {precision}; NVIDIA has it from {first:g}"
 
 
 def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
@@ -277,7 +325,7 @@ def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
             yield "memory", f"{less}; memory use was not measured, so nothing shows that it fits"
         return
     need = case.memory_gib
-    total = round(offer.gpu_count) * _machines(offer, case)
+    total = _gpus_used(offer, case)
     if case.profile.job.parallelism in _SPLITS_A_MODEL and total < case.profile.gpu_count:
         need *= case.profile.gpu_count / total
     same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
@@ -294,7 +342,7 @@ def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 def _too_slow(draft: Draft, case: Case) -> tuple[Reason, str] | None:
     speed, profile = draft.speed, case.profile
-    if case.work.fixed_work:
+    if case.work.fixed_work and profile.job.kind != "inference_online":
         month = case.work.storage_h is not None
         if month and draft.hours.mid > max(float(HOURS_PER_MONTH), case.work.hours.mid):
             return "deadline", f"{draft.hours.mid:,.0f} h of work a month; a month has 730"

@@ -13,6 +13,7 @@ from planner.estimate import Estimate
 from planner.move import data_bytes, move
 from planner.option import Option
 from planner.predict import kernel_speed_up
+from planner.signals import is_snapshot
 from pricing.hardware import gpus
 
 STAY = "o0"
@@ -51,12 +52,20 @@ def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
 
 def _recommended(ranked: list[Draft], case: Case) -> Draft | None:
     if case.baseline.broken:
-        return ranked[0] if ranked else None
+        return next((d for d in ranked if _is_trusted(d, case)), ranked[0] if ranked else None)
     return next((draft for draft in ranked if _beats_today(draft, case)), None)
 
 
+def _is_trusted(draft: Draft, case: Case) -> bool:
+    """Return whether price and prediction are grounds to act on: one instant is none."""
+    elsewhere = draft.offer.gpu != case.gpu.name or bool(draft.actions)
+    if elsewhere and is_snapshot(case.profile):
+        return False
+    return draft.offer.dated and not draft.speed.weak
+
+
 def _beats_today(draft: Draft, case: Case) -> bool:
-    if draft.speed.weak or not draft.offer.dated:
+    if not _is_trusted(draft, case):
         return False
     if case.asked.objective == "time":
         today = case.baseline.hours.mid
@@ -118,7 +127,9 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
 def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
     offer, today = draft.offer, case.baseline.offer
-    before, after = case.profile.gpu_count, round(offer.gpu_count) * draft.count
+    same = today is not None and offer.name == today.name
+    before = case.profile.gpu_count
+    after = before if same else round(offer.gpu_count) * draft.count
     codes = []
     if offer.gpu != case.gpu.name:
         slower = kernel_speed_up(case.profile, gpus()[offer.gpu]).mid < 1.0

@@ -21,6 +21,7 @@ from planner.sharing import compute_share, shared_speed
 from planner.signals import memory_need_gib, worst_latency_ms
 from pricing.offer import Offer
 
+_DATA = ("disk", "egress")
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 
 
@@ -144,7 +145,7 @@ def _alone(one: Tenant) -> Unmoved | None:
         (
             one.profile.gpu_count > 1 or (offer is not None and offer.gpu_count != 1),
             "gpu-count",
-            "it holds a machine with several GPUs",
+            "it does not hold exactly one whole GPU",
         ),
         (job.trust == "isolated", "capability", "it must be isolated; only MIG would do"),
     )
@@ -281,8 +282,9 @@ def _lower_bound(group: list[Tenant]) -> int:
     if not rest:
         return len(solo)
     room = _room(rest)
-    shares = [(t.share or 0.0) / BUSIEST for t in rest]
-    memory = [((t.memory_gib or 0.0) + CONTEXT_GIB) / room for t in rest]
+    # A job may fill its GPU beyond the sharing limits; alone it still needs one GPU only.
+    shares = [min(1.0, (t.share or 0.0) / BUSIEST) for t in rest]
+    memory = [min(1.0, ((t.memory_gib or 0.0) + CONTEXT_GIB) / room) for t in rest]
     sums = (math.ceil(sum(sizes) - 1e-9) for sizes in (shares, memory))
     too_large_for_two = (sum(size > 0.5 for size in sizes) for sizes in (shares, memory))  # noqa: PLR2004
     return len(solo) + max(*sums, *too_large_for_two)
@@ -291,6 +293,12 @@ def _lower_bound(group: list[Tenant]) -> int:
 def _never_shares(one: Tenant) -> bool:
     target, measured = one.profile.job.latency_slo_ms, worst_latency_ms(one.profile)
     return target is not None and (measured is None or measured > target)
+
+
+def _data_cost(one: Tenant) -> Decimal:
+    """Return what the job's own traffic and storage cost; sharing a GPU does not save them."""
+    lines = one.baseline.quote.lines if one.baseline.quote else ()
+    return sum((line.usd for line in lines if line.what in _DATA), Decimal(0))
 
 
 def _place(number: int, group: list[Tenant]) -> Placement:
@@ -305,5 +313,7 @@ def _place(number: int, group: list[Tenant]) -> Placement:
         mode="mps" if len(group) > 1 else None,
         jobs=tuple(sorted(t.name for t in group)),
         speed=_speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
-        cost=longest.baseline.cost or Decimal(0),
+        cost=sum(
+            (_data_cost(t) for t in group if t is not longest), longest.baseline.cost or Decimal(0)
+        ),
     )

@@ -12,6 +12,12 @@ from planner.signals import is_snapshot, measure
 from pricing.errors import InputError
 from pricing.money import cents
 
+_NOTHING = Finding(
+    code="unmeasured",
+    severity="info",
+    confidence="possible",
+    cause="No reading points to a cause of waste: record step times, power and CPU use beside it.",
+)
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 3, "info": 4}
 _CONFIDENCE_ORDER: dict[Confidence, int] = {"measured": 0, "likely": 1, "possible": 2}
 _WAITS = 0.3  # a GPU that waits this much of the time is not limited by its kernels
@@ -34,7 +40,7 @@ def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding,
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     if is_snapshot(profile):
         hits = [(case, _doubt(finding)) for case, finding in hits]
-    ranked = sorted(_share_out(hits, signals), key=_rank)
+    ranked = sorted(_share_out(hits, signals), key=_rank) or [_NOTHING]
     return tuple(_price(finding, cost) for finding in ranked)
 
 

@@ -44,7 +44,7 @@ def move(
         return Move(once_usd=None, hours=None, pays_back_days=None)
     bill = quote(today, Usage(duration_s=0, egress_bytes=moved_bytes, as_of=catalog.as_of))
     egress = [line.usd for line in bill.lines if line.what == "egress"]
-    once = egress[0] if egress or not moved_bytes else None
+    once = sum(egress, Decimal(0)) if egress or not moved_bytes else None
     speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
     return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))

@@ -33,11 +33,13 @@ class Rejected:
         offer: `provider/type`, the least dear of those rejected alike.
         reason: one word.
         detail: one sentence with the figures.
+        excess: how far over the limit it is, as a multiple of it; 1 where there is no degree.
     """
 
     offer: str
     reason: Reason
     detail: str
+    excess: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

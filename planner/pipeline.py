@@ -37,6 +37,8 @@ def make_plan(
             such problems of all jobs are listed.
     """
     today = catalog.at(as_of)
+    if not today.offers:
+        raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
     jobs = name_apart(apply(profile, requirements) for profile in profiles)
     period = choose_period(jobs, requirements)
     planned = plan_jobs(jobs, today, requirements, period)

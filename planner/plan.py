@@ -13,6 +13,8 @@ from planner.workload import Workload
 from pricing.errors import NoFeasibleOptionError
 
 SCHEMA = "gpucost.plan/v1"
+# What fails these has passed every other check, so it came nearest.
+_LAST_CHECKED = ("deadline", "budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +101,10 @@ class Plan:
 
 def tightest(job: JobPlan) -> str:
     """Return the limit that most offers failed, with the case that came nearest."""
-    limits = ("deadline", "budget", "memory", "region", "gpu-count", "purchase")
-    reasons = [r.reason for r in (*job.rejected, *job.baseline.broken)]
-    if not reasons:
-        return "the choice of providers, regions or GPUs: nothing is sold there"
-    reason = max(sorted(set(reasons)), key=lambda r: (r in limits[:2], reasons.count(r)))
-    example = next(r for r in (*job.rejected, *job.baseline.broken) if r.reason == reason)
+    if not job.rejected:
+        return "the choice of providers, regions or GPUs: nothing else is sold that fits it"
+    reasons = [r.reason for r in job.rejected]
+    reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
+    alike = (r for r in job.rejected if r.reason == reason)
+    example = min(alike, key=lambda r: (r.excess, r.offer))
     return f"{reason} ({example.offer}: {example.detail})"

@@ -9,11 +9,14 @@ from planner.estimate import Estimate
 from planner.finding import Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
+from planner.remedies import ACTIONS
 from planner.signals import SIGNALS
-from pricing.money import cents
+from pricing.money import cents, plain
+from pricing.offer import Offer
 from pricing.quote import QuoteLine, offer_json
 
 _Json = dict[str, Any]
+_LEAST_UNITS = 1e-6  # less is no amount of work that has a price
 _LARGE_UNITS = ((1_000_000, "1M "), (1_000, "1k "), (1, ""))
 
 
@@ -31,6 +34,7 @@ def to_json(plan: Plan) -> _Json:
             "oldest": plan.oldest.isoformat(),
         },
         "jobs": [_job(job, plan) for job in plan.jobs],
+        "actions": _titles(plan),
         "fleet": _fleet(plan.fleet) if plan.fleet else None,
         "roi": {
             "saves_usd": _usd(plan.roi.saves_usd),
@@ -42,6 +46,13 @@ def to_json(plan: Plan) -> _Json:
     }
 
 
+def _titles(plan: Plan) -> dict[str, str]:
+    """Return the title of every action code that the plan names."""
+    codes = {code for job in plan.jobs for finding in job.findings for code in finding.actions}
+    codes |= {code for job in plan.jobs for option in job.options for code in option.actions}
+    return {code: ACTIONS[code].title for code in sorted(codes)}
+
+
 def dump(plan: Plan) -> str:
     """Return the text of plan.json."""
     return json.dumps(to_json(plan), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -51,7 +62,7 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
     return {
         "name": job.name,
         "kind": job.profile.job.kind,
-        "baseline": _baseline(job),
+        "baseline": _baseline(job, plan),
         "findings": [finding_json(finding) for finding in job.findings],
         "options": [_option(option, job, plan) for option in job.options],
         "rejected": [
@@ -61,13 +72,17 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
     }
 
 
-def _baseline(job: JobPlan) -> _Json:
+def _offer(offer: Offer, plan: Plan) -> _Json:
+    return {**offer_json(offer), "stale": offer.is_stale(plan.as_of)}
+
+
+def _baseline(job: JobPlan, plan: Plan) -> _Json:
     baseline = job.baseline
     bill = baseline.quote
     return {
         "assumed": baseline.assumed,
         "breaks": [{"reason": r.reason, "detail": r.detail} for r in baseline.broken],
-        "offer": offer_json(baseline.offer) if baseline.offer else None,
+        "offer": _offer(baseline.offer, plan) if baseline.offer else None,
         "count": baseline.count,
         "hours": _estimate(baseline.hours),
         "cost": {
@@ -100,7 +115,7 @@ def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
     saves = today - option.cost if today is not None else None
     return {
         "id": option.id,
-        "offer": {**offer_json(option.offer), "stale": option.offer.is_stale(plan.as_of)},
+        "offer": _offer(option.offer, plan),
         "count": option.count,
         "provisionable": option.provisionable,
         "actions": list(option.actions),
@@ -126,7 +141,7 @@ def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
 def _cost_per_work(cost: Decimal | None, job: JobPlan) -> _Json | None:
     units = job.work.units
     unit = job.profile.work.unit if job.profile.work else None
-    if not units or unit is None or cost is None:
+    if not units or units < _LEAST_UNITS or unit is None or cost is None:
         return None
     size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
     per = cost * size / Decimal(str(units))
@@ -135,7 +150,7 @@ def _cost_per_work(cost: Decimal | None, job: JobPlan) -> _Json | None:
 
 def _fine(amount: Decimal) -> str:
     """Return cents, or four significant digits of what is less than a dollar."""
-    return str(cents(amount)) if amount >= 1 else f"{amount:.4g}"
+    return str(cents(amount)) if amount >= 1 else plain(Decimal(f"{amount:.4g}"))
 
 
 def _move(move: Move) -> _Json:
@@ -187,7 +202,7 @@ def _estimate(estimate: Estimate) -> _Json:
 def _line(line: QuoteLine) -> _Json:
     return {
         "what": line.what,
-        "usd": _usd(line.usd),
+        "usd": plain(line.usd),
         "how": line.how,
         "rule": line.rule,
         "source": line.source,

@@ -19,10 +19,11 @@ from planner.estimate import Estimate, exactly, within
 from planner.finding import Finding
 from planner.profile.model import Profile
 from planner.remedies import Action, action
+from planner.rules.limits import STARVED
 from planner.scale import speed_up
 from planner.signals import measure
 from pricing import hardware
-from pricing.errors import InputError, NotBuiltYetError
+from pricing.errors import InputError, NotBuiltYetError, UnknownGpuError
 from pricing.hardware import Gpu
 
 # Exponents (peak, bandwidth) and the 90 % interval factor of the specification form, fitted on
@@ -149,7 +150,12 @@ def source_gpu(profile: Profile) -> Gpu:
             "add it to the profile, give `gpucost import --gpu MODEL`, or say where it runs: "
             "--current PROVIDER/TYPE."
         )
-    return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    try:
+        return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    except UnknownGpuError as error:
+        raise UnknownGpuError(
+            f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
+        ) from error
 
 
 def predict_on(
@@ -165,8 +171,8 @@ def predict_on(
     )
     kernels = _both(kernels, count)
     if not parts.input and not parts.host:
-        return _both(kernels, _effect(actions, "kernels"))
-    feed = _both(_effect(actions, "input"), _cores(profile, target))
+        return _unexplained(profile, _both(kernels, _effect(actions, "kernels")))
+    feed = _both(_both(_effect(actions, "input"), _cores(profile, target)), count)
     host = _effect(actions, "host")
     load = _GPU_DECODE_LOAD if any(a.code == "gpu-preprocessing" for a in actions) else 1.0
 
@@ -182,6 +188,26 @@ def predict_on(
         high=faster(kernels.high, feed.high, host.high),
         basis=basis,
         weak=kernels.weak,
+    )
+
+
+def _unexplained(profile: Profile, whole: Estimate) -> Estimate:
+    """Widen a prediction for a GPU that waits for a cause nobody measured.
+
+    The waiting may shrink with the kernels or stay as it is, so the interval spans both.
+    """
+    busy = profile.mean("util.kernel_time")
+    if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
+        return whole
+
+    def waiting_stays(speed: float) -> float:
+        return 1.0 / (1.0 - busy + busy / speed)
+
+    return replace(
+        whole,
+        low=min(whole.low, waiting_stays(whole.low)),
+        high=max(whole.high, waiting_stays(whole.high)),
+        basis=f"{whole.basis}; the GPU waits {1.0 - busy:.0%} of the time and why is unmeasured",
     )
 
 
@@ -272,9 +298,8 @@ def _cores(profile: Profile, target: Target) -> Estimate:
         return within(1.0, _LOADER_FACTOR, "input pipeline as today: host cores unknown")
     before, after = before / profile.gpu_count, after / target.gpu_count
     ratio = _loader_rate(after) / _loader_rate(before)
-    total = ratio * target.gpu_count / profile.gpu_count
     basis = f"input pipeline scales with {before:g} -> {after:g} cores a GPU"
-    return within(total, _LOADER_FACTOR, basis)
+    return within(ratio, _LOADER_FACTOR, basis)
 
 
 def _loader_rate(cores: float) -> float:

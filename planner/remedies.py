@@ -17,6 +17,7 @@ from planner.profile.model import Profile
 from planner.rule import Signals
 from planner.rules.limits import CPU, CPU_FULL
 from planner.signals import idle_share
+from pricing.errors import InputError
 
 Part = Literal["input", "host", "kernels"]
 Class = Literal["safe", "numeric", "structural"]
@@ -186,8 +187,14 @@ _FIRST_TF32_CAPABILITY = 8.0
 
 
 def action(code: str, signals: Signals) -> Action:
-    """Return the action with the effect that these signals leave it."""
-    found = ACTIONS[code]
+    """Return the action with the effect that these signals leave it.
+
+    Raises:
+        InputError: there is no such code.
+    """
+    found = ACTIONS.get(code)
+    if found is None:
+        raise InputError(f"{code!r} is no action code; known: {', '.join(ACTIONS)}.")
     cpu = signals[CPU]
     if code == "dataloader-workers" and isinstance(cpu, float) and cpu >= CPU_FULL:
         return _WORKERS_ON_FULL_CPU

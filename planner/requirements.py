@@ -22,7 +22,7 @@ class Requirements:
         regions: only these, when any are named; an offer with one price everywhere fits all.
         gpus: only these canonical GPU models, when any are named.
         gpu_counts: least and most GPUs; None = chosen from the job.
-        purchases: ways of buying to consider.
+        purchases: ways of buying to consider; none named = on demand, and as today.
         hours_per_month: held hours of every job, in place of the profiles' own.
         work_total: units of one run; makes the period a run.
         egress_bytes: data sent out in the period; None = the profile's own.
@@ -43,7 +43,7 @@ class Requirements:
     regions: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     gpu_counts: tuple[int, int] | None = None
-    purchases: tuple[str, ...] = ("on_demand",)
+    purchases: tuple[str, ...] = ()
     hours_per_month: float | None = None
     work_total: float | None = None
     egress_bytes: int | None = None

@@ -27,6 +27,7 @@ def speed_up(
         link_before: interconnect in the profile (`nvlink`, `pcie` ...), None = unknown.
         link_after: interconnect wanted.
     """
+    link_before, link_after = link_before or link_after, link_after or link_before
     if before == after and (after == 1 or _fast(link_before) == _fast(link_after)):
         return exactly(1.0, "as many GPUs as measured")
     start, end = _efficiency(before, link_before), _efficiency(after, link_after)

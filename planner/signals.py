@@ -69,7 +69,7 @@ def _busy(profile: Profile) -> float | None:
 
 
 def _busy_by_gpu(profile: Profile) -> list[float]:
-    readings = profile.readings("util.kernel_time")
+    readings = profile.readings("util.kernel_time") or profile.readings("util.sm_active")
     return [value for value in (s.typical for s in readings) if value is not None]
 
 
@@ -148,8 +148,8 @@ def memory_need_gib(profile: Profile) -> float | None:
 
     A caching allocator holds more than it needs, so this is an upper bound of the need.
     """
-    known = [v for v in (profile.peak("mem.process_gib"), profile.peak("mem.used_gib")) if v]
-    return known[0] if known else None
+    own = profile.peak("mem.process_gib")
+    return own if own is not None else profile.peak("mem.used_gib")
 
 
 _Signal = tuple[Callable[[Profile], Value], str]

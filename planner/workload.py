@@ -10,6 +10,7 @@ from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
 GIB = 2**30
+_LONGEST_H = 1e7  # a thousand years
 _FIXED_WORK = ("training", "data_preparation", "inference_offline")
 
 
@@ -103,7 +104,13 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
     rate, work = _rate(profile), profile.work
     if rate is None or work is None or work.total is None:
         raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
-    return exactly(work.total / rate / 3600.0, "work.total / work.rate_per_s"), work.total
+    hours = work.total / rate / 3600.0
+    if hours > _LONGEST_H:
+        raise InputError(
+            f"{profile.job.name}: work.total {work.total:g} at work.rate_per_s {rate:g} takes "
+            f"{hours:.3g} h; one of the two is wrong."
+        )
+    return exactly(hours, "work.total / work.rate_per_s"), work.total
 
 
 def _rate(profile: Profile) -> float | None:

@@ -218,6 +218,19 @@ def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
     return min(near, key=lambda gpu: abs(gpu.memory_gib - memory_gib), default=None)
 
 
+def matching(name: str) -> tuple[Gpu, ...]:
+    """Every model that a name may mean, for filters: "A100" is all A100s, "A100-80GB" one.
+
+    Raises:
+        UnknownGpuError: no model is called so; the message names the nearest ones.
+    """
+    exact = gpus().get(name)
+    family = [gpu for key, gpu in gpus().items() if key.lower().startswith(f"{name.lower()}-")]
+    if exact is None and family:
+        return tuple(family)
+    return (resolve(name),)
+
+
 def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
     """The GPU model that a written name means, as `find`.
 
@@ -247,8 +260,7 @@ def _unknown(name: str) -> str:
         )
     return (
         f"GPU {name!r} is not in the hardware table, so its speed, memory and price cannot be "
-        f"compared. Nearest known: {', '.join(near)}. If one of them is meant, write "
-        f"--gpu {near[0]}."
+        f"compared. Nearest known: {', '.join(near)}. If one of them is meant, write that."
     )
 
 

@@ -6,6 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
 from templates import wording
+from templates.markdown import cell, command
 from templates.wording import Document
 
 STYLES = ("md",)
@@ -24,13 +25,22 @@ def render_report(plan: Document, *, style: str = "md", lang: str = "en") -> str
     Raises:
         NotBuiltYetError: another style or language of the contract.
     """
+    check_style(style, lang)
+    template = _environment().get_template(f"report.{style}.j2")
+    return template.render(plan=plan, w=wording, why_not=why_not, next_steps=next_steps)
+
+
+def check_style(style: str, lang: str) -> None:
+    """Check that this version has a style and a language.
+
+    Raises:
+        NotBuiltYetError: it has not.
+    """
     for name, value, known in (("style", style, STYLES), ("lang", lang, LANGUAGES)):
         if value not in known:
             raise NotBuiltYetError(
                 f"--{name} {value} is not built yet; this version has {', '.join(known)}."
             )
-    template = _environment().get_template(f"report.{style}.j2")
-    return template.render(plan=plan, w=wording, why_not=why_not, next_steps=next_steps)
 
 
 @cache
@@ -45,12 +55,6 @@ def _environment() -> Environment:
     )
     environment.filters["cell"] = cell
     return environment
-
-
-def cell(text: object) -> str:
-    """Return text that cannot end a table cell, start HTML or break a line."""
-    escaped = str(text).replace("\\", "\\\\").replace("|", "\\|").replace("`", "'")
-    return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
 
 
 def why_not(job: Document) -> list[Document]:
@@ -68,10 +72,11 @@ def next_steps(job: Document, plan: Document) -> list[str]:
     option = wording.choice(job)
     steps = []
     if option is not None:
-        steps.append(f"gpucost quote plan.json --option {job['name']}/{option['id']}")
+        quote = command("gpucost", "quote", "--option", f"{job['name']}/{option['id']}")
+        steps.append(f"{quote}, once the plan is saved with `gpucost plan ... -o plan.json`")
     first = wording.verdict(job)
     if first is not None:
-        steps.append(f"gpucost explain {first['code']}")
+        steps.append(command("gpucost", "explain", first["code"]))
     if plan["fleet"] is None and option is None:
-        steps.append("gpucost prices --sort gpu-price")
+        steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
     return steps

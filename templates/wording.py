@@ -34,6 +34,11 @@ def dollars(amount: str | None) -> str:
     return "unknown" if amount is None else f"${show(Decimal(amount))}"
 
 
+def plain_dollars(amount: str) -> str:
+    """Return `1,234.56` of an exact amount."""
+    return show(Decimal(amount))
+
+
 def whole_dollars(amount: str | None) -> str:
     """Return `$1,235`, cents kept below $10."""
     if amount is None:
@@ -65,6 +70,13 @@ def place(offer: Document | None, count: int = 1) -> str:
     name = f"{offer['provider']}/{offer['instance_type']}"
     region = "" if offer["region"] == "*" else f", {offer['region']}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
+
+
+def read_on(offer: Document | None) -> str:
+    """Return the day on which a price was read, and whether it is stale."""
+    if offer is None:
+        return "unknown"
+    return f"{offer['as_of']} stale" if offer.get("stale") else str(offer["as_of"])
 
 
 def cost_range(option: Document) -> str:
@@ -110,14 +122,26 @@ def _less(cost: str, today: str) -> float:
 def headline(job: Document, plan: Document) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job["baseline"]["cost"]["total"], period_words(plan)
+    if today is None:
+        paid = "What it costs today is unknown."
+    elif job["baseline"]["assumed"]:
+        paid = f"It would cost {whole_dollars(today)} {period} where it is assumed to run."
+    else:
+        paid = f"You pay {whole_dollars(today)} {period}."
+    return f"{paid} {_cause(job)}", _advice(job, plan)
+
+
+def _cause(job: Document) -> str:
     first = verdict(job)
-    cause = first["cause"] if first else "Nothing was found."
-    paid = (
-        f"You pay {whole_dollars(today)} {period}. {cause}"
-        if today is not None
-        else f"What it costs today is unknown. {cause}"
-    )
-    return paid, _advice(job, plan)
+    if first is None or (first["code"] == "unmeasured" and first["waste_usd"] is None):
+        return "Too little was measured to say what of it is wasted."
+    cause: str = first["cause"]
+    return cause
+
+
+def missing(job: Document) -> list[Document]:
+    """Return the findings that say what to measure next."""
+    return [finding for finding in job["findings"] if finding["code"] == "unmeasured"]
 
 
 def _advice(job: Document, plan: Document) -> str:
@@ -126,14 +150,31 @@ def _advice(job: Document, plan: Document) -> str:
         return _stay(job)
     less = saving(option, today)
     ends = f"{whole_dollars(option['cost']['low'])}-{whole_dollars(option['cost']['high'])[1:]}"
-    advice = f"Run it on {place(option['offer'], option['count'])}, {changes(option)}: "
+    advice = f"Run it on {place(option['offer'], option['count'])}, {changes(option, plan)}: "
     return f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".")
 
 
-def changes(option: Document) -> str:
-    """Return what has to be done besides moving: `with gpu-preprocessing`; `unchanged`."""
-    todo = [code for code in option["actions"] if code not in _SEEN_IN_WHERE]
-    return f"with {', '.join(todo)}" if todo else "unchanged"
+def changes(option: Document, plan: Document | None = None) -> str:
+    """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
+    titles = plan["actions"] if plan else {}
+    todo = [titles.get(code, code) for code in option["actions"] if code not in _SEEN_IN_WHERE]
+    return f"with {' + '.join(todo)}" if todo else "unchanged"
+
+
+def columns(job: Document) -> list[tuple[str, Document]]:
+    """Return the options worth a column: recommended, cheapest, fastest; equal ones once."""
+    named = (
+        ("recommended", choice(job)),
+        ("cheapest", cheapest(job["options"])),
+        ("fastest", fastest(job["options"])),
+    )
+    titles: dict[str, list[str]] = {}
+    found: dict[str, Document] = {}
+    for title, option in named:
+        if option is not None:
+            titles.setdefault(option["id"], []).append(title)
+            found[option["id"]] = option
+    return [(", ".join(titles[id_]), option) for id_, option in found.items()]
 
 
 def _stay(job: Document) -> str:

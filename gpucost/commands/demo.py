@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from gpucost.output import Output, output_options, print_json, write_file
+from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
 from gpucost.plan_view import print_plan
+from gpucost.writing import write_file
 from planner.pipeline import make_plan
 from planner.plan_json import to_json
 from planner.profile.codec import parse_profiles
@@ -32,14 +33,16 @@ def command(report_path: str, output: Output) -> None:
     plan = to_json(
         make_plan(parse_profiles(data, EXAMPLE), load_catalog(day), Requirements(), as_of=day)
     )
+    ours = _may_write(report_path)
+    if ours:
+        write_file(report_path, render_report(plan))
     if output.format == "json":
         print_json(plan)
     elif output.format == "md":
         click.echo(render_report(plan), nl=False)
     else:
         print_plan(plan, output)
-    if _may_write(report_path):
-        write_file(report_path, render_report(plan))
+    if ours:
         output.say(f"wrote {report_path}. Yours: gpucost import LOG, then gpucost plan.")
     else:
         output.say(f"{report_path} holds something else and was left alone; see --report FILE.")

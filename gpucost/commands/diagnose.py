@@ -14,7 +14,7 @@ from planner.signals import SIGNALS
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
-@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @output_options
 def command(sources: tuple[str, ...], output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
@@ -22,10 +22,9 @@ def command(sources: tuple[str, ...], output: Output) -> None:
     if output.format == "json":
         print_json(_document(found))
         return
-    for name, findings in found:
-        rows = tuple(_row(name, finding) for finding in findings)
-        columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "do")
-        print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
+    rows = tuple(_row(name, finding) for name, findings in found for finding in findings)
+    columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "do")
+    print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
     output.say(
         "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
     )

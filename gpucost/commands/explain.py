@@ -4,7 +4,7 @@ import difflib
 
 import click
 
-from gpucost.output import Output, common_options
+from gpucost.output import Output, output_options, print_json
 from planner.remedies import ACTIONS, Action
 from planner.rule import Rule
 from planner.rules import RULES
@@ -14,18 +14,25 @@ from pricing.errors import InputError
 
 @click.command(name="explain", epilog="Example: gpucost explain data-loading")
 @click.argument("code")
-@common_options
-def command(code: str, output: Output) -> None:  # noqa: ARG001 - the common flags are accepted
+@output_options
+def command(code: str, output: Output) -> None:
     """Explain a finding or an action code: tests, limits, sources."""
+    lines = _explain(code)
+    if output.format == "json":
+        print_json({"code": code, "text": lines})
+    else:
+        click.echo("\n".join(lines))
+
+
+def _explain(code: str) -> list[str]:
     rule = next((rule for rule in RULES if rule.code == code), None)
     if rule is not None:
-        click.echo("\n".join(_rule(rule)))
-    elif code in ACTIONS:
-        click.echo("\n".join(_action(ACTIONS[code])))
-    else:
-        known = [*(rule.code for rule in RULES), *ACTIONS]
-        near = difflib.get_close_matches(code, known, 3) or known
-        raise InputError(f"{code!r} is no finding or action code; near it: {', '.join(near)}.")
+        return _rule(rule)
+    if code in ACTIONS:
+        return _action(ACTIONS[code])
+    known = [*(rule.code for rule in RULES), *ACTIONS]
+    near = difflib.get_close_matches(code, known, 3) or known
+    raise InputError(f"{code!r} is no finding or action code; near it: {', '.join(near)}.")
 
 
 def _rule(rule: Rule) -> list[str]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from gpucost.output import Output, common_options, write_file
+from gpucost.output import Output, common_options
 from gpucost.parameters import DURATION, MAPPING, WORK
+from gpucost.writing import write_file
 from planner.profile.codec import dump
 from planner.profile.model import KINDS, PRECISIONS, Profile
 from pricing.errors import InputError
@@ -31,7 +32,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 @click.option("--format", "format_name", help="Read the input as this format; else by content.")
 @click.option("--gpu", help="GPU model, where the file does not say.")
 @click.option("--kind", type=click.Choice(KINDS), help="What sort of job it was.")
-@click.option("--precision", type=click.Choice(PRECISIONS))
+@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric format of the work.")
 @click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
 @click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done: image=2900000.")
 @click.option("--tz", help="Zone of local times: Europe/Berlin or +08:00.  [default: UTC]")
@@ -61,14 +62,17 @@ def command(sources: tuple[str, ...], target: str, output: Output, **given: Any)
     )
     profiles = read_telemetry(sources, hints)
     for path, text in _files(profiles, target):
+        there = path != "-" and Path(path).exists()
         write_file(path, text)
         if path != "-":
-            output.say(f"wrote {path}")
+            output.say(f"wrote {path}" + (", in place of what was there" if there else ""))
     for profile in profiles:
         _tell(profile, output)
 
 
 def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
+    if not target:
+        raise InputError("-o names no file; give one, such as profile.json.")
     if target == "-" or (len(profiles) == 1 and not _is_folder(target)):
         return [(target, dump(profiles))]
     if not _is_folder(target):

@@ -8,18 +8,30 @@ from typing import Any
 import click
 
 from gpucost.launch import launchable
-from gpucost.output import Output, output_options, print_json, write_file
-from gpucost.parameters import COUNTS, DAY, DOLLARS, DURATION, SIZE, check_known, today
+from gpucost.output import Output, output_options, print_json
+from gpucost.parameters import (
+    AMOUNT,
+    COUNTS,
+    DAY,
+    DOLLARS,
+    DURATION,
+    HOURS_A_MONTH,
+    SIZE,
+    SLOWDOWN,
+    check_known,
+    today,
+)
 from gpucost.plan_view import print_plan
 from gpucost.sources import read_sources
+from gpucost.writing import write_file
 from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.plan_json import dump, to_json
 from planner.profile.model import PURCHASES
 from planner.requirements import INCLUDABLE, Requirements
 from pricing.catalog import Catalog, load_catalog
-from pricing.errors import NotBuiltYetError
-from pricing.hardware import resolve
+from pricing.errors import InputError, NotBuiltYetError
+from pricing.hardware import matching
 
 FAILED_OVER = 7
 _LATER = ("history", "probe", "max_moves", "time_limit", "allow_gpu_change")
@@ -50,17 +62,17 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--hours-per-month",
-            type=click.FloatRange(0, 744, min_open=True),
+            type=HOURS_A_MONTH,
             help="Hours held a month.",
         ),
         click.option(
             "--work-total",
-            type=click.FloatRange(0, min_open=True),
+            type=AMOUNT,
             help="Units of one run; the plan is then per run.",
         ),
         click.option("--egress", type=SIZE, help="Data sent out in the period: 500GiB."),
         click.option("--storage", type=SIZE, help="Data kept for the period: 2TiB."),
-        click.option("--slo-ms", type=click.FloatRange(0, min_open=True), help="Latency target."),
+        click.option("--slo-ms", type=AMOUNT, help="Latency target, milliseconds."),
         click.option(
             "--consolidate/--no-consolidate",
             default=None,
@@ -68,7 +80,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--max-slowdown",
-            type=click.FloatRange(1),
+            type=SLOWDOWN,
             default=1.2,
             show_default=True,
             help="Most a job may slow down.",
@@ -130,7 +142,7 @@ def command(
 
 
 def _refuse_later(asked: dict[str, Any]) -> None:
-    given = [name for name in _LATER if asked.pop(name)]
+    given = [name for name in _LATER if asked.pop(name) not in (None, (), False)]
     if given:
         raise NotBuiltYetError(
             f"--{name.replace('_', '-')} is not built yet; leave it out." for name in given
@@ -144,8 +156,8 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
     return Requirements(
         deadline_h=None if deadline is None else float(deadline) / 3600.0,
         budget_usd=asked.pop("budget"),
-        gpus=tuple(resolve(name).name for name in asked.pop("gpus")),
-        purchases=asked.pop("purchases") or ("on_demand",),
+        gpus=tuple(gpu.name for name in asked.pop("gpus") for gpu in matching(name)),
+        purchases=asked.pop("purchases"),
         egress_bytes=asked.pop("egress"),
         storage_bytes=asked.pop("storage"),
         include=frozenset(asked.pop("include")),
@@ -182,8 +194,14 @@ def _print(plan: Plan, output: Output) -> None:
 def _fail_over(plan: Plan, limit: Decimal | None, output: Output) -> int:
     if limit is None:
         return 0
-    costs = [job.choice.cost if job.choice else job.baseline.cost for job in plan.jobs]
-    total = sum((cost for cost in costs if cost is not None), Decimal(0))
+    costs = {job.name: job.choice.cost if job.choice else job.baseline.cost for job in plan.jobs}
+    unknown = [name for name, cost in costs.items() if cost is None]
+    if unknown:
+        raise InputError(
+            f"--fail-over cannot be checked: the cost of {', '.join(unknown)} is not known; "
+            "say what runs it today with --current."
+        )
+    total = sum((cost for cost in costs.values() if cost is not None), Decimal(0))
     if total <= limit:
         return 0
     output.say(f"gpucost: the recommended cost, ${total:,.2f}, is above --fail-over ${limit}.")

@@ -11,7 +11,7 @@ from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from planner.profile.model import PURCHASES
 from pricing.catalog import Catalog, load_catalog
 from pricing.errors import NotBuiltYetError
-from pricing.hardware import resolve
+from pricing.hardware import matching
 from pricing.money import plain
 from pricing.offer import Offer
 from pricing.quote import offer_json
@@ -36,8 +36,16 @@ _SORTS: dict[str, Any] = {
 @click.option("--gpus", "counts", type=COUNTS, help="GPUs in the machine: 8 or 1..8.")
 @click.option("--region", "regions", multiple=True, help="Only this region (repeatable).")
 @click.option("--max-price", type=DOLLARS, help="Most dollars an hour for the machine.")
-@click.option("--purchase", "purchases", type=click.Choice(PURCHASES), multiple=True)
-@click.option("--sort", type=click.Choice(tuple(_SORTS)), default="price", show_default=True)
+@click.option(
+    "--purchase",
+    "purchases",
+    type=click.Choice(PURCHASES),
+    multiple=True,
+    help="Only bought this way (repeatable).",
+)
+@click.option(
+    "--sort", type=click.Choice(tuple(_SORTS)), default="price", show_default=True, help="Order."
+)
 @click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
 @output_options
 def command(
@@ -49,7 +57,7 @@ def command(
     catalog = load_catalog(as_of or today())
     check_known("--provider", wanted["providers"], (o.provider for o in catalog.offers))
     check_known("--region", wanted["regions"], (o.region for o in catalog.offers))
-    gpus = {resolve(name).name for name in wanted.pop("gpu_names")}
+    gpus = {gpu.name for name in wanted.pop("gpu_names") for gpu in matching(name)}
     found = sorted(
         (offer for offer in catalog.offers if _wanted(offer, gpus, **wanted)), key=_SORTS[sort]
     )

@@ -2,22 +2,30 @@
 
 import click
 
-from gpucost.output import Output, common_options, write_file
+from gpucost.output import Output, common_options
 from gpucost.plan_file import DEFAULT_PLAN, load_plan
+from gpucost.writing import write_file
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @click.option(
-    "--style", type=click.Choice(("md", "html", "github-comment")), default="md", show_default=True
+    "--style",
+    type=click.Choice(("md", "html", "github-comment")),
+    default="md",
+    show_default=True,
+    help="What kind of report.",
 )
-@click.option("--lang", type=click.Choice(("en", "zh")), default="en", show_default=True)
+@click.option(
+    "--lang", type=click.Choice(("en", "zh")), default="en", show_default=True, help="Its language."
+)
 @common_options
 def command(plan_path: str, target: str, style: str, lang: str, output: Output) -> None:
     """Write the report of a plan."""
-    from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+    from templates.render import check_style, render_report  # noqa: PLC0415 - jinja2 only here
 
+    check_style(style, lang)
     write_file(target, render_report(load_plan(plan_path), style=style, lang=lang))
     if target != "-":
         output.say(f"wrote {target}")

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from planner.profile.fields import Rule
@@ -16,6 +16,10 @@ from pricing.errors import InputError
 
 _QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
 _SHOWN = 20
+_LARGEST = 1e15  # beyond any bill, any count and any duration
+_DEEPEST = 20
+_MOST_UNKNOWN = 100  # keys of one object that are looked at for a misspelling
+_MOST_ITEMS = 10_000  # entries of a list; the largest clusters hold fewer GPUs in one job
 _ORDER_TOLERANCE = 1e-6
 _Json = Any
 
@@ -47,7 +51,11 @@ def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
 
 def _load_json(data: bytes, origin: str) -> _Json:
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        document = json.loads(text)
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{origin}: a \\u escape names half of a surrogate pair.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8 text.") from error
     except json.JSONDecodeError as error:
@@ -59,6 +67,7 @@ def _load_json(data: bytes, origin: str) -> _Json:
         raise InputError(f"{origin}: brackets are nested too deeply for a profile.") from error
     except ValueError as error:  # an integer of thousands of digits
         raise InputError(f"{origin}: {error}.") from error
+    return document
 
 
 def _parse_one(item: _Json, reader: "_Reader") -> Profile:
@@ -93,8 +102,8 @@ class _Reader:
             self.report(path, f"is {_brief(raw)}: an object is wanted.")
             return cls()
         known = rules(cls)
-        for key in raw:
-            if key not in known and (near := difflib.get_close_matches(key, known, 1, 0.8)):
+        for key in islice((key for key in raw if key not in known), _MOST_UNKNOWN):
+            if near := difflib.get_close_matches(key, known, 1, 0.8):
                 self.report(_join(path, key), f"is not a known field; did you mean {near[0]}?")
         values = {
             name: self._value(rule, raw[name], _join(path, name))
@@ -119,8 +128,25 @@ class _Reader:
                 return self._records(rule, raw, path)
             case "statistics":
                 return self._metrics(raw, path)
+            case "texts":
+                return self._texts(rule, raw, path)
             case "any":
-                return tuple(raw) if isinstance(raw, list) else raw
+                return self._any(raw, path)
+
+    def _any(self, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
+        if _depth(raw) > _DEEPEST:
+            self.report(path, f"is nested more than {_DEEPEST} deep.")
+            return None
+        if not _finite(raw):
+            self.report(path, "holds a number that is not finite; write null.")
+            return None
+        return tuple(raw) if isinstance(raw, list) else raw
+
+    def _texts(self, rule: Rule, raw: _Json, path: str) -> tuple[str, ...] | None:
+        if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
+            self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
+            return None
+        return tuple(raw)
 
     def _number(self, rule: Rule, raw: _Json, path: str) -> float | None:
         if isinstance(raw, bool) or not isinstance(raw, int | float):
@@ -132,6 +158,9 @@ class _Reader:
             value = math.inf
         if not math.isfinite(value):
             self.report(path, f"is {raw!r:.20}: leave out what was not measured, or write null.")
+            return None
+        if abs(value) > _LARGEST:
+            self.report(path, f"is {raw!r:.20}: no job measures that much ({rule.doc}).")
             return None
         if sentence := _out_of_range(rule, value):
             self.report(path, f"is {raw!r:.40}: {sentence}")
@@ -149,6 +178,11 @@ class _Reader:
         if not isinstance(raw, str):
             self.report(path, f"is {_brief(raw)}: text is wanted ({rule.doc}).")
             return None
+        if not raw.strip():
+            return None
+        if not raw.isprintable():
+            self.report(path, f"is {_brief(raw)}: control characters are not accepted.")
+            return None
         if rule.choices and raw not in rule.choices:
             self.report(path, f"is {_brief(raw)}: one of {', '.join(rule.choices)} is wanted.")
             return None
@@ -157,10 +191,11 @@ class _Reader:
     def _time(self, raw: _Json, path: str) -> datetime | None:
         try:
             parsed = datetime.fromisoformat(raw)
-        except (TypeError, ValueError):
+            instant = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        except (TypeError, ValueError, OverflowError):
             self.report(path, f'is {_brief(raw)}: write it as "2026-11-01T10:00:00Z".')
             return None
-        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        return instant
 
     def _record(self, rule: Rule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
         if rule.record is Statistics:
@@ -170,6 +205,9 @@ class _Reader:
     def _records(self, rule: Rule, raw: _Json, path: str) -> tuple[Any, ...] | None:
         if not isinstance(raw, list):
             self.report(path, f"is {_brief(raw)}: a list is wanted ({rule.doc}).")
+            return None
+        if len(raw) > _MOST_ITEMS:
+            self.report(path, f"has {len(raw):,} entries; at most {_MOST_ITEMS:,} are read.")
             return None
         cls = record_class(rule)
         return tuple(self.record(cls, item, f"{path}[{i}]") for i, item in enumerate(raw))
@@ -232,6 +270,28 @@ def _out_of_range(rule: Rule, value: float) -> str | None:
             return f"a fraction runs from 0 to 1; for {value:g} % write {value / 100:g}."
         return f"more than {rule.high:g} is not possible ({rule.doc})."
     return None
+
+
+def _depth(raw: _Json) -> int:
+    """Return how deep lists and objects are nested, without recursion."""
+    depth, level = 0, [raw]
+    while level := [
+        i
+        for x in level
+        if isinstance(x, dict | list)
+        for i in (x.values() if isinstance(x, dict) else x)
+    ]:
+        depth += 1
+        if depth > _DEEPEST:
+            break
+    return depth
+
+
+def _finite(raw: _Json) -> bool:
+    if isinstance(raw, float):
+        return math.isfinite(raw)
+    items = raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ()
+    return all(_finite(item) for item in items)
 
 
 def _join(path: str, name: str) -> str:

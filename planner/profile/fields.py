@@ -6,7 +6,9 @@ The decoder, the validator, the encoder and the JSON Schema all read these decla
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["text", "number", "integer", "time", "record", "records", "statistics", "any"]
+Kind = Literal[
+    "text", "number", "integer", "time", "record", "records", "statistics", "texts", "any"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,11 @@ def records(cls: type, doc: str) -> Any:  # noqa: ANN401
 def statistics(doc: str) -> Any:  # noqa: ANN401
     """Declare a map from slot to statistics."""
     return field(default_factory=dict, metadata={"rule": Rule(kind="statistics", doc=doc)})
+
+
+def texts(doc: str) -> Any:  # noqa: ANN401
+    """Declare a list of texts."""
+    return _declare(Rule(kind="texts", doc=doc), ())
 
 
 def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401

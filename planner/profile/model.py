@@ -14,6 +14,7 @@ from planner.profile.fields import (
     records,
     statistics,
     text,
+    texts,
     time,
 )
 
@@ -222,7 +223,7 @@ class Provenance:
     """Where the numbers come from."""
 
     sources: tuple[Source, ...] = records(Source, "files read")
-    notes: tuple[str, ...] = anything("what a reader should know about the data", default=())
+    notes: tuple[str, ...] = texts("what a reader should know about the data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,13 @@ def schema() -> dict[str, _Json]:
     body["properties"] = {"schema": {"const": SCHEMA}, **body["properties"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://gpucost.dev/schema/profile-v1.json",
+        "$id": "urn:gpucost:profile:v1",
         "title": "gpucost profile",
         **body,
+        "anyOf": [
+            *({"required": [name]} for name in ("hardware", "job", "work")),
+            {"required": ["gpus"], "properties": {"gpus": {"type": "array", "minItems": 1}}},
+        ],
     }
 
 
@@ -36,6 +40,7 @@ def _rule_schema(rule: Rule, declared: "Field[Any]") -> dict[str, _Json]:
         "integer": {"type": ["integer", "null"]},
         "number": {"type": ["number", "null"]},
         "statistics": {"type": ["object", "null"], "properties": _slot_schemas()},
+        "texts": {"type": ["array", "null"], "items": {"type": "string"}},
         "any": {},
     }
     if rule.kind in kinds:

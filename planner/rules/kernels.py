@@ -1,7 +1,7 @@
 """The GPU works: how well its kernels use it, and what holds them down."""
 
 from planner.rule import Case, Rule, is_, unless_known, where, where_known
-from planner.rules.limits import BUSY, IDLE, LOW, NOT_STARVED, UNFILLED, WORKS, of_busy
+from planner.rules.limits import BUSY, IDLE, LOW, NOT_AT_WORK, NOT_STARVED, UNFILLED, WORKS, of_busy
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
                     is_("util.sm_active.mean", "<", LOW),
+                    *NOT_AT_WORK,
                 ),
                 waste=UNFILLED,
             ),

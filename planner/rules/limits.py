@@ -61,4 +61,9 @@ WAITING = Waste(pool="idle", share=_unbusy, words="time in which the GPU ran no 
 UNFILLED = Waste(pool="busy", share=_unfilled, words="busy time less SM-active time")
 UNEVEN = Waste(pool="idle", share=_uneven, words="1 - mean use / use of the busiest GPU")
 
+NOT_AT_WORK = (
+    unless_known("util.dram_active.mean", "<", 0.5),
+    unless_known("util.tensor_active.mean", "<", 0.3),
+    unless_known("power.fraction.mean", "<", 0.6),
+)
 NOT_STARVED = (unless_known(CPU, "<", CPU_FULL), unless_known(DATA_WAIT, "<", STEP_SHARE))

@@ -17,7 +17,7 @@ RULES: tuple[Rule, ...] = (
             Case(
                 confidence="possible",
                 cause="The GPU waits and nothing says for what: record CPU use beside it "
-                "(W&B and Prometheus do), then import again.",
+                "(W&B does), or write host.cpu_util and hardware.cpu_cores into the profile.",
                 tests=(
                     is_(BUSY, "<", LOW),
                     where("util.kernel_time.most", ">=", IDLE),

@@ -1,0 +1,398 @@
+"""Writes docs/reference from the code, so that the two cannot differ.
+
+Run `python docs/generate_reference.py` after a change of options, rules, fields or prices; the
+tests compare what it would write with what is there.
+"""  # noqa: INP001 - a script, not a package
+
+import csv
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from gpucost.cli import COMMANDS, LATER
+from planner.profile.codec import record_class, rules
+from planner.profile.fields import Rule as FieldRule
+from planner.profile.model import Profile, Statistics
+from planner.profile.schema import schema
+from planner.profile.slots import SLOTS
+from planner.remedies import ACTIONS, Action
+from planner.rule import Case, Rule
+from planner.rules import RULES
+from planner.signals import SIGNALS
+from planner.telemetry.columns import meaning
+from planner.telemetry.hints import Hints
+from planner.telemetry.metric_names import METRICS
+from planner.telemetry.sniff import FORMATS
+from planner.telemetry.units import Meaning
+from planner.telemetry.unread import UNREAD, UNREAD_LAST
+from pricing.billing import rules as billing_rules
+from pricing.catalog import Catalog, load_catalog
+from pricing.offer import Offer
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+_MADE = "<!-- Written by docs/generate_reference.py; edit the code, then run it again. -->"
+_COMMON = frozenset(("--quiet", "--verbose", "--no-color", "--help"))
+
+# Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
+# W&B the tests compare the slots here with what the readers fill.
+_COLUMNS = Path(__file__).with_name("columns.csv")
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every generated file by its name in docs/reference."""
+    makers: dict[str, Callable[[], Iterator[str]]] = {
+        "cli.md": _cli,
+        "findings.md": _findings,
+        "formats.md": _formats,
+        "prices.md": _prices,
+        "profile.md": _profile,
+    }
+    made = {name: "\n".join(maker()) + "\n" for name, maker in makers.items()}
+    text = json.dumps(schema(), indent=1, ensure_ascii=False)
+    return {**made, "profile.schema.json": f"{text}\n"}
+
+
+def _prose(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield from _prose("| " + " | ".join(columns) + " |")
+    yield "|" + "---|" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+# --- cli.md ---
+
+
+def _cli() -> Iterator[str]:
+    yield from ("# Command line", "", _MADE, "")
+    yield from _prose(
+        "Every command also takes `-q` (no messages), `-v` (more messages), `--no-color` and "
+        "`--help`, except `completion`, which takes `--help` only. Data goes to standard "
+        "output, messages to standard error. Durations read `90s 15m 8h 8.5h 2d`, sizes "
+        "`500GB 500GiB 2TiB`. Exit codes: [exit-codes.md](exit-codes.md). Defaults from files "
+        "and the environment: [settings.md](settings.md)."
+    )
+    yield ""
+    yield from _table(
+        ("command", "what it does"),
+        [
+            (f"[`gpucost {name}`](#gpucost-{name})", summary)
+            for name, (_, summary) in COMMANDS.items()
+        ],
+    )
+    for name in COMMANDS:
+        yield from _command(name)
+    later = ", ".join(f"`{name}`" for name in LATER)
+    yield from ("", "## Not built yet", "", f"These exit 2 and say so: {later}.")
+
+
+def _command(name: str) -> Iterator[str]:
+    command: click.Command = import_module(f"gpucost.commands.{COMMANDS[name][0]}").command
+    with click.Context(command, info_name=f"gpucost {name}", parent=None) as context:
+        usage = " ".join(command.collect_usage_pieces(context))
+        records = [
+            record
+            for parameter in command.get_params(context)
+            if not _COMMON.intersection(parameter.opts)
+            and (record := parameter.get_help_record(context)) is not None
+        ]
+    yield from ("", f"## gpucost {name}", "", command.help or "", "")
+    yield from ("```text", f"gpucost {name} {usage}", "```")
+    if records:
+        yield ""
+        yield from _table(("option", "meaning"), [(f"`{left}`", right) for left, right in records])
+    if command.epilog:
+        yield from ("", f"`{command.epilog.removeprefix('Example: ')}`")
+
+
+# --- findings.md ---
+
+
+def _findings() -> Iterator[str]:
+    yield from ("# Findings and actions", "", _MADE, "")
+    yield from _prose(
+        "What `gpucost diagnose` can say, the readings that lead there, and what helps. The "
+        "same text, code by code: `gpucost explain CODE`. A finding is made when all tests of "
+        "one case hold; the first such case counts. *measured* means that the cause itself "
+        "was timed or counted, *likely* that counters point to it, *possible* that they allow "
+        "it. A reading that was not measured holds no test, unless the table says so. The "
+        "limits are round figures from practice; they are not fitted to any file."
+    )
+    yield from ("", "## Findings", "")
+    for rule in RULES:
+        yield from _finding(rule)
+    yield from ("## Actions", "")
+    yield from _prose(
+        "*safe* leaves results unchanged. *numeric* may change them, and is never part of an "
+        "option by itself. *structural* chooses the machine. An effect is the speed-up of one "
+        "part of the run time (low, middle, high); where it is empty, nothing is promised and "
+        "no option counts on it. Effort is our estimate."
+    )
+    yield ""
+    yield from _table(
+        ("code", "what to do", "class", "effect", "effort, h", "source, remark"),
+        [_action(ACTIONS[code]) for code in ACTIONS],
+    )
+
+
+def _finding(rule: Rule) -> Iterator[str]:
+    yield from (f"### {rule.code}", "", rule.meaning, "")
+    rows = [
+        (
+            case.confidence,
+            case.cause,
+            "; ".join(_tests(case)),
+            case.waste.words if case.waste else "",
+        )
+        for case in rule.cases
+    ]
+    yield from _table(("sure", "cause", "tests", "wastes"), rows)
+    helps = ", ".join(f"`{code}`" for code in rule.actions) or "nothing to do"
+    yield from ("", f"Helps: {helps}. Source: {rule.source}.", "")
+
+
+def _tests(case: Case) -> Iterator[str]:
+    for test in case.tests:
+        unknown = ", or not measured" if test.or_unknown else ""
+        yield f"{SIGNALS[test.signal][1]} {test.words}{unknown}"
+
+
+def _action(action: Action) -> tuple[str, ...]:
+    effect = ""
+    if action.effect is not None:
+        effect = ", ".join(f"x{factor:g}" for factor in action.effect) + f" of {action.part}"
+    notes = "; ".join(text for text in (action.source, action.remark) if text)
+    effort = f"{action.effort_hours:g}" if action.effort_hours else ""
+    return (f"`{action.code}`", action.title, action.kind, effect, effort, notes)
+
+
+# --- formats.md ---
+
+
+def _formats() -> Iterator[str]:
+    yield from ("# What import reads", "", _MADE, "")
+    yield from _prose(
+        "A file is recognised by its content, not by its name; `.gz` is read as it is, `-` is "
+        "standard input. `gpucost diagnose` and `gpucost plan` take the same files. Several "
+        "files given to one `gpucost import` complement each other. Slots are explained in "
+        "[profile.md](profile.md#metric-slots). Rows that cannot be used are counted, with "
+        "the reason, in `provenance` of the profile."
+    )
+    yield ""
+    rows = [(f"`{row.name}`", row.title) for row in FORMATS]
+    yield from _table(
+        ("`--format`", "what it is"), [*rows, ("`profile`", "a finished profile.json")]
+    )
+    yield from ("", "## nvidia-smi CSV, and CSV of your own logger", "")
+    yield from _prose(
+        "Units stand in brackets in the header or behind each value; without either the unit "
+        "is the one below. Other spellings of the same names (`gpu_util`, `mem_used_mb` ...) "
+        "are known too. Name any other column with `--map COLUMN=SLOT`, or `--map "
+        "COLUMN=SLOT:UNIT`."
+    )
+    yield ""
+    yield from _table(
+        ("column", "fills", "unit"),
+        [_smi_row(name) for name, _ in _listed_columns("nvidia-smi-csv")],
+    )
+    yield from (
+        "",
+        "No column of a CSV fills the host's readings (CPU, memory, disk, network): take",
+    )
+    yield from _prose("them from W&B, or write them into the profile by hand.")
+    yield from (
+        "",
+        "## nvidia-smi dmon",
+        "",
+        "`nvidia-smi dmon -s pucvmt -o DT` gives all of these.",
+        "",
+    )
+    yield from _table(("column", "fills"), _filled("nvidia-smi-dmon"))
+    yield from ("", "## W&B system metrics", "")
+    yield from _prose(
+        "JSON lines of `run.history(stream='events')`. The prefix `system.` may be absent. "
+        "GPUs that the run does not use (no `gpu.process.N` keys) are left out, with a note."
+    )
+    yield ""
+    yield from _table(("key", "fills"), _filled("wandb-jsonl"))
+    yield from ("", "## Prometheus: API JSON and exposition text", "")
+    yield from _prose(
+        "The answer of `/api/v1/query_range` (a matrix). A vector or a scrape of an exporter "
+        "is one instant: it says which GPU and how much memory, not how busy the GPU is over "
+        "time."
+    )
+    yield ""
+    metrics = [
+        (f"`{n.upper() if n.startswith('dcgm') else n}`", f"`{m.target}`") for n, m in _named()
+    ]
+    yield from _table(("metric", "fills"), metrics)
+    yield from ("", "## Recognised and refused", "")
+    yield from _prose("These are named in the message, with what to give instead (exit 2):")
+    yield ""
+    yield from _prose("; ".join(row.what for row in (*UNREAD, *UNREAD_LAST)) + ".")
+
+
+def _listed_columns(format_name: str) -> list[tuple[str, str]]:
+    with _COLUMNS.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines)
+        return [(row["column"], row["slot"]) for row in rows if row["format"] == format_name]
+
+
+def _filled(format_name: str) -> list[tuple[str, str]]:
+    return [(f"`{name}`", f"`{slot}`") for name, slot in _listed_columns(format_name)]
+
+
+def _smi_row(header: str) -> tuple[str, ...]:
+    found = meaning(header, Hints())
+    if found is None:
+        raise LookupError(f"{header}: the reader has no use for this column any more")
+    slot = found.target if found.target in SLOTS else _ROLES[found.target]
+    return (f"`{header}`", slot if slot == _ROLES.get(found.target) else f"`{slot}`", found.unit)
+
+
+_ROLES = {
+    "timestamp": "when (local time unless it says a zone; `--tz`)",
+    "index": "which GPU",
+    "uuid": "which GPU",
+    "bus": "which GPU",
+    "name": "the GPU model",
+    "memory.total": "`hardware.gpu_memory_gib`",
+    "throttle.bitmask": "`throttle.fraction`",
+}
+
+
+def _named() -> list[tuple[str, Meaning]]:
+    return [(name, found) for name, found in METRICS.items() if found.target in SLOTS]
+
+
+# --- prices.md ---
+
+
+def _prices() -> Iterator[str]:
+    catalog = load_catalog()
+    yield from ("# Prices that come with this version", "", _MADE, "")
+    yield from _prose(
+        f"{catalog.count} offers of {len(_by_provider(catalog))} providers, seen from "
+        f"{catalog.as_of}, the newest day on which a price was read. Nothing is fetched: "
+        "prices age with the version. A price read more than 30 days before the day of a "
+        "plan, or on no stated day, is marked stale in every output. Each row carries its "
+        "source, its date and how far it can be trusted: `gpucost prices -f json`. How the "
+        "files are kept: [pricing/data/README.md](../../pricing/data/README.md)."
+    )
+    yield ""
+    yield from _table(
+        ("provider", "offers", "GPU models", "regions", "read from", "to", "bills"),
+        [
+            _provider(name, offers, catalog)
+            for name, offers in sorted(_by_provider(catalog).items())
+        ],
+    )
+    yield from ("", "*bills*: how time is rounded, as the provider documents it; where it is not")
+    yield from _prose(
+        "documented, whole hours are billed, with a warning. A row read on 2025-01-01 has a "
+        "source that prints no exact date."
+    )
+    yield from ("", "## GPU models with a price", "")
+    counts = Counter(offer.gpu for offer in catalog.offers)
+    rows = [(gpu, str(n), ", ".join(_sellers(catalog, gpu))) for gpu, n in sorted(counts.items())]
+    yield from _table(("GPU", "offers", "sold by"), rows)
+
+
+def _by_provider(catalog: Catalog) -> dict[str, list[Offer]]:
+    found: dict[str, list[Offer]] = {}
+    for offer in catalog.offers:
+        found.setdefault(offer.provider, []).append(offer)
+    return found
+
+
+def _sellers(catalog: Catalog, gpu: str) -> list[str]:
+    return sorted({offer.provider for offer in catalog.offers if offer.gpu == gpu})
+
+
+def _provider(name: str, offers: list[Offer], catalog: Catalog) -> tuple[str, ...]:
+    regions = {offer.region for offer in offers if offer.region != "*"}
+    return (
+        name,
+        str(len(offers)),
+        str(len({offer.gpu for offer in offers})),
+        str(len(regions)) if regions else "one price",
+        min(offer.as_of for offer in offers).isoformat(),
+        max(offer.as_of for offer in offers).isoformat(),
+        billing_rules(name, catalog.as_of).compute_text.partition(" (")[0],
+    )
+
+
+def _profile() -> Iterator[str]:
+    yield from ("# profile.json", "", _MADE, "")
+    yield from _prose(
+        "What one job measured. Everything is optional; what was not measured is null or "
+        "absent, never 0. Fractions run from 0 to 1. The JSON Schema is "
+        "[profile.schema.json](profile.schema.json). A file may also hold an array of "
+        "profiles."
+    )
+    yield from ("", '`schema` is `"gpucost.profile/v1"`.')
+    yield from _record("", Profile)
+    yield from ("", "## Statistics", "")
+    names = ", ".join(f"`{field.name}`" for field in fields(Statistics))
+    yield from _prose(
+        f"Any subset of {names}, weighted by time over the active window. A single number "
+        "stands for the mean."
+    )
+    yield from ("", "## Metric slots", "", "The keys of `gpus[].metrics`.", "")
+    yield from _table(
+        ("slot", "unit", "what is counted"),
+        [(f"`{slot.name}`", slot.unit, slot.meaning) for slot in SLOTS.values()],
+    )
+
+
+def _record(path: str, cls: type) -> Iterator[str]:
+    declared = rules(cls)
+    yield from ("", f"## {path}" if path else "## The whole", "")
+    yield from _table(
+        ("field", "type", "meaning"),
+        [(f"`{name}`", _type(rule), _meaning(rule)) for name, rule in declared.items()],
+    )
+    for name, rule in declared.items():
+        inner = f"{path}.{name}".lstrip(".") + ("[]" if rule.kind == "records" else "")
+        if rule.kind in ("record", "records") and record_class(rule) is not Statistics:
+            yield from _record(inner, record_class(rule))
+
+
+def _type(rule: FieldRule) -> str:
+    if rule.kind == "record":
+        return "statistics" if record_class(rule) is Statistics else "object"
+    named = {"records": "list", "statistics": "slot -> statistics", "time": "ISO 8601 time"}
+    return named.get(rule.kind, rule.kind)
+
+
+def _meaning(rule: FieldRule) -> str:
+    words = [rule.doc]
+    if rule.choices:
+        words.append("one of " + ", ".join(f"`{choice}`" for choice in rule.choices))
+    if (rule.low, rule.high) == (0.0, 1.0):
+        words.append("0 to 1")
+    elif rule.low and rule.low > 0:
+        words.append(f"at least {rule.low:g}")
+    elif rule.above is not None:
+        words.append(f"more than {rule.above:g}")
+    return "; ".join(words)
+
+
+def main() -> None:
+    """Write every generated file."""
+    REFERENCE.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

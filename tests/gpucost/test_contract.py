@@ -1,0 +1,195 @@
+"""plan.json, the diagnosis and the marks that scripts and readers rely on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpucost.cli import COMMANDS
+from planner.remedies import ACTIONS
+from planner.rules import RULES
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import AS_OF, inference, training
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PLAN_KEYS = {
+    "": "schema as_of currency objective period catalog jobs fleet roi assumptions warnings",
+    "catalog": "offers newest oldest",
+    "jobs[]": "name kind baseline findings options rejected recommended",
+    "jobs[].baseline": "assumed offer hours cost",
+    "jobs[].baseline.hours": "low mid high",
+    "jobs[].baseline.cost": "total lines",
+    "jobs[].findings[]": "code severity confidence cause evidence actions waste_usd",
+    "jobs[].findings[].evidence[]": "metric value test",
+    "jobs[].options[]": "id offer count provisionable actions sharing hours cost cost_per_work "
+    "saves move why",
+    "jobs[].options[].offer": "provider region instance_type gpu gpu_count purchase usd_per_hour "
+    "as_of source",
+    "jobs[].options[].hours": "low mid high basis",
+    "jobs[].options[].cost": "low mid high lines",
+    "jobs[].options[].cost.lines[]": "what usd how",
+    "jobs[].options[].cost_per_work": "unit mid",
+    "jobs[].options[].saves": "usd fraction",
+    "jobs[].options[].move": "once_usd hours pays_back_days",
+    "jobs[].rejected[]": "offer reason detail",
+    "fleet": "gpus_before gpus_after gpus_lower_bound cost_before cost_after saves placements "
+    "unmoved alternatives",
+    "fleet.saves": "usd fraction",
+    "fleet.placements[]": "id offer gpu mode slice jobs relative_speed",
+    "roi": "saves_usd effort_hours payback_days",
+}
+REASONS = _words(
+    "memory latency deadline budget slowdown capability gpu-count region purchase unavailable "
+    "stale-price unknown-gpu interconnect"
+)
+FINDINGS = _words(
+    "data-loading host-to-device host-bound small-batch no-mixed-precision memory-bandwidth-bound "
+    "communication-bound slow-interconnect power-throttled thermal-throttled memory-pressure "
+    "idle-held idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inference "
+    "latency-risk well-used unmeasured"
+)
+ACTION_CODES = _words(
+    "dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy "
+    "local-cache offline-preprocessing gpu-preprocessing mixed-precision tf32 larger-batch "
+    "gradient-accumulation gradient-checkpointing compile channels-last fused-optimizer "
+    "cuda-graphs data-parallel sharded-data-parallel tensor-parallel pipeline-parallel "
+    "numa-binding nccl-tuning quantization pruning dynamic-batching checkpoint-interval "
+    "allocator-tuning newer-gpu smaller-gpu fewer-gpus more-gpus share-gpu spot commit "
+    "move-provider scale-down idle-shutdown reduce-egress"
+)
+
+
+@pytest.fixture
+def plan(call: Call, write: Write) -> Any:
+    """Return plan.json of three jobs of two kinds."""
+    paths = [write(f"{name}.json", inference(name)) for name in ("a", "b")]
+    ran = call("plan", write("t.json", training()), *paths, "--as-of", AS_OF, "-o", "-")
+    assert ran.code == 0, ran.err
+    return ran.json
+
+
+def _at(document: Any, path: str) -> Iterator[Any]:
+    """Yield every value at a path such as `jobs[].options[]`."""
+    if not path:
+        yield document
+        return
+    name, _, rest = path.partition(".")
+    value = document[name.removesuffix("[]")]
+    for item in value if name.endswith("[]") else [value]:
+        if item is not None:
+            yield from _at(item, rest)
+
+
+@pytest.mark.parametrize("path", PLAN_KEYS)
+def test_plan_json_has_the_keys_of_the_contract(path: str, plan: Any) -> None:
+    """Every key of the contract is there, at every place."""
+    found = list(_at(plan, path))
+    assert found
+    wanted = set(PLAN_KEYS[path].split())
+    assert all(wanted <= set(item) for item in found)
+
+
+def test_codes_are_those_of_the_contract(plan: Any) -> None:
+    """Findings, actions and reasons of rejection use the contract's words only."""
+    assert {rule.code for rule in RULES} == FINDINGS
+    assert set(ACTIONS) == ACTION_CODES
+    assert {one["code"] for one in _at(plan, "jobs[].findings[]")} <= FINDINGS
+    assert {one["reason"] for one in _at(plan, "jobs[].rejected[]")} <= REASONS
+    for path in ("jobs[].findings[]", "jobs[].options[]"):
+        assert {code for one in _at(plan, path) for code in one["actions"]} <= ACTION_CODES
+
+
+def test_options_are_named_once(plan: Any) -> None:
+    """Ids are unique within a job, o0 is not among the options, the recommended one is known."""
+    for job in plan["jobs"]:
+        ids = [option["id"] for option in job["options"]]
+        assert len(ids) == len(set(ids))
+        assert "o0" not in ids
+        assert job["recommended"] in (*ids, "o0")
+
+
+def test_ranges_are_in_order(plan: Any) -> None:
+    """Low <= mid <= high for hours and dollars, and the lines of a bill make its middle."""
+    for option in _at(plan, "jobs[].options[]"):
+        hours, cost = option["hours"], option["cost"]
+        assert 0 < hours["low"] <= hours["mid"] <= hours["high"]
+        assert float(cost["low"]) <= float(cost["mid"]) <= float(cost["high"])
+        lines = sum(float(line["usd"]) for line in cost["lines"])
+        assert lines == pytest.approx(float(cost["mid"]), abs=0.01 * len(cost["lines"]))
+
+
+def test_the_diagnosis_has_the_findings_of_the_plan(call: Call, write: Write) -> None:
+    """`diagnose -f json` is the contract's document, with the plan's findings but their dollars."""
+    write("profile.json", training())
+    document = call("diagnose", "-f", "json").json
+    assert document["schema"] == "gpucost.diagnosis/v1"
+    (job,) = document["jobs"]
+    planned = call("plan", "--as-of", AS_OF, "-o", "-").json["jobs"][0]["findings"]
+    assert [f["code"] for f in job["findings"]] == [f["code"] for f in planned]
+    assert {f["waste_usd"] for f in job["findings"]} == {None}
+
+
+def test_engineering_time_is_weighed(call: Call, write: Write) -> None:
+    """With --engineer-rate the plan says when its effort has paid off."""
+    write("profile.json", training())
+    free = call("plan", "--as-of", AS_OF, "-o", "-").json["roi"]
+    paid = call("plan", "--as-of", AS_OF, "--engineer-rate", "80", "-o", "-").json["roi"]
+    assert free["payback_days"] is None
+    assert paid["payback_days"] > 0
+    assert paid["saves_usd"] == free["saves_usd"]
+
+
+@pytest.mark.parametrize(("option", "line"), [("--egress", "egress"), ("--storage", "disk")])
+def test_data_of_the_period_is_billed(option: str, line: str, call: Call, write: Write) -> None:
+    """--egress and --storage put their line on today's bill."""
+    write("profile.json", training())
+    bill = call("plan", "--as-of", AS_OF, option, "2TB", "-o", "-").json["jobs"][0]["baseline"]
+    assert line in [one["what"] for one in bill["cost"]["lines"]]
+
+
+def test_quote_finds_the_plan_of_the_folder(call: Call, write: Write) -> None:
+    """PLAN defaults to ./plan.json for `quote --option`, as for every command that takes one."""
+    write("profile.json", training())
+    call("plan", "--as-of", AS_OF, "-q", "-o", "plan.json")
+    assert call("quote", "--option", "train/o1").code == 0
+
+
+@pytest.mark.parametrize("file_format", ["table", "json", "csv", "md"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--provider", "aws"),
+        ("quote", "digitalocean/gpu-h100x8-640gb", "--duration", "1h"),
+        ("prices", "--provider", "digitalocean", "--gpu", "H100"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_old_prices_are_marked_in_every_output(
+    arguments: tuple[str, ...], file_format: str, call: Call, write: Write
+) -> None:
+    """A price older than 30 days is marked in the data itself, whatever the format."""
+    write("profile.json", training())
+    old = call(*arguments, "--as-of", AS_OF, "-f", file_format, "-q")
+    assert old.code == 0
+    assert any(word in old.out for word in ("stale", "days old", "price of 2026-")), old.out[:2000]
+
+
+@pytest.mark.parametrize("command", ["plan", "diagnose", "quote", "prices", "report"])
+def test_more_messages_are_on_standard_error(command: str, call: Call, write: Write) -> None:
+    """-v is accepted, and adds nothing to the data of JSON."""
+    assert command in COMMANDS
+    write("profile.json", training())
+    call("plan", "--as-of", AS_OF, "-q", "-o", "plan.json")
+    day = ("--as-of", AS_OF)
+    rest = {
+        "plan": (*day, "-f", "json"),
+        "diagnose": ("-f", "json"),
+        "quote": ("digitalocean/gpu-h100x8-640gb", "--duration", "1h", *day, "-f", "json"),
+        "prices": ("--gpu", "L4", *day, "-f", "json"),
+        "report": (),
+    }[command]
+    assert call(command, *rest, "-v").out == call(command, *rest).out

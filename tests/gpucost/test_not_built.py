@@ -1,0 +1,117 @@
+"""Whatever the contract names and this version lacks exits 2 and says so."""
+
+import re
+
+import pytest
+
+from gpucost.cli import COMMANDS, LATER
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import training
+
+# Every command of the contract, in its order.
+CONTRACT = (
+    *("profile", "import", "diagnose", "plan", "report", "recipe", "quote", "prices", "capacity"),
+    *("provision", "list", "show", "down", "reap", "run", "verify", "export", "reconcile"),
+    *("accuracy", "doctor", "explain", "demo", "iam-policy", "completion"),
+)
+
+# Options of the contract that this version refuses: command, arguments.
+OPTIONS = (
+    ("plan", "--allow-gpu-change"),
+    ("plan", "--max-moves", "2"),
+    ("plan", "--max-moves", "0"),
+    ("plan", "--time-limit", "30s"),
+    ("plan", "--history", "history.sqlite"),
+    ("plan", "--history", ""),
+    ("plan", "--probe", "probe.json"),
+    ("report", "--style", "html"),
+    ("report", "--style", "github-comment"),
+    ("report", "--lang", "zh"),
+    ("prices", "update"),
+    ("prices", "check"),
+)
+
+# Options of the contract that work, by command.
+BUILT = {
+    "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job",
+    "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
+    "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
+    "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over",
+    "report": "-o --style --lang",
+    "quote": "--duration --count --purchase --egress --storage --as-of --option",
+    "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of",
+}
+
+
+def test_every_command_of_the_contract_is_built_or_refused() -> None:
+    """No command of the contract is unknown, and none is both built and refused."""
+    assert sorted((*COMMANDS, *LATER)) == sorted(CONTRACT)
+
+
+@pytest.mark.parametrize("command", LATER)
+@pytest.mark.parametrize("rest", [(), ("--help",), ("anything", "--yes")], ids=str)
+def test_a_later_command_says_so(command: str, rest: tuple[str, ...], call: Call) -> None:
+    """A command that is not built exits 2, names itself, and prints no data."""
+    ran = call(command, *rest)
+    assert ran.code == 2
+    assert f"gpucost {command} is not built yet" in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
+def test_a_later_option_says_so(arguments: tuple[str, ...], call: Call, write: Write) -> None:
+    """An option that is not built exits 2 and names itself, also before any file is read."""
+    write("profile.json", training())
+    ran = call(*arguments)
+    assert ran.code == 2, ran.out
+    assert "not built yet" in ran.err
+    assert arguments[1] in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize("command", BUILT)
+def test_the_options_of_the_contract_are_offered(command: str, call: Call) -> None:
+    """Every built option of the contract is in the command's help."""
+    offered = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", call(command, "--help").out))
+    assert set(BUILT[command].split()) <= offered
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_common_options_are_everywhere(command: str, call: Call) -> None:
+    """-q, -v and --no-color are offered by every command that prints."""
+    if command == "completion":
+        pytest.skip("prints a script for the shell")
+    shown = call(command, "--help").out
+    assert all(option in shown for option in ("--quiet", "--verbose", "--no-color"))
+
+
+@pytest.mark.parametrize("command", ["diagnose", "plan", "quote", "prices", "doctor", "explain"])
+def test_what_prints_a_table_also_prints_other_formats(command: str, call: Call) -> None:
+    """-f/--format is offered wherever data is printed."""
+    assert "--format" in call(command, "--help").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command: str, call: Call) -> None:
+    """The help of every command ends with an example of that command."""
+    ran = call(command, "--help")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert f"gpucost {command}" in " ".join(ran.out.partition("Example:")[2].split())
+
+
+def test_the_general_help_names_every_command(call: Call) -> None:
+    """`gpucost --help` lists what is built, with an example."""
+    ran = call("--help")
+    assert ran.code == 0
+    assert all(command in ran.out for command in COMMANDS)
+    assert "Example:" in ran.out
+
+
+@pytest.mark.parametrize("arguments", [("pln",), ("plan", "--budgt", "3"), ("explain",), ()])
+def test_bad_usage_is_exit_2(arguments: tuple[str, ...], call: Call) -> None:
+    """An unknown command or option, or a missing argument, exits 2 with a message."""
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err

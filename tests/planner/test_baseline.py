@@ -1,0 +1,151 @@
+"""What a job costs today: stated, assumed or unknown, and which flags it breaks."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from planner.baseline import parse_place
+from planner.option import Baseline
+from planner.profile.model import Latency, Profile
+from pricing.errors import InputError
+from pricing.offer import Offer
+from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
+
+
+def found(profile: Profile, *offers: Offer, **asked: Any) -> Baseline:
+    """The baseline over these offers."""
+    return a_case(profile, a_catalog(*offers), **asked).baseline
+
+
+def test_a_stated_machine_is_priced_for_its_hours() -> None:
+    """100 h at $2."""
+    baseline = found(running(a_profile()), TODAY, sold("cheaper", "0.10"))
+    assert (baseline.offer, baseline.count, baseline.assumed) == (TODAY, 1, False)
+    assert baseline.cost == Decimal("200.00")
+    assert baseline.broken == baseline.notes == ()
+
+
+def test_the_command_line_says_where_it_runs() -> None:
+    """`--current` beats the profile."""
+    other = sold("other", "3.00")
+    baseline = found(running(a_profile()), TODAY, other, current="example/other")
+    assert baseline.offer == other
+
+
+def test_without_a_machine_the_cheapest_of_that_gpu_is_assumed() -> None:
+    """On demand, same model and count, no community host; and the plan says so."""
+    cheap = sold("cheap", "1.50")
+    baseline = found(
+        a_profile(),
+        TODAY,
+        cheap,
+        sold("spot", "0.10", purchase="spot"),
+        sold("strangers", "0.20", host="community"),
+        sold("other", "0.30", "H100-SXM-80GB"),
+        sold("slice", "0.40", gpu_count=0.5),
+        sold("two", "0.50", gpu_count=2),
+    )
+    assert baseline.offer == cheap
+    assert baseline.assumed
+    assert "is assumed" in baseline.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sizes", "chosen", "count"),
+    [
+        (8, (1, 4, 8), 8, 1),
+        (2, (1, 4, 8), 4, 1),
+        (16, (1, 4, 8), 8, 2),
+        (3, (8,), 8, 1),
+        (8, (1,), 1, 8),
+    ],
+)
+def test_an_assumed_machine_holds_the_gpus(
+    wanted: int, sizes: tuple[int, ...], chosen: int, count: int
+) -> None:
+    """The same count if sold, else the next larger, else several machines."""
+    offers = [sold(f"x{n}", str(2 * n), gpu_count=n) for n in sizes]
+    baseline = found(a_profile(gpu_count=wanted), *offers)
+    assert baseline.offer is not None
+    assert (baseline.offer.gpu_count, baseline.count) == (chosen, count)
+
+
+def test_an_unknown_price_is_unknown() -> None:
+    """Nobody sells it: no cost, no zero, and a way to say what it costs."""
+    baseline = found(a_profile(gpu="Tesla K80"), TODAY)
+    assert baseline.offer is baseline.quote is baseline.cost is None
+    assert "--current" in baseline.notes[0]
+    assert baseline.hours.mid == 100.0
+
+
+def test_one_provider_may_be_named_without_a_type() -> None:
+    """The cheapest there, community hosts too."""
+    theirs = sold("theirs", "5.00", provider="elsewhere", host="community")
+    baseline = found(a_profile(provider="elsewhere"), TODAY, theirs)
+    assert (baseline.offer, baseline.assumed) == (theirs, True)
+
+
+def test_a_region_left_out_takes_the_cheapest_and_says_so() -> None:
+    """Where regions differ in price and none is stated."""
+    rows = [sold("today", p, region=r) for p, r in (("2.00", "a"), ("1.00", "b"))]
+    baseline = found(running(a_profile(), replace(rows[0], region="*")), *rows)
+    assert baseline.offer == rows[1]
+    assert "region not given" in baseline.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("current", "said"),
+    [
+        ("exmaple/today", "Did you mean 'example'"),
+        ("example/todai", "today"),
+        ("example/today/mars", "not sold in region"),
+        ("example", "PROVIDER/TYPE"),
+        ("a/b/c/d", "PROVIDER/TYPE"),
+        ("example//r", "PROVIDER/TYPE"),
+    ],
+)
+def test_a_wrong_place_is_answered_with_what_there_is(current: str, said: str) -> None:
+    """The message names the nearest or the form."""
+    with pytest.raises(InputError, match=said):
+        found(a_profile(), sold("today", region="here"), current=current)
+
+
+def test_a_place_is_read() -> None:
+    """Provider, type and perhaps a region."""
+    assert parse_place("aws/p5.48xlarge") == ("aws", "p5.48xlarge", None)
+    assert parse_place("aws/p5.48xlarge/us-east-1") == ("aws", "p5.48xlarge", "us-east-1")
+
+
+def test_measured_on_another_gpu_than_stated_is_said() -> None:
+    """Both are kept, and the reader is told."""
+    baseline = found(running(a_profile(gpu="Tesla T4", precision="fp32")), TODAY)
+    assert "measured on T4" in baseline.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reasons"),
+    [
+        ({}, []),
+        ({"providers": ("example",), "gpus": ("A100-SXM-80GB",), "gpu_counts": (1, 1)}, []),
+        ({"providers": ("elsewhere",)}, ["unavailable"]),
+        ({"regions": ("mars",)}, ["region"]),
+        ({"gpus": ("L4",)}, ["capability"]),
+        ({"gpu_counts": (2, 8)}, ["gpu-count"]),
+        ({"deadline_h": 99.0}, ["deadline"]),
+        ({"deadline_h": 100.0}, []),
+        ({"budget_usd": Decimal("199.99")}, ["budget"]),
+        ({"budget_usd": Decimal("200.00")}, []),
+        ({"slo_ms": 50.0}, ["latency"]),
+        ({"slo_ms": 60.0}, []),
+        ({"deadline_h": 1.0, "budget_usd": Decimal(1)}, ["deadline", "budget"]),
+    ],
+    ids=str,
+)
+def test_today_breaks_the_flags_that_it_breaks(asked: dict[str, Any], reasons: list[str]) -> None:
+    """`o0` is feasible unless a flag of the command line says otherwise."""
+    today = sold("today", "2.00", region="here")
+    profile = a_profile(kind="inference_online", latency_ms=Latency(p99=55.0))
+    baseline = found(running(profile, today), today, **asked)
+    assert [r.reason for r in baseline.broken] == reasons

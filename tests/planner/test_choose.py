@@ -1,0 +1,183 @@
+"""What is recommended is never a gamble, and better offers never make the answer worse."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.option import Option
+from planner.plan import JobPlan
+from planner.profile.model import Statistics
+from pricing.offer import Offer
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+MODELS = (
+    ("A100-SXM-80GB", 80),
+    ("H100-SXM-80GB", 80),
+    ("H200-SXM-141GB", 141),
+    ("L40S", 48),
+    ("L4", 24),
+    ("B200-SXM", 180),
+)
+BUSY = "util.kernel_time"
+
+
+def job(offers: tuple[Offer, ...], **fields: Any) -> JobPlan:
+    """The plan of one running job over these offers and today's."""
+    asked = {k: fields.pop(k) for k in ("objective", "providers", "gpus") if k in fields}
+    (planned,) = plan(running(a_profile(**fields)), offers=(TODAY, *offers), **asked).jobs
+    return planned
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> tuple[Offer, ...]:
+    """Up to six offers of other GPUs at any price, some with no full date."""
+    found = []
+    for number in range(draw(st.integers(0, 6))):
+        gpu, memory = draw(st.sampled_from(MODELS))
+        price = draw(st.integers(1, 2000))
+        dated = draw(st.booleans())
+        found.append(
+            sold(f"s{number}", str(Decimal(price) / 100), gpu, gpu_memory_gib=memory, dated=dated)
+        )
+    return tuple(found)
+
+
+KINDS = st.sampled_from(("training", "inference_offline", "inference_online", "interactive"))
+
+
+@given(offers(), KINDS, st.floats(0, 1), st.none() | st.floats(0, 1))
+def test_the_recommended_never_costs_more_than_today(
+    found: tuple[Offer, ...], kind: str, busy: float, cpu: float | None
+) -> None:
+    """Even at the dear end of its interval a recommended option is no dearer than leaving it."""
+    planned = job(
+        found,
+        metrics={BUSY: busy, "mem.used_gib": Statistics(max=9.0)},
+        kind=kind,
+        host=None if cpu is None else {"cpu_util": cpu},
+    )
+    today = planned.baseline.cost
+    assert today is not None
+    if planned.choice is None:
+        assert planned.recommended == "o0"
+        return
+    assert planned.choice.cost < today
+    assert planned.choice.cost_high <= today
+    assert planned.choice.cost_low <= planned.choice.cost <= planned.choice.cost_high
+    assert planned.choice.offer.dated
+    assert not planned.choice.speed.weak
+
+
+def paid(planned: JobPlan) -> Decimal:
+    """What the recommendation costs: the option's bill, or today's."""
+    cost = planned.choice.cost if planned.choice else planned.baseline.cost
+    assert cost is not None
+    return cost
+
+
+@given(offers(), st.sampled_from(MODELS), st.integers(1, 2000))
+def test_one_more_offer_never_raises_the_cost(
+    found: tuple[Offer, ...], model: tuple[str, int], price: int
+) -> None:
+    """Choice does no harm: with an offer more, the recommended cost stays or falls."""
+    more = sold("more", str(Decimal(price) / 100), model[0], gpu_memory_gib=model[1])
+    assert paid(job((*found, more))) <= paid(job(found))
+
+
+@given(offers(), st.sampled_from(("cost", "time", "cost-per-work")))
+def test_options_come_in_order_of_the_objective(found: tuple[Offer, ...], objective: str) -> None:
+    """Ids count up, costs or hours rise, and a list fits on a screen."""
+    options = job(found, objective=objective).options
+    assert [o.id for o in options] == [f"o{i}" for i in range(1, len(options) + 1)]
+    assert len(options) <= 15
+
+    def key(option: Option) -> float | Decimal:
+        return option.hours.mid if objective == "time" else option.cost
+
+    keys = [key(option) for option in options]
+    assert keys == sorted(keys)
+
+
+def test_a_clear_saving_is_recommended() -> None:
+    """The same GPU for half the money."""
+    planned = job((sold("half", "1.00"),))
+    assert planned.recommended == "o1"
+    assert planned.choice is not None
+    assert planned.choice.actions == ()
+    assert "50 % of today's hourly price" in planned.choice.why
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        sold("as-dear", "2.00"),
+        sold("within the spread", "1.95"),
+        sold("undated", "0.50", dated=False),
+        sold("beyond the fit", "0.50", "B200-SXM", gpu_memory_gib=180),
+        sold("faster but dear", "4.00", "H100-SXM-80GB"),
+    ],
+    ids=lambda o: o.instance_type,
+)
+def test_leave_it(offer: Offer) -> None:
+    """No gain within the interval, a price without a day, a guess beyond the fit: o0."""
+    planned = job((offer,))
+    assert planned.recommended == "o0"
+    assert planned.choice is None
+
+
+def test_faster_is_chosen_for_time_whatever_it_costs() -> None:
+    """`--objective time` takes hours, not dollars."""
+    dear = sold("h200", "99.00", "H200-SXM-141GB", gpu_memory_gib=141)
+    planned = job((dear, sold("half", "1.00")), objective="time")
+    assert planned.choice is not None
+    assert planned.choice.offer == dear
+
+
+@pytest.mark.parametrize(
+    "asked", [{"providers": ("elsewhere",)}, {"gpus": ("H100-SXM-80GB",)}], ids=str
+)
+def test_what_is_asked_for_counts_before_leaving_it(asked: dict[str, Any]) -> None:
+    """A flag that today's machine breaks rules `o0` out, even where the rest is dearer."""
+    dear = sold("dear", "9.00", "H100-SXM-80GB", provider="elsewhere")
+    planned = job((dear,), **asked)
+    assert planned.baseline.broken
+    assert planned.choice is not None
+    assert planned.choice.offer == dear
+
+
+@pytest.mark.parametrize(
+    ("offer", "fields", "expected"),
+    [
+        (sold("h", "1.00", "H100-SXM-80GB"), {}, ("newer-gpu",)),
+        (sold("l", "0.10", "L4", gpu_memory_gib=24), {}, ("smaller-gpu",)),
+        (sold("m", "1.00", provider="elsewhere"), {}, ("move-provider",)),
+    ],
+)
+def test_an_option_names_what_it_changes(
+    offer: Offer, fields: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    """Structural changes are actions too."""
+    assert job((offer,), **fields).options[0].actions == expected
+
+
+@pytest.mark.parametrize(
+    ("purchase", "code"), [("spot", "spot"), ("reserved_180d", "commit"), ("reserved_1y", "commit")]
+)
+def test_another_way_of_buying_is_an_action(purchase: str, code: str) -> None:
+    """Spot and terms are named as what they are."""
+    other = sold("other", "1.00", purchase=purchase)
+    purchases = ("on_demand", purchase)
+    (planned,) = plan(running(a_profile()), offers=(TODAY, other), purchases=purchases).jobs
+    assert planned.options[0].actions == (code,)
+
+
+def test_more_and_fewer_gpus_are_actions() -> None:
+    """One GPU to eight becomes data-parallel; eight to one is fewer."""
+    eight = sold("eight", "14.00", gpu_count=8, interconnect="nvlink")
+    assert job((eight,), objective="time").options[0].actions == ("more-gpus", "data-parallel")
+    back = running(a_profile(gpu_count=8, interconnect="nvlink", hours=10.0), eight)
+    (planned,) = plan(back, offers=(eight, TODAY)).jobs
+    assert planned.options[0].actions == ("fewer-gpus",)

@@ -1,0 +1,165 @@
+"""plan.json has the contract's keys, money as text with cents, and no NaN."""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from planner.plan import Plan
+from planner.plan_json import dump, to_json
+from planner.profile.model import Statistics
+from pricing.money import cents
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+THIN = {"util.kernel_time": 0.2, "mem.used_gib": Statistics(max=8.0)}
+KEYS = {
+    "": "schema as_of currency objective period catalog jobs fleet roi assumptions warnings",
+    "catalog": "offers newest oldest",
+    "jobs[]": "name kind baseline findings options rejected recommended",
+    "jobs[].baseline": "assumed offer hours cost",
+    "jobs[].baseline.hours": "low mid high",
+    "jobs[].baseline.cost": "total lines",
+    "jobs[].findings[]": "code severity confidence cause evidence actions waste_usd",
+    "jobs[].findings[].evidence[]": "metric value test",
+    "jobs[].options[]": "id offer count provisionable actions sharing hours cost cost_per_work "
+    "saves move why",
+    "jobs[].options[].offer": "provider region instance_type gpu gpu_count purchase usd_per_hour "
+    "as_of source",
+    "jobs[].options[].hours": "low mid high basis",
+    "jobs[].options[].cost": "low mid high lines",
+    "jobs[].options[].cost.lines[]": "what usd how",
+    "jobs[].options[].cost_per_work": "unit mid",
+    "jobs[].options[].saves": "usd fraction",
+    "jobs[].options[].move": "once_usd hours pays_back_days",
+    "jobs[].rejected[]": "offer reason detail",
+    "fleet": "gpus_before gpus_after gpus_lower_bound cost_before cost_after saves placements "
+    "unmoved alternatives",
+    "fleet.saves": "usd fraction",
+    "fleet.placements[]": "id offer gpu mode slice jobs relative_speed",
+    "fleet.placements[].relative_speed.a": "low mid high",
+    "fleet.unmoved[]": "job reason detail",
+    "roi": "saves_usd effort_hours payback_days",
+}
+MONEY = re.compile(r"-?\d+\.\d\d")
+
+
+def a_plan() -> Plan:
+    """Two thin jobs and one that cannot move, with options, refusals and a move."""
+    fields: dict[str, Any] = {"unit": "image", "rate_per_s": 250.0, "dataset_gib": 10.0}
+    jobs = [running(a_profile(THIN, name=n, kind="inference_offline", **fields)) for n in "ab"]
+    jobs.append(running(a_profile(name="c", trust="isolated", **fields)))
+    away = sold("away", "1.00", provider="elsewhere")
+    return plan(*jobs, offers=(TODAY, away, sold("strangers", "0.50", host="community")))
+
+
+def at(document: Any, path: str) -> list[Any]:
+    """Everything at a path such as `jobs[].options[]`, that is not null."""
+    found = [document]
+    for step in (s for s in path.split(".") if s):
+        name = step.removesuffix("[]")
+        found = [one[name] for one in found if one[name] is not None]
+        if step.endswith("[]"):
+            found = [item for one in found for item in one]
+    return found
+
+
+@pytest.mark.parametrize("path", KEYS)
+def test_the_contracts_keys_are_there(path: str) -> None:
+    """Every object of plan.json has at least the keys that scripts rely on."""
+    found = at(to_json(a_plan()), path)
+    assert found
+    for one in found:
+        assert set(KEYS[path].split()) <= set(one)
+
+
+def test_money_is_text_with_two_decimals() -> None:
+    """Dollars never become floats."""
+    document = json.loads(dump(a_plan()))
+    paths = (
+        "jobs[].baseline.cost.total",
+        "jobs[].options[].cost.low",
+        "jobs[].options[].cost.mid",
+        "jobs[].options[].cost.high",
+        "jobs[].options[].saves.usd",
+        "jobs[].options[].cost.lines[].usd",
+        "jobs[].options[].move.once_usd",
+        "jobs[].findings[].waste_usd",
+        "fleet.cost_before",
+        "fleet.cost_after",
+        "fleet.saves.usd",
+        "roi.saves_usd",
+    )
+    for path in paths:
+        amounts = at(document, path)
+        assert amounts or path.endswith("once_usd")
+        assert all(MONEY.fullmatch(amount) for amount in amounts)
+
+
+def test_it_is_strict_json_in_a_fixed_order() -> None:
+    """No NaN, no infinity; the text reads back to the same values."""
+    text = dump(a_plan())
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    assert json.loads(text, parse_constant=refuse) == to_json(a_plan())
+    assert list(json.loads(text)) == KEYS[""].split()
+    assert text == dump(a_plan())
+
+
+def test_sums_hold() -> None:
+    """Savings are differences, shares are quotients, lines make the total."""
+    document = to_json(a_plan())
+    for job in document["jobs"]:
+        today = Decimal(job["baseline"]["cost"]["total"])
+        for option in job["options"]:
+            cost, saves = Decimal(option["cost"]["mid"]), Decimal(option["saves"]["usd"])
+            assert abs(today - cost - saves) <= Decimal("0.01")
+            assert option["saves"]["fraction"] == pytest.approx(float(saves / today), abs=1e-3)
+            lines = sum(Decimal(line["usd"]) for line in option["cost"]["lines"])
+            assert abs(lines - cost) <= Decimal("0.01") * len(option["cost"]["lines"])
+    fleet = document["fleet"]
+    placed = sum(Decimal(p["cost"]) for p in fleet["placements"])
+    isolated = Decimal(document["jobs"][2]["baseline"]["cost"]["total"])
+    assert Decimal(fleet["cost_after"]) == placed + isolated
+
+
+def test_without_a_price_and_a_fleet_there_is_null() -> None:
+    """Unknown is null, never 0."""
+    document = to_json(plan(a_profile(gpu="Tesla K80", precision="fp32")))
+    (job,) = document["jobs"]
+    assert document["fleet"] is None
+    assert job["baseline"]["offer"] is None
+    assert job["baseline"]["cost"]["total"] is None
+    assert job["options"][0]["saves"] == {"usd": None, "fraction": None}
+    assert job["options"][0]["cost_per_work"] is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "unit"), [(250.0, "1M image"), (0.01, "1k image"), (0.0001, "image")]
+)
+def test_cost_per_work_is_for_a_readable_amount(rate: float, unit: str) -> None:
+    """A million, a thousand or one unit: whichever the period holds; plain digits."""
+    document = to_json(plan(running(a_profile(unit="image", rate_per_s=rate))))
+    per = document["jobs"][0]["baseline"]["cost_per_work"]
+    assert per["unit"] == unit
+    units = Decimal({"1M image": 1_000_000, "1k image": 1000, "image": 1}[unit])
+    exact = Decimal(200) * units / Decimal(str(rate * 360_000))
+    assert Decimal(per["mid"]) == pytest.approx(exact, rel=Decimal("0.001"))
+
+
+def test_a_tiny_price_of_work_is_written_in_digits() -> None:
+    """Money has no exponent: 0.0000006 and not 6E-7."""
+    job = running(a_profile(unit="token", rate_per_s=1e12), sold("today", "2.00"))
+    per = to_json(plan(job))["jobs"][0]["baseline"]["cost_per_work"]
+    assert re.fullmatch(r"[\d.]+", per["mid"])
+    assert cents(Decimal(per["mid"])) == 0
+
+
+def test_an_option_without_a_saving_says_so_in_signs() -> None:
+    """Dearer options are listed with what they cost more."""
+    document = to_json(plan(running(a_profile()), offers=(TODAY, sold("dear", "3.00"))))
+    (option,) = document["jobs"][0]["options"]
+    assert option["saves"] == {"usd": "-100.00", "fraction": -0.5}

@@ -1,0 +1,226 @@
+"""Speed-ups follow their causes: bandwidth, starvation, loader cores, the part that is fixed."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.diagnose import diagnose
+from planner.predict import Split, Target, kernel_speed_up, predict, predict_on, source_gpu, split
+from planner.profile.model import PRECISIONS, Profile
+from planner.remedies import ACTIONS
+from pricing.errors import InputError, NotBuiltYetError, UnknownGpuError
+from pricing.hardware import Gpu, gpus
+from tests.planner.factories import a_profile
+
+COMPLETE = sorted(n for n, g in gpus().items() if g.memory_bandwidth_gb_s and g.fp16_tflops)
+FITTED = ("Volta", "Turing", "Ampere", "Ada", "Hopper")
+STARVED = a_profile({"util.kernel_time": 0.2}, host={"cpu_util": 0.97}, cpu_cores=8)
+SERIAL = a_profile({"util.kernel_time": 0.3}, host={"cpu_util": 0.1}, cpu_cores=32)
+BUSY = a_profile({"util.kernel_time": 0.97})
+COUNTED = {"util.kernel_time": 0.97, "util.tensor_active": 0.3, "util.dram_active": 0.5}
+
+
+def on(profile: Profile, gpu: Gpu, *actions: str, cores: float | None = None) -> float:
+    """The expected speed-up on one GPU of a model."""
+    target = Target(gpu=gpu, cpu_cores=cores, interconnect="single")
+    chosen = tuple(ACTIONS[code] for code in actions)
+    return predict_on(profile, target, chosen, split(diagnose(profile))).mid
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+@pytest.mark.parametrize("metrics", [{"util.kernel_time": 0.9}, COUNTED])
+def test_the_same_gpu_is_the_same_speed(name: str, metrics: dict[str, float]) -> None:
+    """Nothing changes on the profiled model but the run-to-run spread."""
+    same = predict(a_profile(metrics, gpu=name), gpu=name)
+    assert same.mid == 1.0
+    assert 0.9 < same.low < 1.0 < same.high < 1.1
+
+
+@given(
+    source=st.sampled_from(COMPLETE),
+    target=st.sampled_from(COMPLETE),
+    precision=st.none() | st.sampled_from(PRECISIONS),
+    kind=st.sampled_from(("training", "inference_online")),
+    counted=st.booleans(),
+)
+def test_every_pair_has_a_finite_ordered_range(
+    source: str, target: str, precision: str | None, kind: str, *, counted: bool
+) -> None:
+    """No pair of known GPUs breaks the forms, and the way back undoes the way there."""
+    metrics = COUNTED if counted else {"util.kernel_time": 0.9}
+    there = kernel_speed_up(
+        a_profile(metrics, gpu=source, precision=precision, kind=kind), gpus()[target]
+    )
+    back = kernel_speed_up(
+        a_profile(metrics, gpu=target, precision=precision, kind=kind), gpus()[source]
+    )
+    assert 0 < there.low <= there.mid <= there.high < math.inf
+    assert there.mid * back.mid == pytest.approx(1.0)
+    assert there.basis
+
+
+@pytest.mark.parametrize("precision", ["fp32", "amp-bf16", None])
+@pytest.mark.parametrize("metrics", [{"util.kernel_time": 0.9}, COUNTED])
+def test_more_bandwidth_is_faster(precision: str | None, metrics: dict[str, float]) -> None:
+    """At equal arithmetic, speed rises with memory bandwidth (A100 PCIe, SXM; H100, H200)."""
+    profile = a_profile(metrics, gpu="A100-PCIe-80GB", precision=precision)
+    pcie, sxm = (on(profile, gpus()[f"A100-{form}-80GB"]) for form in ("PCIe", "SXM"))
+    assert pcie < sxm
+    assert on(profile, gpus()["H100-SXM-80GB"]) < on(profile, gpus()["H200-SXM-141GB"])
+
+
+def test_counters_narrow_the_range() -> None:
+    """Measured tensor and DRAM activity give a narrower interval than specifications."""
+    h100 = gpus()["H100-SXM-80GB"]
+    known, unknown = (kernel_speed_up(a_profile(m), h100) for m in (COUNTED, {}))
+    assert known.high / known.low < unknown.high / unknown.low
+    assert "DRAM activity" in known.basis
+    assert "specifications" in unknown.basis
+
+
+def test_an_unknown_precision_widens_the_range() -> None:
+    """Single and half precision are both considered."""
+    h100 = gpus()["H100-SXM-80GB"]
+    known, unknown = (
+        kernel_speed_up(a_profile({}, gpu="Tesla T4", precision=p), h100) for p in ("fp32", None)
+    )
+    assert unknown.high / unknown.low > known.high / known.low
+    assert "precision unknown" in unknown.basis
+
+
+@pytest.mark.parametrize("name", [n for n in COMPLETE if gpus()[n].architecture not in FITTED])
+def test_a_generation_outside_the_fit_says_weak(name: str) -> None:
+    """Blackwell, Pascal, AMD: the interval is wide and says why."""
+    guess = kernel_speed_up(a_profile({}), gpus()[name])
+    assert guess.basis.startswith("weak")
+    assert guess.weak
+    assert guess.high / guess.low > 4
+
+
+@pytest.mark.parametrize("name", ["H100-SXM-80GB", "H200-SXM-141GB", "B200-SXM"])
+def test_a_starved_job_gains_nothing_from_a_faster_gpu(name: str) -> None:
+    """The input pipeline sets the pace, so kernels may run as fast as they like."""
+    assert on(STARVED, gpus()[name]) == pytest.approx(1.0)
+    assert on(BUSY, gpus()[name]) > 1.2
+
+
+def test_a_serial_job_gains_only_on_its_kernels() -> None:
+    """Amdahl: with 30 % kernels no GPU gives more than 1 / 0.7."""
+    gain = on(SERIAL, gpus()["H200-SXM-141GB"])
+    assert 1.0 < gain < 1 / 0.7
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gain"),
+    [
+        (8, 8, 1.0),
+        (2, 3, 1.5),
+        (3, 1.5, 0.5),
+        (3, 12, 4**0.8),
+        (12, 24, 1.0),
+        (24, 12, 1.0),
+    ],
+)
+def test_the_loader_law(before: float, after: float, gain: float) -> None:
+    """Input throughput is linear to 3 cores a GPU, to the power 0.8 above, flat from 12."""
+    waits = a_profile({"util.kernel_time": 0.02}, mean_s=1.0, data_wait_s=0.98, cpu_cores=before)
+    assert on(waits, gpus()["A100-SXM-80GB"], cores=after) == pytest.approx(gain, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("profile", "action", "gains"),
+    [
+        (STARVED, "gpu-preprocessing", True),
+        (STARVED, "dataloader-workers", True),
+        (STARVED, "compile", False),
+        (STARVED, "mixed-precision", False),
+        (SERIAL, "compile", True),
+        (SERIAL, "gpu-preprocessing", False),
+        (BUSY, "dataloader-workers", False),
+        (BUSY, "compile", False),
+        (BUSY, "mixed-precision", True),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_an_action_gains_only_on_the_part_that_limits(
+    profile: Profile, action: str, *, gains: bool
+) -> None:
+    """More loader workers do nothing for a job that does not wait for data."""
+    gain = on(profile, gpus()["A100-SXM-80GB"], action)
+    assert gain > 1.04 if gains else gain <= 1.0 + 1e-9
+
+
+def test_effects_on_one_part_overlap() -> None:
+    """Two cures of one bottleneck give the better one, not the product."""
+    both = on(STARVED, gpus()["A100-SXM-80GB"], "dataloader-workers", "gpu-preprocessing")
+    assert both == on(STARVED, gpus()["A100-SXM-80GB"], "gpu-preprocessing") == pytest.approx(2.0)
+
+
+def test_kernels_limit_once_the_input_is_fixed() -> None:
+    """GPU preprocessing adds a tenth to the GPU's work and cannot pass it."""
+    waits = a_profile({"util.kernel_time": 0.8}, mean_s=1.0, data_wait_s=0.2)
+    gain = on(waits, gpus()["A100-SXM-80GB"], "gpu-preprocessing")
+    assert gain == pytest.approx(1 / (0.8 * 1.1))
+
+
+MEASURED = st.builds(
+    lambda busy, wait, cpu, cores: a_profile(
+        {"util.kernel_time": busy},
+        mean_s=1.0,
+        data_wait_s=wait,
+        host=None if cpu is None else {"cpu_util": cpu},
+        cpu_cores=cores,
+    ),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.none() | st.floats(0, 1),
+    st.none() | st.floats(1, 64),
+)
+
+
+@given(
+    profile=MEASURED,
+    gpu=st.sampled_from(COMPLETE),
+    count=st.sampled_from((1, 2, 4, 8)),
+    actions=st.lists(st.sampled_from(sorted(ACTIONS)), max_size=3),
+)
+def test_any_prediction_is_an_ordered_range(
+    profile: Profile, gpu: str, count: int, actions: list[str]
+) -> None:
+    """Whatever was measured, low <= expected <= high, all above zero."""
+    found = predict(profile, gpu=gpu, gpu_count=count, actions=actions)
+    assert 0 < found.low <= found.mid <= found.high < math.inf
+    assert found.basis
+
+
+def test_split_counts_only_what_is_proved() -> None:
+    """Evidence that is merely possible never becomes an Amdahl weight."""
+    assert split(diagnose(BUSY)) == Split(kernels=1.0)
+    assert split(diagnose(a_profile({"util.kernel_time": 0.2}))) == Split(kernels=1.0)
+    assert split(diagnose(STARVED)).input == pytest.approx(0.8)
+    assert split(diagnose(SERIAL)).host == pytest.approx(0.7)
+
+
+def test_an_unknown_gpu_names_the_nearest() -> None:
+    """A typo in either GPU is answered with what is meant."""
+    with pytest.raises(UnknownGpuError, match="H100-SXM-80GB"):
+        predict(BUSY, gpu="H1000")
+    with pytest.raises(UnknownGpuError, match="A100"):
+        predict(a_profile(gpu="A100X"), gpu="H100")
+    with pytest.raises(InputError, match=r"hardware\.gpu"):
+        source_gpu(a_profile(gpu=None))
+
+
+def test_an_unfinished_specification_is_said() -> None:
+    """Without bandwidth nothing is predicted, but the same model is the same model."""
+    with pytest.raises(InputError, match="RTX-PRO-4500"):
+        predict(BUSY, gpu="RTX-PRO-4500")
+    assert predict(a_profile(gpu="RTX-PRO-4500"), gpu="RTX-PRO-4500").mid == 1.0
+
+
+def test_probes_are_refused_rather_than_ignored() -> None:
+    """What is not built yet says so."""
+    with pytest.raises(NotBuiltYetError):
+        predict(BUSY, gpu="H100", probes=[BUSY])

@@ -1,0 +1,39 @@
+"""Plans of known jobs as documents of plan.json, all as of one day."""
+
+import json
+from datetime import date
+from typing import Any
+
+from planner.pipeline import make_plan
+from planner.plan_json import to_json
+from planner.profile.codec import parse_profiles
+from planner.requirements import Requirements
+from pricing.catalog import load_catalog
+from tests.gpucost.documents import AS_OF, Document, example, training, unpriced
+
+FLEET = ("captions", "embeddings", "moderation", "ranking")
+
+# Name of the golden file -> the jobs, and what is asked of the plan.
+CASES: dict[str, tuple[tuple[Document, ...], dict[str, Any]]] = {
+    "visual-search": ((example("visual-search.json"),), {}),
+    "fleet": (tuple(example(f"fleet/infer-{name}.json") for name in FLEET), {}),
+    "leave-it": ((example("well-used.json"),), {}),
+    "unknown-price": ((unpriced(),), {}),
+    "barely-measured": ((example("barely-measured.json"),), {}),
+    "nothing-fits": ((training(),), {"gpu_counts": (7, 7)}),
+    "per-run": ((training(),), {"work_total": 9_000_000.0, "purchases": ("on_demand", "spot")}),
+}
+GOLDEN = ("visual-search", "fleet", "leave-it", "unknown-price", "barely-measured")
+
+
+def plan_document(jobs: tuple[Document, ...], asked: dict[str, Any]) -> Document:
+    """Return the plan of profile documents, as plan.json carries it."""
+    day = date.fromisoformat(AS_OF)
+    profiles = tuple(
+        profile
+        for job in jobs
+        for profile in parse_profiles(json.dumps(job).encode(), "document.json")
+    )
+    plan = make_plan(profiles, load_catalog(day), Requirements(**asked), as_of=day)
+    document: Document = json.loads(json.dumps(to_json(plan)))
+    return document

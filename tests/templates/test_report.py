@@ -1,0 +1,248 @@
+"""The markdown report: reviewed as golden files, whole as markdown, safe with any name."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing.errors import NotBuiltYetError
+from templates.render import cell, render_report
+from tests.gpucost.documents import HOSTILE, Document, changed, inference, training
+from tests.templates.documents import CASES, GOLDEN, plan_document
+
+FOLDER = Path(__file__).with_name("golden")
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Document]:
+    """Return every case as a document of plan.json."""
+    return {name: plan_document(*case) for name, case in CASES.items()}
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_the_report_reads_as_reviewed(
+    case: str, plans: dict[str, Document], *, update_golden: bool
+) -> None:
+    """The report is the reviewed one to the byte; --update-golden rewrites it."""
+    report = render_report(plans[case])
+    path = FOLDER / f"{case}.md"
+    if update_golden:
+        path.write_text(report, encoding="utf-8")
+    assert report == path.read_text(encoding="utf-8")
+
+
+def test_every_golden_file_is_compared() -> None:
+    """The folder holds the reviewed reports and nothing that is no longer made."""
+    assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(GOLDEN)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_plan_gives_the_same_bytes(case: str, plans: dict[str, Document]) -> None:
+    """Rendering twice gives the same text."""
+    assert render_report(plans[case]) == render_report(plans[case])
+
+
+def _rows(report: str) -> Iterator[list[str]]:
+    """Yield each table of a report as its lines."""
+    table: list[str] = []
+    for line in [*report.splitlines(), ""]:
+        if line.startswith("|"):
+            table.append(line)
+        elif table:
+            yield table
+            table = []
+
+
+def _width(line: str) -> int:
+    return len(re.sub(r"\\.", "", line).strip("|").split("|"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tables_are_whole(case: str, plans: dict[str, Document]) -> None:
+    """Every table has a heading, a rule, and rows of the same number of cells."""
+    tables = list(_rows(render_report(plans[case])))
+    assert tables
+    for lines in tables:
+        assert re.fullmatch(r"\|(:?-+:?\|)+", lines[1]), lines[:2]
+        assert {_width(line) for line in lines} == {_width(lines[0])}, lines[0]
+
+
+def _html(report: str) -> str:
+    markdown = pytest.importorskip("markdown_it", reason="no Markdown reader is installed")
+    html: str = markdown.MarkdownIt("gfm-like", {"linkify": False}).render(report)
+    return html
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_markdown_readers_see_every_table(case: str, plans: dict[str, Document]) -> None:
+    """A GitHub-flavoured reader finds as many tables as were written, and no stray pipe."""
+    report = render_report(plans[case])
+    html = _html(report)
+    assert html.count("<table>") == len(list(_rows(report)))
+    assert "|--" not in html
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_folds_are_closed(case: str, plans: dict[str, Document]) -> None:
+    """Every fold that opens closes, with an empty line before what it holds."""
+    report = render_report(plans[case])
+    assert report.count("<details>") == report.count("</details>") > 0
+    assert re.search(r"</summary>\n(?!\n)", report) is None
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_internal_shows(case: str, plans: dict[str, Document]) -> None:
+    """No Python value, no unfilled place and no run of empty lines reaches a reader."""
+    report = render_report(plans[case])
+    for word in ("None", "Undefined", "{{", "{%", "nan", "Decimal(", "\\n", "\n\n\n"):
+        assert word not in report, word
+    assert report.endswith("\n")
+    assert not any(line != line.rstrip() for line in report.splitlines())
+
+
+def test_the_first_screen_answers(plans: dict[str, Document]) -> None:
+    """What, how much, how sure and as of when stand in the first twenty lines."""
+    top = "\n".join(render_report(plans["visual-search"]).splitlines()[:20])
+    assert re.search(r"You pay \$[\d,]+ a month", top)
+    assert re.search(r"\$\d[\d,]*-\d[\d,]* a month, \d+-\d+ % less", top)
+    assert "Confidence" in top
+    assert "2026-11-21" in top
+    assert "starves the GPU" in top
+
+
+def test_leave_it_says_so(plans: dict[str, Document]) -> None:
+    """A job that should stay is told to stay, without a return on effort."""
+    report = render_report(plans["leave-it"])
+    assert "Leave it" in report
+    assert "**Return:**" not in report
+
+
+def test_the_unknown_stays_unknown(plans: dict[str, Document]) -> None:
+    """Where today's price is unknown no saving is claimed, and the way to know it is shown."""
+    report = render_report(plans["unknown-price"])
+    assert "What it costs today is unknown" in report
+    assert "--current" in report
+    assert "% less" not in report
+
+
+def test_what_was_not_measured_is_said(plans: dict[str, Document]) -> None:
+    """With little measured, the report says what to measure and claims no cause."""
+    report = render_report(plans["barely-measured"])
+    assert "not measured" in report
+    assert "`unmeasured`" in report
+
+
+def test_what_nothing_keeps_is_not_recommended(plans: dict[str, Document]) -> None:
+    """Where even today's machine breaks a limit, "leave it" is not the advice."""
+    report = render_report(plans["nothing-fits"])
+    assert "eave it" not in report
+    assert "no option keeps every limit" in report.lower()
+
+
+def test_a_plan_per_run_speaks_of_runs(plans: dict[str, Document]) -> None:
+    """With a total of work every figure is per run, and none is per month."""
+    report = render_report(plans["per-run"])
+    assert "a run" in report
+    assert "a month" not in report
+
+
+def test_the_fleet_is_on_top(plans: dict[str, Document]) -> None:
+    """For several jobs the first lines say how few GPUs are enough and who shares one."""
+    report = render_report(plans["fleet"])
+    assert "4 GPUs are held; 1 is enough" in report.split("## ")[0]
+    assert all(f"infer-{name}" in report for name in ("captions", "ranking"))
+
+
+def test_the_lines_are_those_of_the_plan(plans: dict[str, Document]) -> None:
+    """Every line of the recommended bill is in the report with its dollars and its source's day."""
+    plan = plans["visual-search"]
+    (job,) = plan["jobs"]
+    best = next(o for o in job["options"] if o["id"] == job["recommended"])
+    report = render_report(plan)
+    for line in best["cost"]["lines"]:
+        assert f"| {line['what']} | {line['usd']} |" in report
+        assert line["as_of"] in report
+
+
+NAMES = {
+    "markup": HOSTILE,
+    "a link": "[click](https://example.org/)",
+    "an image": "![x](https://example.org/pixel.png)",
+    "a comment": "<!-- -->",
+    "a table": "|---|---|\n| a | b |",
+    "a fence": "```\nx\n```",
+    "the end of a fold": "</details>",
+    "backslashes": "a\\|b\\\\|c",
+    "a command": "x`; rm -rf ~; `",
+    "control characters": "a\x1b[31mb\x07\x00c",
+    "a form feed": "a\x0cb\x0b| c |\x85# d\u2028# e",
+}
+# Where a profile carries free text into a report.
+PLACES = {
+    "job": ("job", "name"),
+    "unit": ("work", "unit"),
+    "note": ("provenance", "notes"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_of_a_profile_is_markup(name: str, place: str) -> None:
+    """Free text of a profile breaks no table, opens no HTML, link, image or code, ends no fold."""
+    text = NAMES[name]
+    value = [text] if place == "note" else text
+    jobs = [training("plain"), training("plain")]
+    clean, dirty = jobs[0], changed(jobs[1], PLACES[place], value)
+    plain, report = (render_report(plan_document((job,), {})) for job in (clean, dirty))
+    shape = re.compile(r"<(/?(?:table|tr|td|th|details|script|a|img|h1|h2|pre|em|strong))\b")
+    added = shape.findall(_html(report))
+    wanted = shape.findall(_html(plain))
+    if place == "note":  # a note is one more entry of a list
+        assert [tag for tag in added if tag in ("script", "a", "img", "table")] == [
+            tag for tag in wanted if tag in ("script", "a", "img", "table")
+        ]
+    else:
+        assert added == wanted
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", report)
+    assert [len(table) for table in _rows(report)] == [len(table) for table in _rows(plain)]
+
+
+def test_a_fleet_of_hostile_names_is_whole() -> None:
+    """The fleet's tables hold with such names, too."""
+    jobs = tuple(inference(f"{HOSTILE}{i}") for i in range(3))
+    for lines in _rows(render_report(plan_document(jobs, {}))):
+        assert {_width(line) for line in lines} == {_width(lines[0])}, lines
+
+
+@pytest.mark.parametrize("name", ["two words", "a;b", "$(x)", "it's", "-f", "über"])
+def test_the_next_command_can_be_pasted(name: str) -> None:
+    """A command under "Next" names the option as one shell word."""
+    import shlex  # noqa: PLC0415 - only here
+
+    plan = plan_document((training(name),), {})
+    (line,) = re.findall(r"`(gpucost quote [^`]*)`", render_report(plan))
+    words = shlex.split(line)
+    assert words[-1] == f"{name}/{plan['jobs'][0]['recommended']}"
+    assert words[-2].startswith("--option")
+
+
+@given(text=st.text())
+def test_a_cell_is_one_cell_of_one_line(text: str) -> None:
+    """Any text becomes one line without a bare pipe, a backquote or the start of a tag."""
+    shown = cell(text)
+    assert len(shown.splitlines()) <= 1
+    assert "|" not in re.sub(r"\\.", "", shown)
+    assert not set("`<>") & set(shown)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"style": "html"}, {"style": "github-comment"}, {"lang": "zh"}], ids=str
+)
+def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, Document]) -> None:
+    """Another style or language of the contract is refused by name."""
+    ((option, value),) = asked.items()
+    with pytest.raises(NotBuiltYetError, match=f"--{option} {value}"):
+        render_report(plans["leave-it"], **asked)

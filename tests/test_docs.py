@@ -1,0 +1,205 @@
+"""The documentation is true: it is current, its links lead somewhere, its commands run."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gpucost.cli import COMMANDS, INTERRUPTED, LATER
+from gpucost.commands.plan import FAILED_OVER
+from gpucost.version import __version__
+from planner.remedies import ACTIONS
+from planner.rules import RULES
+from planner.telemetry.hints import Hints
+from planner.telemetry.sources import read_telemetry
+from pricing.errors import GpucostError
+from tests.conftest import ROOT
+
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*.md")])
+WRITTEN = ("cli.md", "findings.md", "formats.md", "prices.md", "profile.md", "profile.schema.json")
+CAPTURES = ROOT / "tests" / "fixtures" / "telemetry"
+
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_SAVED = re.compile(r"<!-- file: (\S+) -->\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "generate_reference.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError("docs/generate_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    """What the generator would write now, by name."""
+    pages: dict[str, str] = _generator().pages()
+    return pages
+
+
+def test_every_generated_page_is_kept(generated: dict[str, str]) -> None:
+    """The generator writes the pages that the next test compares."""
+    assert sorted(generated) == sorted(WRITTEN)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_generated_reference_is_current(name: str, generated: dict[str, str]) -> None:
+    """A generated page is what `python docs/generate_reference.py` writes now."""
+    kept = (REFERENCE / name).read_text(encoding="utf-8")
+    assert kept == generated[name], "run: python docs/generate_reference.py"
+
+
+def test_every_command_is_documented() -> None:
+    """Each command has a section of its own, and each that is planned is named as such."""
+    page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## gpucost (\S+)$", page, re.MULTILINE) == list(COMMANDS)
+    planned = page.partition("## Not built yet")[2]
+    assert [name for name in LATER if f"`{name}`" not in planned] == []
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_the_readme_says_what_is_not_built(name: str) -> None:
+    """The README names every planned command under "Not built yet"."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Not built yet")[2].partition("\n## ")[0]
+    assert f"`{name}`" in section
+
+
+def test_every_code_is_documented() -> None:
+    """Each finding has a section, each action a row."""
+    page = (REFERENCE / "findings.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == [rule.code for rule in RULES]
+    assert [code for code in ACTIONS if f"| `{code}` |" not in page] == []
+
+
+def _exit_codes(cls: type[GpucostError]) -> Iterator[int]:
+    yield cls.exit_code
+    for child in cls.__subclasses__():
+        yield from _exit_codes(child)
+
+
+def test_every_exit_code_is_documented() -> None:
+    """Each code that a command can end with has a row or is named as reserved."""
+    page = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
+    rows, _, reserved = page.partition("Reserved")
+    codes = {0, FAILED_OVER, INTERRUPTED, *_exit_codes(GpucostError)}
+    assert [c for c in codes if f"| {c} |" not in rows and f" {c} (" not in reserved] == []
+
+
+@pytest.mark.parametrize(
+    ("capture", "section"),
+    [
+        ("dmon.txt", "## nvidia-smi dmon"),
+        ("dmon_dated.txt", "## nvidia-smi dmon"),
+        ("wandb_events.jsonl", "## W&B system metrics"),
+    ],
+)
+def test_documented_columns_are_what_the_reader_fills(capture: str, section: str) -> None:
+    """Each column that a reader takes from the capture stands on the page with its slot."""
+    page = (REFERENCE / "formats.md").read_text(encoding="utf-8")
+    told = page.partition(section)[2].partition("\n## ")[0]
+    (profile,) = read_telemetry([str(CAPTURES / capture)], Hints())
+    columns = [column for one in profile.provenance.sources for column in one.columns]
+    filled = [(re.sub(r"\.\d+\.", ".N.", c.source), c.slot) for c in columns if c.slot]
+    assert filled
+    assert [row for row in filled if not _has_row(told, *row)] == []
+
+
+def _has_row(page: str, source: str, slot: str) -> bool:
+    plain = source.replace("gpu.process.", "gpu.")
+    return f"| `{plain}` | `{slot}` |" in page or slot.startswith("host.")
+
+
+def _anchors(page: Path) -> set[str]:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _broken(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        inside = target.is_relative_to(ROOT) and target.exists()
+        if not inside or (anchor and anchor not in _anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each relative link names a file of the repository, and a heading in it."""
+    assert list(_broken(page)) == []
+
+
+@pytest.mark.parametrize("folder", ["docs", "docs/adr"])
+def test_an_index_names_every_page(folder: str) -> None:
+    """The index of a folder links to each page below it."""
+    index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    pages = (path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*.md"))
+    wanted = [str(p) for p in pages if p.name != "README.md" and (p.parts[0] != "adr")]
+    assert [name for name in wanted if f"({name})" not in index] == []
+
+
+def test_the_changelog_knows_this_version() -> None:
+    """What this version brings is told."""
+    assert f"\n## {__version__} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def _commands(page: Path) -> list[tuple[str, str]]:
+    """Return the commands of the console blocks, each with the line below it."""
+    blocks = "".join(_CONSOLE.findall(page.read_text(encoding="utf-8")))
+    return re.findall(r"^\$ (.+)\n(.*)", f"{blocks}\n", re.MULTILINE)
+
+
+RUN = [page for page in PAGES if _commands(page)]
+
+
+def test_the_first_pages_show_commands() -> None:
+    """README and tutorial show commands, so that the next test has something to run."""
+    assert {"README.md", "docs/tutorial.md"} <= {_name(page) for page in RUN}
+
+
+@pytest.mark.parametrize("page", RUN, ids=_name)
+def test_documented_commands_run(page: Path, tmp_path: Path) -> None:
+    """The commands of a page run in order in one folder, and end as the page says."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for name, text in _SAVED.findall(page.read_text(encoding="utf-8")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for command, below in _commands(page):
+        ran = _run(command, tmp_path)
+        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
+        if command.endswith("echo $?"):
+            assert ran.stdout.splitlines()[-1] == below.strip(), command
+
+
+def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    bin_ = Path(sys.executable).parent
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env={**kept, "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "XDG_CONFIG_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
