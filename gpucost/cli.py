@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gpucost.version import __version__
-from pricing.errors import GpucostError, NotBuiltYetError
+from pricing.errors import GpucostError, InputError, NotBuiltYetError
 
 INTERRUPTED = 130
 
@@ -69,7 +69,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and command is not None and not _only_help(rest):
+        quiet = ctx.resilient_parsing or _only_help(rest)  # completion, help
+        if name is not None and command is not None and not quiet:
             from gpucost.settings import load_settings  # noqa: PLC0415 - not for --version
 
             ctx.default_map = {name: load_settings(command, (*COMMANDS, *LATER))}
@@ -116,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0  # click leaves this way when the reader of a pipe has gone
     except OSError as error:
         click.echo(f"gpucost: {error.strerror or error}; the output is not complete.", err=True)
-        return 1
+        return InputError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence, without a traceback
         click.echo(f"gpucost: unexpected failure, a bug: {_where(error)}", err=True)
         return 1

@@ -130,7 +130,9 @@ def _print_rich(table: Table, output: Output) -> None:
     from rich.console import Console  # noqa: PLC0415 - the same
     from rich.table import Table as Drawn  # noqa: PLC0415 - the same
 
-    drawn = Drawn(box=SIMPLE_HEAD, title=table.title or None, title_justify="left", pad_edge=False)
+    if table.title:
+        click.echo(printable(table.title))
+    drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False)
     for name in table.columns:
         side: Literal["left", "right"] = "right" if name in table.right else "left"
         drawn.add_column(name, justify=side, overflow="fold")

@@ -18,9 +18,9 @@ _BYTES = {
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
 }
 _NAMED = 20
-_LONGEST_S = 10 * 366 * 86400
+_LONGEST_S = 10**12
 _LARGEST_BYTES = 10**18
-_MOST_USD = 10**12
+_MOST_USD = 10**15
 MOST_MACHINES = 100_000
 _MOST_WORK = 1e18
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
@@ -44,7 +44,7 @@ class _Type(click.ParamType[Any]):
 
 
 class DurationType(_Type):
-    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal, at most ten years."""
+    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal."""
 
     name = "duration"
 
@@ -55,7 +55,7 @@ class DurationType(_Type):
             raise ValueError(f"{text!r} is no duration; write 90s, 15m, 8h, 8.5h or 2d.")
         seconds = Decimal(match[1]) * _SECONDS[match[2]]
         if seconds > _LONGEST_S:
-            raise ValueError(f"{text!r} is longer than ten years.")
+            raise ValueError(f"{text!r} is longer than any bill.")
         return seconds
 
 
@@ -87,7 +87,7 @@ class DollarType(_Type):
         except (InputError, InvalidOperation) as error:
             raise ValueError(f"{text!r} is no amount; write 12 or 12.50 (US dollars).") from error
         if not 0 <= amount <= _MOST_USD:
-            raise ValueError(f"{text!r} is not between 0 and {_MOST_USD:,} dollars.")
+            raise ValueError(f"{text!r} is negative or absurd; write 12 or 12.50 (US dollars).")
         return amount
 
 

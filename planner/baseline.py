@@ -30,8 +30,6 @@ def find_baseline(
             a machine is named.
     """
     offer, assumed, notes = _today(profile, catalog, requirements)
-    if offer and not assumed:
-        notes = (*notes, *_contradiction(profile, offer))
     count = _machines(profile, offer) if offer else profile.hardware.nodes or 1
     bill = price(offer, count, work.hours.mid, work, catalog) if offer else None
     baseline = Baseline(
@@ -41,6 +39,7 @@ def find_baseline(
         quote=bill,
         assumed=assumed,
         notes=(*work.notes, *notes),
+        warnings=_contradiction(profile, offer) if offer and not assumed else (),
     )
     return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
 
@@ -132,7 +131,8 @@ def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
         return ()
     note = (
         f"{profile.job.name}: measured on {gpu.name}, but {offer.name} has {offer.gpu}; "
-        "today's price is that machine's, predictions start from what was measured."
+        "today's price is that machine's (--current, or the profile's instance_type), predictions "
+        "start from what was measured."
     )
     return (note,)
 
@@ -218,8 +218,8 @@ def over_limits(
         )
     if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
         detail = f"costs up to ${cost_high:.2f}; the budget is ${asked.budget_usd}"
-        excess = float(cost_high) / max(float(asked.budget_usd), _TINY)
-        found.append(Rejected(offer=name, reason="budget", detail=detail, excess=excess))
+        times_over = cost_high / max(asked.budget_usd, Decimal(str(_TINY)))
+        found.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
     return found
 
 

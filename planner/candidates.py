@@ -28,7 +28,12 @@ _INTERRUPTIBLE = ("training", "data_preparation", "inference_offline")
 _SPLITS_A_MODEL = ("fsdp", "tensor", "pipeline", "expert", "mixed")
 GPUS_PER_NODE = 8
 # Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
-_FIRST_CAPABILITY = {"amp-bf16": 8.0, "bf16": 8.0, "tf32": 8.0, "fp8": 8.9}
+_FIRST_CAPABILITY = {
+    "amp-bf16": (8.0, "bf16"),
+    "bf16": (8.0, "bf16"),
+    "tf32": (8.0, "TF32"),
+    "fp8": (8.9, "fp8"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,9 @@ def candidates(case: Case) -> tuple[tuple[Draft, ...], tuple[Rejected, ...]]:
         made, refused = _consider(offer, case)
         drafts.extend(made)
         for refusal in () if made else refused:
-            rejected.setdefault((refusal.offer, refusal.reason), refusal)
+            key = (refusal.offer, refusal.reason)
+            if key not in rejected or refusal.excess < rejected[key].excess:
+                rejected[key] = refusal
     names = {draft.offer.name for draft in drafts}
     kept = (r for r in rejected.values() if r.offer not in names)
     return tuple(drafts), tuple(sorted(kept, key=lambda r: (r.offer, r.reason)))
@@ -311,9 +318,9 @@ def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     gpu, precision = gpus()[offer.gpu], case.profile.job.precision
-    first = _FIRST_CAPABILITY.get(precision or "")
-    if first and gpu.compute_capability and float(gpu.compute_capability) < first:
-        yield "capability", f"{gpu.name} has no {precision}; NVIDIA has it from {first:g}"
+    first, format_ = _FIRST_CAPABILITY.get(precision or "", (0.0, ""))
+    if gpu.compute_capability and float(gpu.compute_capability) < first:
+        yield "capability", f"{gpu.name} has no {format_}; compute capability {first:g} has"
 
 
 def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:

@@ -54,6 +54,7 @@ class Baseline:
         assumed: whether the offer was assumed rather than stated.
         broken: the flags of the command line that it breaks.
         notes: what was assumed.
+        warnings: what contradicts itself.
     """
 
     offer: Offer | None
@@ -63,6 +64,7 @@ class Baseline:
     assumed: bool
     broken: tuple[Rejected, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def cost(self) -> Decimal | None:

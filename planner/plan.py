@@ -102,7 +102,7 @@ class Plan:
 def tightest(job: JobPlan) -> str:
     """Return the limit that most offers failed, with the case that came nearest."""
     if not job.rejected:
-        return "the choice of providers, regions or GPUs: nothing else is sold that fits it"
+        return "the choice of providers, regions or GPUs: nothing is sold that fits it"
     reasons = [r.reason for r in job.rejected]
     reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
     alike = (r for r in job.rejected if r.reason == reason)

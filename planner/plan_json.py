@@ -34,7 +34,6 @@ def to_json(plan: Plan) -> _Json:
             "oldest": plan.oldest.isoformat(),
         },
         "jobs": [_job(job, plan) for job in plan.jobs],
-        "actions": _titles(plan),
         "fleet": _fleet(plan.fleet) if plan.fleet else None,
         "roi": {
             "saves_usd": _usd(plan.roi.saves_usd),
@@ -43,6 +42,7 @@ def to_json(plan: Plan) -> _Json:
         },
         "assumptions": list(plan.assumptions),
         "warnings": list(plan.warnings),
+        "actions": _titles(plan),
     }
 
 

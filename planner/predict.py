@@ -298,7 +298,7 @@ def _cores(profile: Profile, target: Target) -> Estimate:
         return within(1.0, _LOADER_FACTOR, "input pipeline as today: host cores unknown")
     before, after = before / profile.gpu_count, after / target.gpu_count
     ratio = _loader_rate(after) / _loader_rate(before)
-    basis = f"input pipeline scales with {before:g} -> {after:g} cores a GPU"
+    basis = f"input pipeline scales from {before:g} to {after:g} cores a GPU"
     return within(ratio, _LOADER_FACTOR, basis)
 
 

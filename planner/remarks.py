@@ -30,6 +30,7 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
             f"only {', '.join(totals)} state a total amount of work, so the plan is per month."
         )
     for job in jobs:
+        found.extend(job.baseline.warnings)
         found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
         if not job.feasible:
             found.append(f"{job.name}: no option keeps every limit.")

@@ -68,7 +68,7 @@ def _table() -> tuple[Action, ...]:
             title="more loader workers, as processes instead of threads",
             part="input",
             effect=(1.0, 1.5, 2.9),
-            source="Synergy tables: 3 -> 9 cores per GPU x1.55-2.5, 3 -> 12 up to x2.9",
+            source="Synergy tables: 3 to 9 cores per GPU x1.55-2.5, 3 to 12 up to x2.9",
             effort_hours=0.5,
         ),
         Action(

@@ -32,7 +32,7 @@ def speed_up(
         return exactly(1.0, "as many GPUs as measured")
     start, end = _efficiency(before, link_before), _efficiency(after, link_after)
     ratio = after / before
-    basis = "efficiency of 1 -> 8 GPUs in Lambda's benchmarks: median 0.97, 5 % under 0.49"
+    basis = "efficiency of 1 to 8 GPUs in Lambda's benchmarks: median 0.97, 5 % under 0.49"
     mid = ratio * end[1] / start[1]
     # The same job scales alike before and after, so only the difference of the two is uncertain.
     ends = (ratio * end[0] / start[0], ratio * end[2] / start[2], mid)

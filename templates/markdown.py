@@ -2,6 +2,7 @@
 
 import shlex
 
+_UNSAFE_IN_SPAN = frozenset("`<>")
 _ESCAPES = str.maketrans(
     {
         "\\": "\\\\",
@@ -11,6 +12,7 @@ _ESCAPES = str.maketrans(
         "]": "\\]",
         "*": "\\*",
         "<": "&lt;",
+        ">": "&gt;",
     }
 )
 
@@ -22,8 +24,13 @@ def cell(text: object) -> str:
 
 
 def command(*words: str) -> str:
-    """Return a command as a code span that can be pasted into a shell."""
-    shown = " ".join(shlex.quote("".join(filter(str.isprintable, word))) for word in words)
-    fence = "``" if "`" in shown else "`"
-    padding = " " if fence == "``" else ""
-    return f"{fence}{padding}{shown}{padding}{fence}"
+    """Return a command as a code span that can be pasted into a shell.
+
+    A word that would end the span or look like HTML is left for the reader to type: `NAME`.
+    """
+    return f"`{' '.join(map(_word, words))}`"
+
+
+def _word(word: str) -> str:
+    safe = word.isprintable() and not _UNSAFE_IN_SPAN.intersection(word)
+    return shlex.quote(word) if safe else "NAME"

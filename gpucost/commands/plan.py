@@ -42,6 +42,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--objective",
             type=click.Choice(("cost", "time", "cost-per-work")),
+            help="What is minimised.",
             default="cost",
             show_default=True,
         ),

@@ -53,9 +53,6 @@ def _load_json(data: bytes, origin: str) -> _Json:
     try:
         text = data.decode("utf-8-sig")
         document = json.loads(text)
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{origin}: a \\u escape names half of a surrogate pair.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8 text.") from error
     except json.JSONDecodeError as error:
@@ -140,13 +137,16 @@ class _Reader:
         if not _finite(raw):
             self.report(path, "holds a number that is not finite; write null.")
             return None
+        if not _is_writable(json.dumps(raw, ensure_ascii=False)):
+            self.report(path, "holds half of a surrogate pair (a broken \\u escape).")
+            return None
         return tuple(raw) if isinstance(raw, list) else raw
 
     def _texts(self, rule: Rule, raw: _Json, path: str) -> tuple[str, ...] | None:
         if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
             self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
             return None
-        return tuple(raw)
+        return tuple(item for item in raw if _is_writable(item))
 
     def _number(self, rule: Rule, raw: _Json, path: str) -> float | None:
         if isinstance(raw, bool) or not isinstance(raw, int | float):
@@ -180,8 +180,8 @@ class _Reader:
             return None
         if not raw.strip():
             return None
-        if not raw.isprintable():
-            self.report(path, f"is {_brief(raw)}: control characters are not accepted.")
+        if not _is_writable(raw):
+            self.report(path, "holds half of a surrogate pair (a broken \\u escape).")
             return None
         if rule.choices and raw not in rule.choices:
             self.report(path, f"is {_brief(raw)}: one of {', '.join(rule.choices)} is wanted.")
@@ -270,6 +270,14 @@ def _out_of_range(rule: Rule, value: float) -> str | None:
             return f"a fraction runs from 0 to 1; for {value:g} % write {value / 100:g}."
         return f"more than {rule.high:g} is not possible ({rule.doc})."
     return None
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _depth(raw: _Json) -> int:

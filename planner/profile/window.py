@@ -68,35 +68,15 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
     Args:
         samples: columns `t_s`, `gpu` and slots, at least one row, sorted by GPU and time.
     """
-    firsts: list[tuple[float, float]] = []
-    lasts: list[tuple[float, float]] = []
-    starts, ends, intervals = [], [], []
-    for _, rows in samples.groupby("gpu", sort=True):
-        times = rows["t_s"].to_numpy(dtype=float)
-        interval = usual_interval(main_times(rows))
-        starts.append(times[0])
-        ends.append((times[-1] + (interval or 0.0), times[-1]))
-        if interval is not None:
-            intervals.append(interval)
-        read, busy = _busy(rows)
-        if busy.any():
-            stood, place = durations(read), np.flatnonzero(busy)
-            firsts.append((read[place[0]], stood[place[0]]))
-            lasts.append((read[place[-1]], stood[place[-1]]))
-    start, (end, newest) = float(min(starts)), max(ends)
-    whole, usual = float(end - start), float(np.median(intervals)) if intervals else None
-    every = ActiveWindow(
-        start_s=start,
-        end_s=float(end),
-        last_s=float(newest),
-        slack_s=((usual or 0.0) * _SAME_TICK, (usual or 0.0) * _SAME_TICK),
-        whole_s=whole,
-        interval_s=usual,
-    )
-    if not firsts or usual is None:
+    groups = [rows for _, rows in samples.groupby("gpu", sort=True)]
+    every = _whole(groups)
+    bounds = [found for rows in groups if (found := _busy_bounds(rows)) is not None]
+    if not bounds or every.interval_s is None:
         return every
-    (first, first_stood), (last, last_stood) = min(firsts), max(lasts)
-    until = min(float(last + last_stood), float(end))
+    start, end, whole, usual = every.start_s, every.end_s, every.whole_s, every.interval_s
+    first, first_stood = min(begin for begin, _ in bounds)
+    last, last_stood = max(stop for _, stop in bounds)
+    until = min(float(last + last_stood), end)
     if until - first < _LEAST_SHARE * whole:
         note = f"busy for {until - first:.4g} s of {whole:.4g} s only; nothing was cut off as idle."
         return replace(every, note=note)
@@ -112,6 +92,38 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
         slack_s=(float(first_stood) * _SAME_TICK, float(last_stood) * _SAME_TICK),
         note=note,
     )
+
+
+def _whole(groups: list[pd.DataFrame]) -> ActiveWindow:
+    """The whole recording as a window."""
+    starts, ends, intervals = [], [], []
+    for rows in groups:
+        times = rows["t_s"].to_numpy(dtype=float)
+        interval = usual_interval(main_times(rows))
+        starts.append(times[0])
+        ends.append((times[-1] + (interval or 0.0), times[-1]))
+        if interval is not None:
+            intervals.append(interval)
+    start, (end, newest) = float(min(starts)), max(ends)
+    usual = float(np.median(intervals)) if intervals else None
+    slack_s = (usual or 0.0) * _SAME_TICK
+    return ActiveWindow(
+        start_s=start,
+        end_s=float(end),
+        last_s=float(newest),
+        slack_s=(slack_s, slack_s),
+        whole_s=float(end) - start,
+        interval_s=usual,
+    )
+
+
+def _busy_bounds(rows: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """One GPU's first and last busy sample: when it was read and how long it stood."""
+    read, busy = _busy(rows)
+    if not busy.any():
+        return None
+    stood, place = durations(read), np.flatnonzero(busy)
+    return (read[place[0]], stood[place[0]]), (read[place[-1]], stood[place[-1]])
 
 
 def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:

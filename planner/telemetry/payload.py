@@ -28,7 +28,8 @@ class Payload:
     """One source, unpacked.
 
     Attributes:
-        name: the file's name without folders, for messages and provenance.
+        name: the file's name without folders, for provenance.
+        path: as it was given, for messages.
         data: the unpacked bytes.
         sha256: of the bytes as they were given, packed or not.
     """
@@ -36,6 +37,7 @@ class Payload:
     name: str
     data: bytes
     sha256: str
+    path: str = ""
 
     @property
     def text(self) -> str:
@@ -54,6 +56,7 @@ class Stream:
 
     def __init__(self, path: str, stdin: BinaryIO | None = None) -> None:
         self.name = "-" if path == "-" else base_name(path)
+        self.path = path
         self._hash = hashlib.sha256()
         self._packed_bytes = 0
         self._read = bytearray()
@@ -86,7 +89,12 @@ class Stream:
     def load(self) -> Payload:
         """Return the whole source."""
         self._fill(None)
-        return Payload(name=self.name, data=bytes(self._read), sha256=self._hash.hexdigest())
+        return Payload(
+            name=self.name,
+            data=bytes(self._read),
+            sha256=self._hash.hexdigest(),
+            path=self.path,
+        )
 
     def _skip_hole(self) -> None:
         # A log that was truncated under its writer begins with zeros, up to its former length.

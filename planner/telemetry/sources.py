@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
+from planner.telemetry.fill import fill
 from planner.telemetry.payload import Payload, Stream, base_name
 from planner.telemetry.sniff import Format, recognise
 from pricing.errors import InputError
@@ -93,7 +94,12 @@ def _profiles(opened: Iterable[_Opened], hints: Hints) -> tuple[Profile, ...]:
     ordered = sorted(opened, key=lambda one: (one.payload.name, one.payload.sha256))
     ready = [one.payload for one in ordered if one.format is None]
     if ready:
-        return tuple(p for one in ready for p in parse_profiles(one.data, one.name))
+        return tuple(
+            fill(profile, hints)
+            for one in ready
+            for profile in parse_profiles(one.data, one.path)
+            if hints.job in (None, profile.job.name)
+        )
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from planner.telemetry import jobs  # noqa: PLC0415 - lazy on purpose
 

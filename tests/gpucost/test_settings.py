@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucost.commands.plan import command
 from gpucost.settings import load_settings
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
@@ -118,7 +119,7 @@ def test_every_stray_key_is_listed(write: Write) -> None:
     """All keys outside a section are reported at once."""
     write("gpucost.toml", "a = 1\nb = 2\n")
     with pytest.raises(InputError) as caught:
-        load_settings()
+        load_settings(command, ("plan",))
     assert len(caught.value.problems) == 2
 
 

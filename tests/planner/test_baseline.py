@@ -121,7 +121,7 @@ def test_a_place_is_read() -> None:
 def test_measured_on_another_gpu_than_stated_is_said() -> None:
     """Both are kept, and the reader is told."""
     baseline = found(running(a_profile(gpu="Tesla T4", precision="fp32")), TODAY)
-    assert "measured on T4" in baseline.notes[0]
+    assert "measured on T4" in baseline.warnings[0]
 
 
 @pytest.mark.parametrize(

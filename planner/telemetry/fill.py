@@ -1,0 +1,54 @@
+"""Fills the gaps of a finished profile from hints; what the profile says itself stays."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.profile.model import Profile, Work
+from planner.telemetry.hints import Hints
+from pricing.hardware import find
+
+
+def fill(profile: Profile, hints: Hints) -> Profile:
+    """Return the profile with its gaps filled; a hint that contradicts it is noted, not used."""
+    job, hardware = profile.job, profile.hardware
+    notes = tuple(_contradictions(profile, hints))
+    return replace(
+        profile,
+        job=replace(
+            job,
+            name=hints.name or job.name,
+            kind=hints.kind if hints.kind and job.kind == "unknown" else job.kind,
+            precision=job.precision or hints.precision,
+            batch_per_gpu=job.batch_per_gpu or hints.batch,
+        ),
+        hardware=replace(hardware, gpu=hardware.gpu or hints.gpu),
+        work=profile.work or _work(profile, hints),
+        provenance=replace(profile.provenance, notes=(*profile.provenance.notes, *notes)),
+    )
+
+
+def _work(profile: Profile, hints: Hints) -> Work | None:
+    if hints.work is None:
+        return None
+    unit, done = hints.work
+    length_s = profile.window.duration_s if profile.window else None
+    return Work(unit=unit, done=done, rate_per_s=done / length_s if length_s else None)
+
+
+def _contradictions(profile: Profile, hints: Hints) -> Iterator[str]:
+    job = profile.job
+    said = (
+        ("--kind", hints.kind, None if job.kind == "unknown" else job.kind),
+        ("--precision", hints.precision, job.precision),
+        ("--batch", hints.batch, job.batch_per_gpu),
+        ("--gpu", _model(hints.gpu), _model(profile.hardware.gpu)),
+        ("--work", hints.work and hints.work[0], profile.work and profile.work.unit),
+    )
+    for flag, hint, own in said:
+        if hint is not None and own is not None and hint != own:
+            yield f"{flag} {hint} is not used: the profile says {own}."
+
+
+def _model(name: str | None) -> str | None:
+    gpu = find(name)
+    return gpu.name if gpu else name
