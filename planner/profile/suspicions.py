@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _UTIL = "util.kernel_time"
 _MEASURED = {_UTIL, "util.sm_active"}
 _FEW = 10
+_PERCENT = 0.01
 _HOLDS_GIB = 1.0
 _ABOVE_IDLE = 1.2
 _FAST_S = 0.1
@@ -47,6 +48,7 @@ def suspicions(
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
             "metrics (DCGM_FI_PROF_*) measure MIG instances too."
         )
+    yield from _perhaps_fractions(merged)
     identities = {gpu.key: gpu for gpu in merged.gpus}
     stale, rows = 0, 0
     for key, readings in merged.samples.groupby("gpu", sort=True):
@@ -64,6 +66,19 @@ def suspicions(
             f"{stale} of {rows} rows repeat the reading before them: polled faster than the sensor "
             "renews itself. Statistics are weighted by time, so repeats do not count double."
         )
+
+
+def _perhaps_fractions(merged: Merged) -> Iterator[str]:
+    """Columns read as percent by their name that never exceed 1, such as 0.93 for 93 %."""
+    for source in merged.sources:
+        for column in source.columns:
+            unit_said = any(word in column.source.lower() for word in ("%", "percent", "pct"))
+            small = column.max is not None and 0.0 < column.max <= 1.0 and (column.n or 0) >= _FEW
+            if column.scale == _PERCENT and small and not unit_said:
+                yield (
+                    f"{column.source}: read as percent, but never above {column.max:g}. If it is a "
+                    f"fraction, say --map {column.source}={column.slot}:ratio."
+                )
 
 
 def _repeats(readings: pd.DataFrame) -> int:

@@ -21,7 +21,7 @@ from planner.telemetry.recording import (
 from pricing import hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -110,6 +110,9 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
 
 def _device_names(recordings: Sequence[Recording]) -> list[dict[str, str]]:
     """For each recording, its keys' names among all: by uuid, else by index, else the only one."""
+    models: dict[int | None, set[str]] = defaultdict(set)
+    for gpu in (gpu for one in recordings for gpu in one.gpus):
+        models[gpu.index] |= {gpu.model} if gpu.model else set()
     by_index: dict[tuple[int, str], set[str]] = defaultdict(set)
     everyone: set[str] = set()
     for gpu in (gpu for one in recordings for gpu in one.gpus):
@@ -122,20 +125,26 @@ def _device_names(recordings: Sequence[Recording]) -> list[dict[str, str]]:
         if gpu.uuid is None and gpu.index is not None:
             same = by_index.get((gpu.index, gpu.partition or ""), set())
             alone = len(same) == 1
-            own = _name(f"{gpu.host or ''} index {gpu.index:04d}", gpu)
+            own = _indexed_name(gpu, models)
             indexed[own] = next(iter(same)) if alone else own
             everyone.add(indexed[own])
     return [
         {
             gpu.key: _name(gpu.uuid, gpu)
             if gpu.uuid is not None
-            else indexed[_name(f"{gpu.host or ''} index {gpu.index:04d}", gpu)]
+            else indexed[_indexed_name(gpu, models)]
             if gpu.index is not None
             else (next(iter(everyone)) if len(everyone) == 1 else "only")
             for gpu in one.gpus
         }
         for one in recordings
     ]
+
+
+def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:
+    """A device named by its index; by its model too where one index stands for several models."""
+    model = gpu.model if len(models[gpu.index]) > 1 else None
+    return _name(f"{gpu.host or ''} index {gpu.index or 0:04d} {model or ''}".rstrip(), gpu)
 
 
 def _name(device: str, gpu: GpuIdentity) -> str:

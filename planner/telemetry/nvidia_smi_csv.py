@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "nvidia-smi-csv"
 _MEMORY = "memory.total"
 _DEFAULT_INTERVAL_S = 1.0
+_LEAST_USED = 0.1  # of the rows; a log cut or garbled here and there keeps far more
 _HEAD_CHARACTERS = 65_536
 
 
@@ -51,7 +52,14 @@ def read(payload: Payload, hints: Hints) -> Recording:
     sheet = joined([sheet_of(table, rows.delimiter, hints, draft) for table in filled])
     blocks = np.concatenate([np.array(table.blocks, dtype=np.int64) for table in filled])
     draft.rows_read = len(blocks) + sum(rows.dropped.values())
-    return _recording(draft, sheet, blocks, hints)
+    recording = _recording(draft, sheet, blocks, hints)
+    if recording.rows_used < _LEAST_USED * len(blocks):
+        raise InputError(
+            f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows under the header "
+            "could be read, so this is no log of GPU readings, or a damaged one. Give another, or "
+            "name its columns with --map COLUMN=SLOT."
+        )
+    return recording
 
 
 def _no_header(name: str, head: str) -> str:

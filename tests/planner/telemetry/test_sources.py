@@ -170,3 +170,33 @@ def test_wrong_hints_are_refused(arguments: dict[str, object], says: str) -> Non
     """Hints are checked when they are made, all at once."""
     with pytest.raises(InputError, match=says):
         Hints(**arguments)  # type: ignore[arg-type]
+
+
+def test_one_index_of_two_models_is_two_gpus(tmp_path: Path) -> None:
+    """Files of two machines whose GPUs share an index are told apart by model."""
+    head = "timestamp, index, name, utilization.gpu [%]\n"
+    for model in ("Tesla T4", "NVIDIA A10G"):
+        rows = "".join(f"2026/11/01 10:00:0{s}.000, 0, {model}, {s}0 %\n" for s in range(1, 6))
+        (tmp_path / f"{model[-3:].strip()}.csv").write_text(head + rows, encoding="utf-8")
+    paths = [str(path) for path in sorted(tmp_path.iterdir())]
+    (profile,) = read_telemetry(paths, Hints())
+    assert len(profile.gpus) == 2
+
+
+def test_junk_under_a_header_is_refused(tmp_path: Path) -> None:
+    """A plausible header does not make telemetry of what stands under it."""
+    path = tmp_path / "junk.csv"
+    good = "2026/11/01 10:00:00.000, 0, 5 %\n"
+    junk = good + "".join(f"k{n};:x,%%,{'z' * (n % 7)}\n" for n in range(1000))
+    path.write_text("timestamp, index, utilization.gpu [%]\n" + junk, encoding="utf-8")
+    with pytest.raises(InputError, match="could be read"):
+        read_source(str(path), Hints())
+
+
+def test_a_fraction_under_a_percent_name_is_said(tmp_path: Path) -> None:
+    """A column of an own log that never exceeds 1 may be a fraction: the note says what to do."""
+    path = tmp_path / "own.csv"
+    rows = "".join(f"{1762000000 + n},{0.5 + n / 100}\n" for n in range(20))
+    path.write_text("timestamp,gpu_util\n" + rows, encoding="utf-8")
+    (profile,) = read_source(str(path), Hints())
+    assert any("--map gpu_util=util.kernel_time:ratio" in n for n in profile.provenance.notes)
