@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from planner.interruption import Availability, parse_trace
 from planner.profile.model import Profile
 from pricing.errors import InputError
 
@@ -29,6 +30,19 @@ def read_sources(paths: tuple[str, ...]) -> tuple[Profile, ...]:
     if problems:
         raise InputError(problems)
     return tuple(profiles)
+
+
+def read_trace(path: str) -> Availability:
+    """Return the availability trace in a file.
+
+    Raises:
+        InputError: it cannot be read or has another form.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+    return parse_trace(text, path)
 
 
 def _default_source() -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.estimate import Estimate
+from planner.interruption import Billed
 from planner.option import Baseline, Rejected
 from planner.predict import source_gpu
 from planner.profile.model import Profile
@@ -44,19 +45,35 @@ def find_baseline(
     return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
 
 
-def price(offer: Offer, count: int, hours: float, work: Workload, catalog: Catalog) -> Quote:
-    """Return the bill of so many machines for so many hours, with the job's data."""
+def price(  # noqa: PLR0913, PLR0917 - one bill has that many parts
+    offer: Offer,
+    count: int,
+    hours: float,
+    work: Workload,
+    catalog: Catalog,
+    extra: Billed | None = None,
+) -> Quote:
+    """Return the bill of so many machines for so many hours of work, with the job's data.
+
+    `extra` adds what interruptions cost: lost work and checkpoints, lines of their own.
+    """
     return quote(
         offer,
         Usage(
-            duration_s=Decimal(str(round(hours * 3600.0, 3))),
+            duration_s=_seconds(hours * 3600.0),
             count=count,
+            lost_work_s=_seconds(extra.lost_s) if extra else 0,
+            checkpoint_s=_seconds(extra.checkpoint_s) if extra else 0,
             egress_bytes=work.egress_bytes,
             storage_bytes=work.storage_bytes,
             storage_h=work.storage_h,
             as_of=catalog.as_of,
         ),
     )
+
+
+def _seconds(value: float) -> Decimal:
+    return Decimal(str(round(value, 3)))
 
 
 def with_gpu(profile: Profile, baseline: Baseline) -> Profile:

@@ -8,7 +8,8 @@ what the method was fitted on.
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.candidates import Case, Draft
+from planner.case import Case
+from planner.draft import Draft
 from planner.estimate import Estimate
 from planner.move import data_bytes, move
 from planner.option import Option
@@ -73,7 +74,7 @@ def _beats_today(draft: Draft, case: Case) -> bool:
     cost = case.baseline.cost
     if cost is None or draft.quote.exact >= cost:
         return False
-    return draft.cost_at(draft.hours.high, case.catalog) <= cost
+    return draft.cost_at("high") <= cost
 
 
 def _shortlist(ranked: list[Draft], best: Draft | None, case: Case) -> list[Draft]:
@@ -115,12 +116,13 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         speed=draft.speed,
         hours=draft.hours,
         quote=draft.quote,
-        cost_low=draft.cost_at(draft.hours.low, case.catalog),
-        cost_high=draft.cost_at(draft.hours.high, case.catalog),
+        cost_low=draft.cost_at("low"),
+        cost_high=draft.cost_at("high"),
         move=move(
             case.baseline, draft.offer, data_bytes(case.profile, case.work), saves, case.catalog
         ),
         why=_why(draft, case),
+        interruptions_known=draft.interruptions is not None,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.baseline import gpu_memory_gib
-from planner.candidates import BUSIEST, USABLE
+from planner.checks import BUSIEST, USABLE
 from planner.estimate import Estimate, exactly
 from planner.option import Baseline, Reason
 from planner.profile.model import Profile

@@ -104,6 +104,7 @@ class Option:
         cost_high: the bill at the high end.
         move: what moving there costs once; None at the same provider.
         why: one sentence.
+        interruptions_known: whether lost work on spot is in hours and bill.
     """
 
     id: str
@@ -118,6 +119,7 @@ class Option:
     cost_high: Decimal
     move: Move | None
     why: str
+    interruptions_known: bool = False
 
     @property
     def cost(self) -> Decimal:

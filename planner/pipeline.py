@@ -3,7 +3,8 @@
 from datetime import date
 
 from planner.baseline import find_baseline, with_gpu
-from planner.candidates import Case, candidates
+from planner.candidates import candidates
+from planner.case import Case
 from planner.choose import choose
 from planner.consolidate import consolidate
 from planner.diagnose import diagnose

@@ -1,6 +1,6 @@
 """What a plan assumed, and what its reader must know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from planner.plan import JobPlan
 from planner.requirements import Period
@@ -21,6 +21,19 @@ def assumptions(jobs: Iterable[JobPlan], period: Period) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _spot(jobs: Iterable[JobPlan]) -> Iterator[str]:
+    """Yield what is not known of the spot options."""
+    spot = [o for job in jobs for o in job.options if o.offer.purchase == "spot"]
+    blind = sorted({o.offer.provider for o in spot if not o.interruptions_known})
+    if blind:
+        yield (
+            f"spot at {', '.join(blind)}: how often machines are taken back is unknown, so lost "
+            "work is not counted; give a trace with --spot-trace."
+        )
+    if spot:
+        yield "spot: waiting for capacity is not in the hours; without a trace it is unknown."
+
+
 def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
     """Return what a reader must know: doubts about data and prices, limits nothing keeps."""
     found: list[str] = []
@@ -36,8 +49,7 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
             found.append(f"{job.name}: no option keeps every limit.")
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             found.extend(bill.warnings if bill else ())
-    if any(option.offer.purchase == "spot" for job in jobs for option in job.options):
-        found.append("spot options: work lost to interruptions and waiting is not counted.")
+    found.extend(_spot(jobs))
     stale = sum(catalog.is_stale(option.offer) for job in jobs for option in job.options)
     if stale:
         found.append(

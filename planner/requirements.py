@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from planner.interruption import CHECKPOINTS, Availability, Checkpoints
+
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]
 
@@ -34,6 +36,8 @@ class Requirements:
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
         launchable: providers on which this version can launch.
+        spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
+        checkpoints: what surviving an interruption costs.
     """
 
     objective: Objective = "cost"
@@ -55,3 +59,5 @@ class Requirements:
     include: frozenset[str] = frozenset()
     engineer_usd_per_hour: Decimal | None = None
     launchable: frozenset[str] = frozenset()
+    spot_trace: Availability | None = None
+    checkpoints: Checkpoints = CHECKPOINTS

@@ -215,7 +215,7 @@ def risk(option: Document) -> str:
     """Return what could go wrong with an option."""
     said = []
     if option["offer"]["purchase"] == "spot":
-        said.append("may be interrupted; lost work is not counted")
+        said.append("may be interrupted")
     if option["offer"]["purchase"].startswith("reserved"):
         said.append("a commitment")
     if "weak" in option["hours"]["basis"]:

@@ -22,8 +22,9 @@ from gpucost.parameters import (
     today,
 )
 from gpucost.plan_view import print_plan
-from gpucost.sources import read_sources
+from gpucost.sources import read_sources, read_trace
 from gpucost.writing import write_file
+from planner.interruption import Checkpoints
 from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.plan_json import dump, to_json
@@ -34,6 +35,7 @@ from pricing.errors import InputError, NotBuiltYetError
 from pricing.hardware import matching
 
 FAILED_OVER = 7
+_LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 _LATER = ("history", "probe", "max_moves", "time_limit", "allow_gpu_change")
 
 
@@ -91,6 +93,25 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
+        ),
+        click.option(
+            "--spot-trace",
+            type=click.Path(dir_okay=False),
+            help="Availability of spot capacity: lost work, wall time and deadlines from it.",
+        ),
+        click.option(
+            "--checkpoint-time",
+            type=DURATION,
+            default="2m",
+            show_default=True,
+            help="Time to write one checkpoint.",
+        ),
+        click.option(
+            "--restart-time",
+            type=DURATION,
+            default="6m",
+            show_default=True,
+            help="Time from a new machine to work going on.",
         ),
         click.option(
             "--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering, for the payback."
@@ -153,8 +174,14 @@ def _refuse_later(asked: dict[str, Any]) -> None:
 def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
     check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
     check_known("--region", asked["regions"], (o.region for o in catalog.offers))
-    deadline = asked.pop("deadline")
+    deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
+    checkpoints = Checkpoints(
+        write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
+        restart_s=float(asked.pop("restart_time")),
+    )
     return Requirements(
+        spot_trace=None if trace is None else read_trace(trace),
+        checkpoints=checkpoints,
         deadline_h=None if deadline is None else float(deadline) / 3600.0,
         budget_usd=asked.pop("budget"),
         gpus=tuple(gpu.name for name in asked.pop("gpus") for gpu in matching(name)),

@@ -55,7 +55,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     recording = _recording(draft, sheet, blocks, hints)
     if recording.rows_used < _LEAST_USED * len(blocks):
         raise InputError(
-            f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows under the header "
+            f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows below it "
             "could be read, so this is no log of GPU readings, or a damaged one. Give another, or "
             "name its columns with --map COLUMN=SLOT."
         )

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.baseline import find_baseline, with_gpu
-from planner.candidates import Case
+from planner.case import Case
 from planner.diagnose import diagnose
 from planner.finding import Finding
 from planner.option import Baseline

@@ -1,0 +1,299 @@
+"""What interruptions cost a job on spot capacity: billed time, lost work, wall time, deadlines.
+
+Closed form (Daly 2006, exponential up-times of mean M): with checkpoints of C seconds every tau
+seconds and R seconds to restart, work of W seconds takes M e^(R/M) (e^((tau+C)/M) - 1) W/tau billed
+seconds; tau* = sqrt(2 C M) - C where C < M/2, else M. Real up-times are heavy-tailed and wall time
+depends on when capacity returns, so wall time and deadlines come from replay of a trace alone.
+"""
+
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.estimate import Estimate
+from pricing.errors import InputError
+from pricing.money import HOURS_PER_MONTH
+
+_SECONDS_PER_MONTH = float(HOURS_PER_MONTH) * 3600.0
+_EDGES = (0.05, 0.5, 0.95)
+_LONGEST_FACTOR = 1e6  # beyond it the job never ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What it takes to survive an interruption.
+
+    Attributes:
+        write_s: seconds to write one checkpoint, > 0; nothing else runs meanwhile.
+        restart_s: seconds from a new machine to work going on: boot, set-up, loading.
+    """
+
+    write_s: float
+    restart_s: float
+
+    def __post_init__(self) -> None:
+        if not (self.write_s > 0.0 and self.restart_s >= 0.0):
+            raise ValueError(f"checkpoint of {self.write_s} s, restart of {self.restart_s} s")
+
+
+# Two minutes to write a checkpoint and six from a new machine to work going on: what the published
+# traces were evaluated with. The user's own figures replace them.
+CHECKPOINTS = Checkpoints(write_s=120.0, restart_s=360.0)
+
+
+def checkpoint_interval_s(mean_up_s: float, checkpoints: Checkpoints) -> float:
+    """Return the best time of work between checkpoints, seconds (Daly's first-order optimum)."""
+    write_s = checkpoints.write_s
+    if write_s >= mean_up_s / 2.0:
+        return mean_up_s
+    return math.sqrt(2.0 * write_s * mean_up_s) - write_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Billed:
+    """Billed machine time of a job under interruptions, in seconds.
+
+    Attributes:
+        work_s: useful work.
+        checkpoint_s: writing checkpoints.
+        lost_s: work done twice and restarts.
+    """
+
+    work_s: float
+    checkpoint_s: float
+    lost_s: float
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.work_s + self.checkpoint_s + self.lost_s
+
+
+def expected_billed(
+    work_s: float, mean_up_s: float, checkpoints: Checkpoints, interval_s: float | None = None
+) -> Billed:
+    """Return the expected billed time of `work_s` seconds of work (Daly's closed form).
+
+    Args:
+        work_s: useful work, seconds, >= 0.
+        mean_up_s: mean time between interruptions, seconds, > 0.
+        checkpoints: what one costs.
+        interval_s: work between checkpoints; None takes the best.
+
+    Raises:
+        InputError: interruptions come so fast that the work never ends.
+    """
+    tau = interval_s or checkpoint_interval_s(mean_up_s, checkpoints)
+    tau = min(tau, work_s) if work_s else tau
+    exponent = (tau + checkpoints.write_s) / mean_up_s
+    restarts = checkpoints.restart_s / mean_up_s
+    if exponent > math.log(_LONGEST_FACTOR) or restarts > math.log(_LONGEST_FACTOR):
+        raise InputError(
+            f"interruptions every {mean_up_s / 60.0:.0f} minutes leave no time for work between "
+            f"checkpoints of {checkpoints.write_s:.0f} s; use on-demand capacity."
+        )
+    segments = work_s / tau
+    total = mean_up_s * math.exp(restarts) * math.expm1(exponent) * segments
+    written = segments * checkpoints.write_s
+    return Billed(work_s=work_s, checkpoint_s=written, lost_s=max(0.0, total - work_s - written))
+
+
+def mean_up_from_monthly_share(share: float) -> float:
+    """Return the mean time between interruptions in seconds, from the share interrupted in a month.
+
+    A share f of machines interrupted within a month of 730 h means M = -730 h / ln(1 - f) if
+    interruptions come at a constant rate. The bucket limits how well M is known.
+
+    Raises:
+        ValueError: the share is not between 0 and 1.
+    """
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"a share of {share}")
+    return -_SECONDS_PER_MONTH / math.log1p(-share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """A trace of spot capacity: whether a machine could be held, tick by tick.
+
+    Attributes:
+        tick_s: seconds between readings.
+        up: one reading a tick.
+    """
+
+    tick_s: float
+    up: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tick_s > 0.0 or not self.up:
+            raise ValueError("a trace needs readings at a positive distance")
+
+    @property
+    def share(self) -> float:
+        """Share of the time with capacity, 0-1."""
+        return sum(self.up) / len(self.up)
+
+    @property
+    def mean_up_s(self) -> float | None:
+        """Mean length of an up-time that ended in an interruption; None where none did."""
+        ends = sum(a and not b for a, b in zip(self.up, self.up[1:], strict=False))
+        return sum(self.up) * self.tick_s / ends if ends else None
+
+    def part(self, start: float, end: float) -> "Availability":
+        """Return the trace from one share of its length to another (0-1)."""
+        count = len(self.up)
+        return Availability(
+            tick_s=self.tick_s, up=self.up[round(start * count) : round(end * count)]
+        )
+
+    def spells(self) -> list[tuple[float, float]]:
+        """Return the up-times as (start, end) in seconds from the start of the trace."""
+        found: list[tuple[float, float]] = []
+        start: int | None = None
+        for tick, up in enumerate((*self.up, False)):
+            if up and start is None:
+                start = tick
+            elif not up and start is not None:
+                found.append((start * self.tick_s, tick * self.tick_s))
+                start = None
+        return found
+
+
+def parse_trace(text: str, origin: str) -> Availability:
+    """Return the trace of a JSON file `{"metadata": {"gap_seconds": 195}, "data": [0, 1, ...]}`.
+
+    Raises:
+        InputError: it has another form.
+    """
+    try:
+        document = json.loads(text)
+        tick_s = float(document["metadata"]["gap_seconds"])
+        return Availability(tick_s=tick_s, up=tuple(reading > 0 for reading in document["data"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{origin}: no availability trace; wanted is "
+            '{"metadata": {"gap_seconds": 195}, "data": [0, 1, ...]}.'
+        ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One job replayed on a trace.
+
+    Attributes:
+        billed: machine time, in its parts.
+        wall_s: from the start to the end of the work; None when the trace ended first.
+        interruptions: how often the machine was lost.
+    """
+
+    billed: Billed
+    wall_s: float | None
+    interruptions: int
+
+
+def replay(
+    trace: Availability,
+    work_s: float,
+    checkpoints: Checkpoints,
+    *,
+    interval_s: float,
+    start_s: float = 0.0,
+) -> Run:
+    """Return how a job would have gone that started at `start_s` of the trace.
+
+    Whenever capacity is there the job restarts, works `interval_s`, writes a checkpoint, and so on;
+    an interruption loses what came after the last checkpoint.
+    """
+    done_s = written_s = billed_s = 0.0
+    interruptions = 0
+    for begin, end in _from(trace.spells(), start_s):
+        spell = _Spell(length_s=end - begin, checkpoints=checkpoints, interval_s=interval_s)
+        used_s = spell.time_for(work_s - done_s)
+        if used_s is not None:
+            billed_s += used_s
+            written_s += spell.checkpoints_in(work_s - done_s) * checkpoints.write_s
+            lost = billed_s - work_s - written_s
+            billed = Billed(work_s=work_s, checkpoint_s=written_s, lost_s=lost)
+            return Run(billed=billed, wall_s=begin + used_s - start_s, interruptions=interruptions)
+        interruptions += 1
+        billed_s += spell.length_s
+        saved = spell.saved_segments
+        done_s += saved * interval_s
+        written_s += saved * checkpoints.write_s
+    lost = billed_s - done_s - written_s
+    billed = Billed(work_s=done_s, checkpoint_s=written_s, lost_s=lost)
+    return Run(billed=billed, wall_s=None, interruptions=interruptions)
+
+
+def _from(spells: Sequence[tuple[float, float]], start_s: float) -> Sequence[tuple[float, float]]:
+    first = bisect_left(spells, start_s, key=lambda spell: spell[1])
+    later = list(spells[first:])
+    if later and later[0][0] < start_s < later[0][1]:
+        later[0] = (start_s, later[0][1])
+    return [spell for spell in later if spell[1] > start_s]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spell:
+    """One up-time, as the job uses it: restart, then work and checkpoints by turns."""
+
+    length_s: float
+    checkpoints: Checkpoints
+    interval_s: float
+
+    @property
+    def saved_segments(self) -> int:
+        """Segments of work whose checkpoint was finished."""
+        left = self.length_s - self.checkpoints.restart_s
+        return max(0, int(left // (self.interval_s + self.checkpoints.write_s)))
+
+    def checkpoints_in(self, work_s: float) -> int:
+        """Checkpoints written while doing the work; none after the last segment."""
+        return max(0, math.ceil(work_s / self.interval_s) - 1)
+
+    def time_for(self, work_s: float) -> float | None:
+        """Seconds until the work is done in this spell; None when the spell ends first."""
+        written = self.checkpoints_in(work_s) * self.checkpoints.write_s
+        needed = self.checkpoints.restart_s + work_s + written
+        return needed if needed <= self.length_s else None
+
+
+def replay_starts(
+    trace: Availability,
+    work_s: float,
+    checkpoints: Checkpoints,
+    *,
+    interval_s: float,
+    starts_s: Sequence[float] | None = None,
+) -> tuple[Run, ...]:
+    """Return the runs that start at these seconds of the trace; None = every hour of it."""
+    if starts_s is None:
+        hours = max(1, int(len(trace.up) * trace.tick_s // 3600.0))
+        starts_s = [hour * 3600.0 for hour in range(hours)]
+    return tuple(
+        replay(trace, work_s, checkpoints, interval_s=interval_s, start_s=start)
+        for start in starts_s
+    )
+
+
+def wall_time(runs: Sequence[Run]) -> Estimate | None:
+    """Return the wall time in seconds with the range that 90 % of the replayed runs kept.
+
+    None when fewer than one in twenty runs ended within the trace at the high end.
+    """
+    ended = sorted(run.wall_s if run.wall_s is not None else math.inf for run in runs)
+    if not ended:
+        return None
+    low, mid, high = (ended[min(len(ended) - 1, int(q * len(ended)))] for q in _EDGES)
+    if math.isinf(high):
+        return None
+    basis = f"{len(ended)} starts replayed on a trace: 5th, 50th and 95th percentile"
+    return Estimate(low=low, mid=mid, high=high, basis=basis)
+
+
+def miss_probability(runs: Sequence[Run], deadline_s: float) -> float:
+    """Return the share of replayed runs that did not end within the deadline, 0-1."""
+    missed = sum(run.wall_s is None or run.wall_s > deadline_s for run in runs)
+    return missed / len(runs) if runs else 1.0
