@@ -5,7 +5,7 @@ from functools import cached_property
 
 from planner.estimate import Estimate
 from planner.option import Baseline
-from planner.predict import Split, Target, predict_on, source_gpu
+from planner.predict import Split, Target, kernel_speed_up, predict_on, source_gpu
 from planner.profile.model import Profile
 from planner.remedies import Action
 from planner.requirements import Requirements
@@ -52,6 +52,10 @@ class Case:
     def memory_gib(self) -> float | None:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
+
+    def kernel_speed(self, gpu: Gpu) -> Estimate:
+        """Return how much faster one such GPU runs the job's kernels."""
+        return kernel_speed_up(self.profile, gpu)
 
     def speed(self, target: Target, actions: tuple[Action, ...]) -> Estimate:
         """Return the predicted speed-up, computed once per kind of target."""

@@ -58,7 +58,13 @@ def _recommended(ranked: list[Draft], case: Case) -> Draft | None:
 
 
 def _is_trusted(draft: Draft, case: Case) -> bool:
-    """Return whether price and prediction are grounds to act on: one instant is none."""
+    """Return whether price and prediction are grounds to act on.
+
+    One instant is none, nor is a speed beyond the fit, an undated price, or spot capacity whose
+    interruptions are unknown.
+    """
+    if draft.offer.purchase == "spot" and draft.interruptions is None:
+        return False
     elsewhere = draft.offer.gpu != case.gpu.name or bool(draft.actions)
     if elsewhere and is_snapshot(case.profile):
         return False

@@ -46,3 +46,21 @@ def divide(value: float, by: Estimate, basis: str) -> Estimate:
     return Estimate(
         low=value / by.high, mid=value / by.mid, high=value / by.low, basis=basis, weak=by.weak
     )
+
+
+def product(one: Estimate, other: Estimate) -> Estimate:
+    """Return the product of independent factors > 0: widths add in quadrature in log space."""
+    if other.low == other.high == 1.0:
+        return one
+    if one.low == one.high == 1.0:
+        return other
+    mid = one.mid * other.mid
+    down = math.hypot(math.log(one.mid / one.low), math.log(other.mid / other.low))
+    up = math.hypot(math.log(one.high / one.mid), math.log(other.high / other.mid))
+    return Estimate(
+        low=mid * math.exp(-down),
+        mid=mid,
+        high=mid * math.exp(up),
+        basis=f"{one.basis}; {other.basis}",
+        weak=one.weak or other.weak,
+    )

@@ -15,7 +15,8 @@ from planner.profile.model import Profile
 from planner.remarks import assumptions, warnings
 from planner.remedies import fixes, reclaimable
 from planner.requirements import Period, Requirements
-from planner.roi import roi
+from planner.roi import recommended, roi
+from planner.shapes import shapes
 from planner.signals import measure
 from planner.workload import apply, choose_period, workload
 from pricing.catalog import Catalog
@@ -101,6 +102,7 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
     )
     drafts, rejected = candidates(case)
     choice = choose(case, drafts)
+    best = recommended(choice.options, choice.recommended)
     return JobPlan(
         profile=profile,
         baseline=baseline,
@@ -109,4 +111,5 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
         options=choice.options,
         rejected=rejected,
         recommended=choice.recommended,
+        shapes=shapes(case, best.offer if best else baseline.offer),
     )

@@ -9,6 +9,7 @@ from planner.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.requirements import Objective, Period
 from planner.roi import Roi, recommended
+from planner.shapes import Shape
 from planner.workload import Workload
 from pricing.errors import NoFeasibleOptionError
 
@@ -29,6 +30,7 @@ class JobPlan:
         options: in order of the objective.
         rejected: one per machine size and reason.
         recommended: an option's id; `o0` means leave it.
+        shapes: one large machine or many small ones, at the chosen provider.
     """
 
     profile: Profile
@@ -38,6 +40,7 @@ class JobPlan:
     options: tuple[Option, ...]
     rejected: tuple[Rejected, ...]
     recommended: str
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def name(self) -> str:

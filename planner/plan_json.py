@@ -10,6 +10,7 @@ from planner.finding import Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
 from planner.remedies import ACTIONS
+from planner.shapes import Shape
 from planner.signals import SIGNALS
 from pricing.money import cents, plain
 from pricing.offer import Offer
@@ -69,11 +70,29 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
             {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
         ],
         "recommended": job.recommended,
+        "shapes": [_shape(shape, plan) for shape in job.shapes],
     }
 
 
 def _offer(offer: Offer, plan: Plan) -> _Json:
     return {**offer_json(offer), "stale": offer.is_stale(plan.as_of)}
+
+
+def _shape(shape: Shape, plan: Plan) -> _Json:
+    return {
+        "offer": _offer(shape.offer, plan),
+        "count": shape.count,
+        "gpus": shape.gpus,
+        "hours": _estimate(shape.hours),
+        "cost": {
+            "low": _usd(shape.cost_low),
+            "mid": _usd(shape.cost),
+            "high": _usd(shape.cost_high),
+        },
+        "efficiency": _estimate(shape.efficiency),
+        "break_even_efficiency": _short(shape.break_even),
+        "remark": shape.remark,
+    }
 
 
 def _baseline(job: JobPlan, plan: Plan) -> _Json:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.diagnose import diagnose
-from planner.estimate import Estimate, exactly, within
+from planner.estimate import Estimate, exactly, product, within
 from planner.finding import Finding
 from planner.profile.model import Profile
 from planner.remedies import Action, action
@@ -169,10 +169,10 @@ def predict_on(
         link_before=profile.hardware.interconnect,
         link_after=target.interconnect,
     )
-    kernels = _both(kernels, count)
+    kernels = product(kernels, count)
     if not parts.input and not parts.host:
-        return _unexplained(profile, _both(kernels, _effect(actions, "kernels")))
-    feed = _both(_both(_effect(actions, "input"), _cores(profile, target)), count)
+        return _unexplained(profile, product(kernels, _effect(actions, "kernels")))
+    feed = product(product(_effect(actions, "input"), _cores(profile, target)), count)
     host = _effect(actions, "host")
     load = _GPU_DECODE_LOAD if any(a.code == "gpu-preprocessing" for a in actions) else 1.0
 
@@ -309,21 +309,3 @@ def _loader_rate(cores: float) -> float:
         return cores
     above: float = (cores / _KNEE_CORES) ** _ABOVE_KNEE
     return _KNEE_CORES * above
-
-
-def _both(one: Estimate, other: Estimate) -> Estimate:
-    """Return the product of independent factors: widths add in quadrature in log space."""
-    if other.low == other.high == 1.0:
-        return one
-    if one.low == one.high == 1.0:
-        return other
-    mid = one.mid * other.mid
-    down = math.hypot(math.log(one.mid / one.low), math.log(other.mid / other.low))
-    up = math.hypot(math.log(one.high / one.mid), math.log(other.high / other.mid))
-    return Estimate(
-        low=mid * math.exp(-down),
-        mid=mid,
-        high=mid * math.exp(up),
-        basis=f"{one.basis}; {other.basis}",
-        weak=one.weak or other.weak,
-    )

@@ -17,7 +17,12 @@ _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 
 
 def speed_up(
-    before: int, after: int, *, link_before: str | None, link_after: str | None
+    before: int,
+    after: int,
+    *,
+    link_before: str | None,
+    link_after: str | None,
+    nodes_after: int | None = None,
 ) -> Estimate:
     """Return the throughput on `after` GPUs over the throughput on `before` GPUs.
 
@@ -26,11 +31,13 @@ def speed_up(
         after: GPUs wanted, >= 1.
         link_before: interconnect in the profile (`nvlink`, `pcie` ...), None = unknown.
         link_after: interconnect wanted.
+        nodes_after: machines that the wanted GPUs stand in; None = as few as hold them.
     """
     link_before, link_after = link_before or link_after, link_after or link_before
-    if before == after and (after == 1 or _fast(link_before) == _fast(link_after)):
+    alike = after == 1 or _fast(link_before) == _fast(link_after)
+    if before == after and alike and nodes_after is None:
         return exactly(1.0, "as many GPUs as measured")
-    start, end = _efficiency(before, link_before), _efficiency(after, link_after)
+    start, end = _efficiency(before, link_before), _efficiency(after, link_after, nodes_after)
     ratio = after / before
     basis = "efficiency of 1 to 8 GPUs in Lambda's benchmarks: median 0.97, 5 % under 0.49"
     mid = ratio * end[1] / start[1]
@@ -43,8 +50,11 @@ def _fast(link: str | None) -> bool:
     return link in _FAST_LINKS
 
 
-def _efficiency(count: int, link: str | None) -> tuple[float, float, float]:
-    inside, nodes = min(count, _GPUS_PER_NODE), max(1, math.ceil(count / _GPUS_PER_NODE))
+def _efficiency(
+    count: int, link: str | None, nodes: int | None = None
+) -> tuple[float, float, float]:
+    nodes = nodes or max(1, math.ceil(count / _GPUS_PER_NODE))
+    inside = max(1, count // nodes)
     doublings = math.log2(inside) / _DOUBLINGS
     spread = math.log2(nodes) / _DOUBLINGS
     mid = _MEDIAN if _fast(link) else _QUARTER

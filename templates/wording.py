@@ -79,6 +79,17 @@ def read_on(offer: Document | None) -> str:
     return f"{offer['as_of']} stale" if offer.get("stale") else str(offer["as_of"])
 
 
+def percent(share: float) -> str:
+    """Return `97 %`."""
+    return f"{share * _HUNDRED:.0f} %"
+
+
+def percent_range(estimate: Document) -> str:
+    """Return `97 % (49-100)`."""
+    low, high = (f"{estimate[end] * _HUNDRED:.0f}" for end in ("low", "high"))
+    return f"{percent(estimate['mid'])} ({low}-{high})"
+
+
 def cost_range(option: Document) -> str:
     """Return `$266 ($231-318)`."""
     cost = option["cost"]

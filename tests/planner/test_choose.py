@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.interruption import Availability
 from planner.option import Option
 from planner.plan import JobPlan
 from planner.profile.model import Statistics
@@ -181,3 +182,34 @@ def test_more_and_fewer_gpus_are_actions() -> None:
     back = running(a_profile(gpu_count=8, interconnect="nvlink", hours=10.0), eight)
     (planned,) = plan(back, offers=(eight, TODAY)).jobs
     assert planned.options[0].actions == ("fewer-gpus",)
+
+
+def test_spot_of_unknown_interruptions_is_listed_not_recommended() -> None:
+    """However cheap: nobody knows how much of its work is lost."""
+    spot = sold("spot", "0.10", purchase="spot")
+    (planned,) = plan(running(a_profile()), offers=(TODAY, spot), purchases=("spot",)).jobs
+    assert [o.offer.purchase for o in planned.options] == ["spot"]
+    assert not planned.options[0].interruptions_known
+    (planned,) = plan(
+        running(a_profile()), offers=(TODAY, spot), purchases=("on_demand", "spot")
+    ).jobs
+    assert planned.recommended == "o0"
+
+
+def test_a_trace_puts_lost_work_on_the_bill() -> None:
+    """With a trace lost work and checkpoints are lines of their own, and hours include them."""
+    spot = sold("spot", "0.10", purchase="spot")
+    trace = Availability(tick_s=600.0, up=(True, True, True, True, True, False) * 400)
+    (planned,) = plan(
+        running(a_profile()),
+        offers=(TODAY, spot),
+        purchases=("on_demand", "spot"),
+        spot_trace=trace,
+    ).jobs
+    option = planned.choice
+    assert option is not None
+    lines = {line.what: line.usd for line in option.quote.lines}
+    assert lines["lost-work"] > 0
+    assert lines["checkpoint"] > 0
+    assert option.hours.mid > 100.0
+    assert option.hours.low <= option.hours.mid <= option.hours.high

@@ -1,0 +1,141 @@
+"""One large machine or many small ones: what the same work costs on every shape a provider sells.
+
+For one provider and GPU: 1, 2, 4 and 8 GPUs in one machine, eight machines of one GPU over the
+network, and two machines of eight. A machine with n times the GPUs at n times the price breaks even
+only where n GPUs do n times the work: the break-even efficiency beside the expected one says which.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from planner.baseline import gpu_memory_gib, price
+from planner.case import Case
+from planner.checks import USABLE
+from planner.estimate import Estimate, divide, product
+from planner.scale import speed_up
+from pricing.hardware import gpus as gpus_by_name
+from pricing.offer import Offer
+
+_NODE_GPUS = 8
+_WANTED_GBPS = 100.0  # between nodes, for data-parallel training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One way to get so many GPUs from one provider.
+
+    Attributes:
+        offer: the machine.
+        count: machines.
+        gpus: GPUs in all.
+        hours: of the period, for the same work.
+        cost: the expected bill, exact.
+        cost_low: at the low end of the hours.
+        cost_high: at the high end.
+        break_even: scaling efficiency against one GPU at which it costs as much as one GPU; None
+            for the one-GPU machine.
+        efficiency: the expected one, as a range.
+        remark: what to watch.
+    """
+
+    offer: Offer
+    count: int
+    gpus: int
+    hours: Estimate
+    cost: Decimal
+    cost_low: Decimal
+    cost_high: Decimal
+    break_even: float | None
+    efficiency: Estimate
+    remark: str
+
+
+def shapes(case: Case, offer: Offer | None) -> tuple[Shape, ...]:
+    """Return the shapes of the offer's provider, GPU and purchase; empty where only one is sold.
+
+    Training that its kernels limit only: other jobs do not spread over GPUs by themselves.
+    """
+    if offer is None or case.profile.job.kind != "training" or case.parts.kernels < 1.0:
+        return ()  # what waits for data or launches does not scale with GPUs
+    machines = _machines(case, offer)
+    single = machines.get(1)
+    if single is None or len(machines) == 1:
+        return ()
+    wanted = [(machines[n], 1) for n in sorted(machines)]
+    wanted.append((single, _NODE_GPUS))
+    if _NODE_GPUS in machines:
+        wanted.append((machines[_NODE_GPUS], 2))
+    return tuple(_shape(case, machine, count, single) for machine, count in wanted)
+
+
+def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
+    """The cheapest machine of each number of GPUs that the provider sells alike."""
+    if case.memory_gib is not None and case.memory_gib > USABLE * gpu_memory_gib(offer):
+        return {}
+    found: dict[int, Offer] = {}
+    for other in case.catalog.offers:
+        same = (other.provider, other.gpu, other.purchase) == (
+            offer.provider,
+            offer.gpu,
+            offer.purchase,
+        )
+        count = round(other.gpu_count)
+        if not same or other.gpu_count < 1 or count > _NODE_GPUS or other.is_community:
+            continue
+        if count not in found or other.usd_per_hour < found[count].usd_per_hour:
+            found[count] = other
+    return found
+
+
+def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
+    gpus = round(machine.gpu_count) * count
+    efficiency = speed_up(
+        1, gpus, link_before="single", link_after=machine.interconnect, nodes_after=count
+    )
+    spread = speed_up(
+        case.profile.gpu_count,
+        gpus,
+        link_before=case.profile.hardware.interconnect,
+        link_after=machine.interconnect,
+        nodes_after=count if count > 1 else None,
+    )
+    speed = product(case.kernel_speed(gpus_by_name()[machine.gpu]), spread)
+    hours = divide(case.work.hours.mid, speed, speed.basis)
+    low, mid, high = (
+        price(machine, count, h, case.work, case.catalog).exact
+        for h in (hours.low, hours.mid, hours.high)
+    )
+    ratio = machine.usd_per_hour * count / (single.usd_per_hour * gpus)
+    return Shape(
+        offer=machine,
+        count=count,
+        gpus=gpus,
+        hours=hours,
+        cost=mid,
+        cost_low=low,
+        cost_high=high,
+        break_even=float(ratio) if gpus > 1 else None,
+        efficiency=_per_gpu(efficiency, gpus),
+        remark=_remark(machine, count),
+    )
+
+
+def _per_gpu(speed: Estimate, gpus: int) -> Estimate:
+    return Estimate(
+        low=speed.low / gpus, mid=speed.mid / gpus, high=speed.high / gpus, basis=speed.basis
+    )
+
+
+def _remark(machine: Offer, count: int) -> str:
+    said = []
+    if count > 1:
+        network = machine.network_gbps
+        if network is None:
+            said.append("network speed unknown")
+        elif network < _WANTED_GBPS:
+            said.append(f"{network:g} Gbit/s between machines; {_WANTED_GBPS:g} wanted")
+    elif machine.gpu_count > 1 and machine.interconnect:
+        said.append(machine.interconnect)
+    if machine.included_transfer_gib:
+        said.append(f"includes {machine.included_transfer_gib * count:,.0f} GiB out a month")
+    return ", ".join(said)
