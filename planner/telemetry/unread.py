@@ -134,6 +134,6 @@ def booking(header: str) -> str:
     if words & {"hours", "reserved", "booked", "duration", "user"}:
         return (
             " Reservations say who held GPUs and for how long, not how busy the GPUs were: "
-            "measure with `gpucost profile`, or log nvidia-smi while the job runs."
+            "log nvidia-smi while the job runs (`gpucost import --help` shows how)."
         )
     return ""
