@@ -11,11 +11,18 @@ from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 
-from pricing.billing_rule import BYTES_PER_UNIT, LEAD, OPEN_END, BillingRule, all_rules
+from pricing.billing_rule import (
+    BYTES_PER_UNIT,
+    CALENDAR,
+    LEAD,
+    OPEN_END,
+    BillingRule,
+    all_rules,
+)
 from pricing.errors import InputError
 from pricing.money import plain
 
-__all__ = ["BYTES_PER_UNIT", "BillingRule", "Egress", "ProviderRules", "rules"]
+__all__ = ["BYTES_PER_UNIT", "CALENDAR", "BillingRule", "Egress", "ProviderRules", "rules"]
 
 _PERIODS = MappingProxyType({1: "second", 60: "minute", 3600: "hour"})
 
@@ -66,18 +73,38 @@ class ProviderRules:
     compute_text: str
 
     def rule(self, name: str) -> BillingRule | None:
-        """The first rule of that name that has a source."""
+        """The first rule of that name, of the usual kind, that has a source."""
         return _first(self.rules, name)
+
+    def terms(
+        self, name: str, *, region: str = "*", kind: str = "", purchase: str = ""
+    ) -> tuple[BillingRule, ...]:
+        """The price of a product as its tiers, the first tier first; empty where it is unknown.
+
+        Rows for the region itself beat patterns, rows for the way of buying beat those for all.
+        """
+        found = [
+            rule
+            for rule in self.rules
+            if rule.name == name
+            and rule.kind == kind
+            and rule.confidence != LEAD
+            and rule.purchase in ("", purchase)
+            and rule.is_for(region)
+        ]
+        found = [rule for rule in found if rule.regions == (region,)] or found
+        found = [rule for rule in found if rule.purchase] or found
+        return tuple(sorted(found, key=lambda rule: rule.tier_from))
+
+    def kinds(self, name: str) -> tuple[str, ...]:
+        """Kinds of a product with a known price, the usual one ("") left out."""
+        held = (rule for rule in self.rules if rule.name == name and rule.confidence != LEAD)
+        return tuple(dict.fromkeys(rule.kind for rule in held if rule.kind))
 
     @property
     def volume(self) -> BillingRule | None:
-        """Price of volume storage in USD per GB or GiB and month."""
+        """Price of the usual volume storage in USD per GB or GiB and month."""
         return self.rule("volume_storage")
-
-    @property
-    def volume_granularity_s(self) -> Decimal | None:
-        """Storage time is billed in whole multiples of it."""
-        return _amount(self.rules, "volume_granularity_s")
 
     def egress(self, region: str) -> Egress | None:
         """What traffic to the internet costs from a region ("*" where it does not matter)."""
@@ -105,7 +132,8 @@ def rules(provider: str, day: date) -> ProviderRules:
 
 
 def _first(held: Sequence[BillingRule], name: str) -> BillingRule | None:
-    return next((rule for rule in held if rule.name == name and rule.confidence != LEAD), None)
+    found = (rule for rule in held if rule.name == name and not rule.kind)
+    return next((rule for rule in found if rule.confidence != LEAD), None)
 
 
 def _amount(held: Sequence[BillingRule], name: str) -> Decimal | None:

@@ -19,7 +19,24 @@ LEAD = "lead"
 OPEN_END = Decimal("Infinity")
 
 _NEEDED = frozenset({"name", "value", "unit", "source", "as_of", "confidence"})
-_OPTIONAL = frozenset({"valid_from", "valid_until", "note", "regions", "from", "until"})
+_OPTIONAL = frozenset(
+    {
+        *("valid_from", "valid_until", "note", "regions", "from", "until"),
+        *("kind", "product", "purchase", "month_h", "step_s", "prorated", "each_gib"),
+    }
+)
+CALENDAR = "calendar"
+"""The `month_h` of a price that counts the hours of the calendar month."""
+
+_DESTINATIONS = MappingProxyType(
+    {
+        "internet": "egress",
+        "other_regions": "inter_region",
+        "us_east_regions": "inter_region_us_east",
+        "intra_region": "inter_zone_each_way",
+    }
+)
+"""What the destinations of a table of traffic by region are called among the rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +57,14 @@ class BillingRule:
         regions: patterns of the regions it is for ("us-*"); empty means all.
         tier_from: quantity in the rule's unit at which a tier begins.
         tier_until: quantity at which it ends; infinite for the last tier.
+        kind: which of several products of one name ("ssd", "ha"); empty for the usual one.
+        product: what the provider calls it.
+        purchase: the way of buying it is for; empty means every way.
+        month_h: hours of the month that a price per month is for; None is 730, CALENDAR those of
+            the calendar month.
+        step_s: time is billed in whole multiples of it; None where that is not documented.
+        prorated: whether a fee per month is owed for the part of the month only.
+        each_gib: it is sold in whole pieces of that size.
     """
 
     provider: str
@@ -55,6 +80,13 @@ class BillingRule:
     regions: tuple[str, ...] = ()
     tier_from: Decimal = Decimal(0)
     tier_until: Decimal = OPEN_END
+    kind: str = ""
+    product: str = ""
+    purchase: str = ""
+    month_h: Decimal | str | None = None
+    step_s: Decimal | None = None
+    prorated: bool = False
+    each_gib: Decimal | None = None
 
     def holds_on(self, day: date) -> bool:
         """Whether the day lies in the rule's window."""
@@ -109,7 +141,7 @@ def all_rules(provider: str) -> tuple[BillingRule, ...]:
     return listed + tuple(
         _rule_from_egress_row(provider, row)
         for row in read_csv(table)
-        if row["destination"] == "internet"
+        if row["destination"] in _DESTINATIONS
     )
 
 
@@ -141,13 +173,24 @@ def _rule_from_toml(provider: str, entry: Mapping[str, Any]) -> BillingRule:
         regions=tuple(entry.get("regions", ())),
         tier_from=Decimal(entry.get("from", 0)),
         tier_until=Decimal(entry.get("until", OPEN_END)),
+        kind=entry.get("kind", ""),
+        product=entry.get("product", ""),
+        purchase=entry.get("purchase", ""),
+        month_h=_month_h(entry.get("month_h")),
+        step_s=None if "step_s" not in entry else Decimal(entry["step_s"]),
+        prorated=entry.get("prorated", False),
+        each_gib=None if "each_gib" not in entry else Decimal(entry["each_gib"]),
     )
+
+
+def _month_h(value: Decimal | int | str | None) -> Decimal | str | None:
+    return value if value is None or value == CALENDAR else Decimal(value)
 
 
 def _rule_from_egress_row(provider: str, row: Mapping[str, str]) -> BillingRule:
     return BillingRule(
         provider=provider,
-        name="egress",
+        name=_DESTINATIONS[row["destination"]],
         value=Decimal(row["usd_per_gb"]),
         unit="USD/GB",
         source=row["source"],

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from operator import attrgetter
 
 from pricing.errors import InputError
 from pricing.offer import EVERYWHERE, PURCHASES, Offer
@@ -25,12 +26,11 @@ def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "
     return Catalog(as_of=as_of, rows=rows)
 
 
+_offer_order = attrgetter("provider", "instance_type", "region", "purchase")
+
+
 def _row_order(row: Offer) -> tuple[object, ...]:
-    return (*_offer_order(row), row.starts, not row.current, row.usd_per_hour, row.source)
-
-
-def _offer_order(row: Offer) -> tuple[str, ...]:
-    return (row.provider, row.instance_type, row.region, row.purchase)
+    return (_offer_order(row), row.starts, not row.current, row.usd_per_hour, row.source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +63,12 @@ class Catalog:
 
     @property
     def count(self) -> int:
-        """How many current rows the catalog has."""
-        return sum(row.current for row in self.rows)
+        """How many offers have a current row, whatever the day; a refreshed price counts once."""
+        last: dict[tuple[str, ...], Offer] = {}
+        for row in self.rows:
+            key = _offer_order(row)
+            last[key] = max(row, last.get(key, row), key=_precedence)
+        return sum(row.current for row in last.values())
 
     @property
     def newest(self) -> date:
@@ -101,7 +105,8 @@ class Catalog:
         """
         group = self._purchased(provider, instance_type, purchase)
         name = f"{provider}/{instance_type}"
-        offers = self._in_force(group)
+        in_force = self._in_force(group)
+        offers = [offer for offer in in_force if not offer.withdrawn] or in_force
         if not offers:
             ended = max(row.valid_until for row in group if row.valid_until is not None)
             raise InputError(
@@ -140,7 +145,7 @@ class Catalog:
     def warnings_for(self, offer: Offer) -> tuple[str, ...]:
         """What must be said beside every use of the price: age, window, withdrawal."""
         found = offer.warnings(self.as_of)
-        if self._delisted(offer):
+        if self._delisted(offer) and not offer.withdrawn:
             found += (
                 (
                     f"{offer.place}: this price is superseded and no later one is known; "
@@ -168,8 +173,8 @@ class Catalog:
         return last
 
     def _delisted(self, row: Offer) -> bool:
-        """Whether a superseded row is all there is, and a later reading no longer lists it."""
-        return (
+        """Whether a withdrawn or superseded row is all there is on the day."""
+        return (row.withdrawn and row.starts <= self.as_of) or (
             not row.current
             and row.valid_until is None
             and row.starts < self._last_reading.get(row.provider, row.starts) <= self.as_of
@@ -177,11 +182,12 @@ class Catalog:
 
     def _in_force(self, group: Sequence[Offer]) -> list[Offer]:
         """The row that holds on the day in each region of one type and purchase."""
-        if len(group) == 1:
-            row = group[0]
-            return [row] if row.holds_on(self.as_of) or self.as_of < row.starts else []
+        regions = {row.region for row in group}
+        if len(group) == 1 or (len(regions) == len(group) and EVERYWHERE not in regions):
+            day = self.as_of
+            return [row for row in group if row.valid_until is None or day <= row.valid_until]
         chosen = []
-        for region in sorted({row.region for row in group}):
+        for region in sorted(regions):
             holding = self._holding([row for row in group if _covers(row, region)])
             if region == EVERYWHERE and holding is not None and not holding.current:
                 # A replaced price for everywhere has ended once any region was read later.
@@ -241,9 +247,13 @@ def _covers(row: Offer, region: str) -> bool:
     return row.region in (region, EVERYWHERE)
 
 
-def _precedence(row: Offer) -> tuple[bool, date, bool, date]:
-    """Greater wins: a known start over a partial date, a later start, current over superseded."""
-    return (row.dated or row.valid_from is not None, row.starts, row.current, row.as_of)
+def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:
+    """Greater wins: a known start over a partial date, a later start, current over superseded.
+
+    Of two readings of one day the one that can be trusted more wins.
+    """
+    known = row.dated or row.valid_from is not None
+    return (known, row.starts, row.current, row.as_of, row.confidence == "high")
 
 
 def _one_price(name: str, offers: Sequence[Offer]) -> Offer:

@@ -6,7 +6,9 @@ GpucostError                1  unexpected failure
  │  ├ UnknownGpuError       2  names the nearest known models
  │  └ NotBuiltYetError      2  an option of the contract that has no code yet
  ├ NoFeasibleOptionError    3  names the tightest constraint
- └ RefusedError             4  refused for safety
+ ├ RefusedError             4  refused for safety
+ └ ProviderError            5  a provider failed or answered what cannot be believed
+    └ MissingCredentialsError  5  names the variable to set
 ```
 """
 
@@ -53,3 +55,13 @@ class RefusedError(GpucostError):
     """Refused for safety: a cap, a stale price, a changed world."""
 
     exit_code = 4
+
+
+class ProviderError(GpucostError):
+    """A provider could not be reached, refused, or answered what cannot be believed."""
+
+    exit_code = 5
+
+
+class MissingCredentialsError(ProviderError):
+    """No credentials of a provider were found; the message names the variable to set."""

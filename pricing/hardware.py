@@ -210,12 +210,13 @@ def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
     """The model whose memory is nearest, within 8 %; the earlier one on a tie."""
     if memory_gib is None:
         return None
-    near = [
-        gpu
-        for gpu in models
-        if abs(gpu.memory_gib - memory_gib) <= _MEMORY_TOLERANCE * gpu.memory_gib
-    ]
+    near = [gpu for gpu in models if has_memory(gpu, memory_gib)]
     return min(near, key=lambda gpu: abs(gpu.memory_gib - memory_gib), default=None)
+
+
+def has_memory(gpu: Gpu, memory_gib: float) -> bool:
+    """Whether one GPU of the model may report that memory: within 8 % of what it is sold with."""
+    return abs(gpu.memory_gib - memory_gib) <= _MEMORY_TOLERANCE * gpu.memory_gib
 
 
 def matching(name: str) -> tuple[Gpu, ...]:

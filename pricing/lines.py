@@ -1,10 +1,41 @@
 """One line of a bill, and what a part of the bill hands back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.money import plain
+from pricing.money import EXACT, plain
+
+KINDS = (
+    *("compute", "boot", "disk", "snapshot", "object-storage", "egress", "address"),
+    *("control-plane", "lost-work", "checkpoint", "idle-tail", "move"),
+)
+"""What a line can be for, in the order of a bill."""
+
+_ONE = Decimal(1)
+_TRILLIONTH = Decimal("1e-12")
+
+
+class Priced(NamedTuple):
+    """A quantity at one unit price, as a price list or an invoice states it.
+
+    Attributes:
+        counted: how much, >= 0, as it was counted: seconds, GB-hours.
+        unit: what the price is for: "Hours", "GB", "GiB-Months" (FOCUS unit format).
+        unit_usd: list price of one unit.
+        per: what was counted for each unit: 3600 seconds an hour.
+    """
+
+    counted: Decimal
+    unit: str
+    unit_usd: Decimal
+    per: Decimal = _ONE
+
+    @property
+    def quantity(self) -> Decimal:
+        """In units, to 12 decimals: worked out when it is asked for, as few lines are exported."""
+        return EXACT.divide(self.counted, self.per).quantize(_TRILLIONTH, context=EXACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,13 +43,15 @@ class QuoteLine:
     """One amount on the bill.
 
     Attributes:
-        what: compute, boot, disk, egress, lost-work or checkpoint.
+        what: one of KINDS.
         usd: exact, not rounded.
         formula: how it is computed, with a place for each number.
         numbers: what goes there.
         rule: the billing rule in words.
         source: where the price was read.
         as_of: date of the price as the source prints it.
+        parts: the same amount as quantities at unit prices; empty where it is no such product (a
+            least charge, a difference of two charges).
     """
 
     what: str
@@ -28,6 +61,7 @@ class QuoteLine:
     rule: str
     source: str
     as_of: str
+    parts: tuple[Priced, ...] = ()
 
     @property
     def how(self) -> str:
@@ -42,3 +76,15 @@ class Charge(NamedTuple):
 
     lines: tuple[QuoteLine, ...]
     warnings: tuple[str, ...]
+
+
+NOTHING = Charge((), ())
+
+
+def together(charges: Iterable[Charge]) -> Charge:
+    """Several charges as one."""
+    found = tuple(charges)
+    return Charge(
+        tuple(line for charge in found for line in charge.lines),
+        tuple(text for charge in found for text in charge.warnings),
+    )

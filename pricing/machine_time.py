@@ -1,140 +1,206 @@
-"""What the life of machines costs: granularity, minimum time, minimum charge."""
+"""What the life of machines costs: granularity, minimum time, minimum charge, changes of price."""
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from functools import reduce
+from operator import attrgetter
+from typing import Any, NamedTuple
 
+from pricing.amount import SECONDS_PER_HOUR
 from pricing.billing import ProviderRules
-from pricing.lines import Charge, QuoteLine
+from pricing.lines import Priced, QuoteLine
 from pricing.money import EXACT, plain
 from pricing.offer import Offer
 from pricing.usage import Usage
 
-SECONDS_PER_HOUR = Decimal(3600)
 UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""
 
-_ADDITIONAL = (("boot", "boot_s"), ("lost-work", "lost_work_s"), ("checkpoint", "checkpoint_s"))
 _ZERO = Decimal(0)
 
-# Numbers of every formula: 0 billed s, 1 USD/h, 2 s that ran, 3 least USD, 4 s billed before.
 _EXACT_TIME = "{0} s x {1} USD/h / 3600"
 _ROUNDED_TIME = "{0} s (ran {2} s) x {1} USD/h / 3600"
-_LEAST = "least charge {3} USD (ran {2} s)"
-_DIFFERENCE = "charge for {0} s less charge for {4} s"
+_LEAST = "least charge {1} USD (ran {0} s)"
+_DIFFERENCE = "charge for {0} s less charge for {1} s"
 
 
-def charge_machine_time(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+class Span(NamedTuple):
+    """One price and the rules beside it, from a second of a machine's life on."""
+
+    from_s: Decimal
+    offer: Offer
+    held: ProviderRules
+
+
+class Bill(NamedTuple):
+    """The bill of machines that lived for a while.
+
+    Attributes:
+        billed_s: seconds of each machine.
+        usd: for all machines.
+        spans_s: billed seconds of each machine in each span.
+        least: whether it is the provider's least charge.
+    """
+
+    billed_s: Decimal
+    usd: Decimal
+    spans_s: tuple[Decimal, ...]
+    least: bool
+
+
+class MachineTime(NamedTuple):
+    """The lines of machine time, what must be said beside them, and the bill behind them."""
+
+    lines: list[QuoteLine]
+    warnings: tuple[str, ...]
+    bill: Bill
+
+
+def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     """The compute line, then a line for each kind of additional machine time.
 
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
     """
     ran_s = Decimal(usage.duration_s)
-    billed_s = bill_seconds(ran_s, held)
-    usd = _charge(billed_s, offer, usage, held)
-    lines = [_line(offer, usage, held, _compute_step(usage, held, billed_s, usd))]
-    for what, name in _ADDITIONAL:
-        more_s = Decimal(getattr(usage, name))
-        if not more_s:
-            continue
+    bill = bill_machines(ran_s, spans, usage.count)
+    lines = [_compute_line(bill, spans, usage)]
+    for what, more_s in usage.additional:
         ran_s += more_s
-        before_s, before_usd = billed_s, usd
-        billed_s = bill_seconds(ran_s, held)
-        usd = _charge(billed_s, offer, usage, held)
-        added = EXACT.subtract(usd, before_usd)
-        at_rate = _charges_rate(before_s, before_usd, offer, usage)
-        step = _Step(
-            what=what,
-            usd=added,
-            formula=_EXACT_TIME if at_rate else _DIFFERENCE,
-            billed_s=billed_s - before_s if at_rate else billed_s,
-            ran_s=more_s,
-            before_s=before_s,
-        )
-        lines.append(_line(offer, usage, held, step))
-    return Charge(tuple(lines), _warnings(offer, ran_s, held))
+        before, bill = bill, bill_machines(ran_s, spans, usage.count)
+        lines.append(_additional_line(what, before, bill, spans, usage))
+    return MachineTime(lines, _warnings(bill, ran_s, spans), bill)
 
 
-def life_s(usage: Usage) -> Decimal:
-    """How long each machine lives, additional time included."""
-    extra = Decimal(usage.boot_s) + Decimal(usage.lost_work_s) + Decimal(usage.checkpoint_s)
-    return Decimal(usage.duration_s) + extra
+def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> Bill:
+    """The bill of `count` machines that ran so long: whole units, at least the minimum.
 
-
-def bill_seconds(ran_s: Decimal, held: ProviderRules) -> Decimal:
-    """Billed seconds of a machine that ran so long: up to whole units, at least the minimum.
-
-    Nothing is billed for a machine that never ran.
+    A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
+    minimum time is lived through like any other. Nothing is billed for a machine that never ran.
     """
+    first = spans[0].held
     if not ran_s:
-        return _ZERO
+        return Bill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
+    until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
+    spans_s = _by_span(until_s, spans)
+    billed_s, usd = spans_s[0], _at_rate(spans_s[0], spans[0].offer, count)
+    if len(spans) > 1:
+        billed_s = sum(spans_s, _ZERO)
+        rates = (_at_rate(s, span.offer, count) for span, s in zip(spans, spans_s, strict=True))
+        usd = reduce(EXACT.add, rates)
+    if first.minimum_usd is None:
+        return Bill(billed_s, usd, spans_s, least=False)
+    least_usd = first.minimum_usd * count
+    return Bill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
+
+
+def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
+    """Billed seconds in each span; a unit belongs to the span in which it begins."""
+    if len(spans) == 1:
+        return (_whole_units_s(until_s, spans[0].held),)
+    billed_s, spans_s = _ZERO, []
+    ends_s = (*(span.from_s for span in spans[1:]), until_s)
+    for span, end_s in zip(spans, ends_s, strict=True):
+        left_s = max(_ZERO, min(end_s, until_s) - billed_s)
+        spans_s.append(_whole_units_s(left_s, span.held))
+        billed_s += spans_s[-1]
+    return tuple(spans_s)
+
+
+def _whole_units_s(time_s: Decimal, held: ProviderRules) -> Decimal:
     unit_s = held.granularity_s or UNKNOWN_GRANULARITY_S
-    units, rest = divmod(ran_s, unit_s)
-    billed_s = (units + 1) * unit_s if rest else ran_s
-    return billed_s if held.minimum_s is None else max(billed_s, held.minimum_s)
+    units, rest = divmod(time_s, unit_s)
+    return (units + 1) * unit_s if rest else time_s
 
 
-def _at_rate(billed_s: Decimal, offer: Offer, usage: Usage) -> Decimal:
+def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
     """Dollars for all machines; divided last, so that whole cents stay whole."""
-    machine_s = EXACT.multiply(billed_s, Decimal(usage.count))
+    machine_s = billed_s if count == 1 else EXACT.multiply(billed_s, Decimal(count))
     return EXACT.divide(EXACT.multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
 
 
-def _charge(billed_s: Decimal, offer: Offer, usage: Usage, held: ProviderRules) -> Decimal:
-    """Dollars for all machines: billed time at the hourly price, at least the minimum each."""
-    usd = _at_rate(billed_s, offer, usage)
-    if held.minimum_usd is None or not billed_s:
-        return usd
-    return max(usd, held.minimum_usd * usage.count)
+def _compute_line(bill: Bill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
+    ran_s = usage.duration_s
+    if bill.least:
+        least = (_LEAST, (ran_s, spans[0].held.minimum_usd))
+        return _line("compute", bill.usd, least, (), spans, usage)
+    formula = _EXACT_TIME if bill.billed_s == ran_s else _ROUNDED_TIME
+    words = (formula, (bill.billed_s, spans[0].offer.usd_per_hour, ran_s))
+    return _line("compute", bill.usd, words, bill.spans_s, spans, usage)
 
 
-def _charges_rate(billed_s: Decimal, usd: Decimal, offer: Offer, usage: Usage) -> bool:
-    """Whether the bill so far is time at the hourly price, not a least charge."""
-    return usd == _at_rate(billed_s, offer, usage)
+def _additional_line(
+    what: str, before: Bill, bill: Bill, spans: Sequence[Span], usage: Usage
+) -> QuoteLine:
+    """What the bill grew by."""
+    added = EXACT.subtract(bill.usd, before.usd)
+    if before.least or bill.least:
+        words = (_DIFFERENCE, (bill.billed_s, before.billed_s))
+        return _line(what, added, words, (), spans, usage)
+    grown = tuple(now - then for now, then in zip(bill.spans_s, before.spans_s, strict=True))
+    price = next((s.offer for s, here_s in zip(spans, grown, strict=True) if here_s), None)
+    usd_per_hour = (price or spans[0].offer).usd_per_hour
+    words = (_EXACT_TIME, (bill.billed_s - before.billed_s, usd_per_hour))
+    return _line(what, added, words, grown, spans, usage)
 
 
-class _Step(NamedTuple):
-    """One line of the running bill."""
-
-    what: str
-    usd: Decimal
-    formula: str
-    billed_s: Decimal
-    ran_s: Decimal
-    before_s: Decimal
-
-
-def _compute_step(usage: Usage, held: ProviderRules, billed_s: Decimal, usd: Decimal) -> _Step:
-    ran_s = Decimal(usage.duration_s)
-    if billed_s == ran_s:
-        formula = _EXACT_TIME
-    elif held.minimum_usd is not None and usd == held.minimum_usd * usage.count:
-        formula = _LEAST
-    else:
-        formula = _ROUNDED_TIME
-    return _Step("compute", usd, formula, billed_s, ran_s, _ZERO)
-
-
-def _line(offer: Offer, usage: Usage, held: ProviderRules, step: _Step) -> QuoteLine:
-    formula = step.formula if usage.count == 1 else f"{usage.count} x ({step.formula})"
-    least_usd = held.minimum_usd or _ZERO
+def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
+    what: str,
+    usd: Decimal,
+    words: tuple[str, tuple[Any, ...]],
+    spans_s: Sequence[Decimal],
+    spans: Sequence[Span],
+    usage: Usage,
+) -> QuoteLine:
+    """A line at the hourly price of each span in which `spans_s` has seconds."""
+    count, (formula, numbers) = usage.count, words
+    used = [(span, here_s) for span, here_s in zip(spans, spans_s, strict=False) if here_s]
+    origin: tuple[str, ...] = _ORIGIN(used[0][0] if used else spans[0])
+    if len(used) > 1:
+        formula, numbers = _stretches(used)
+        told = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
+        origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in told)
+    rule, source, as_of = origin
     return QuoteLine(
-        what=step.what,
-        usd=step.usd,
-        formula=formula,
-        numbers=(step.billed_s, offer.usd_per_hour, step.ran_s, least_usd, step.before_s),
-        rule=held.compute_text,
-        source=offer.source,
-        as_of=offer.date_text,
+        what=what,
+        usd=usd,
+        formula=formula if count == 1 else f"{count} x ({formula})",
+        numbers=numbers,
+        rule=rule,
+        source=source,
+        as_of=as_of,
+        parts=tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
     )
 
 
-def _warnings(offer: Offer, ran_s: Decimal, held: ProviderRules) -> tuple[str, ...]:
+_ORIGIN = attrgetter("held.compute_text", "offer.source", "offer.date_text")
+
+
+def _priced(offer: Offer, billed_s: Decimal, count: int) -> Priced:
+    return Priced(billed_s * count, "Hours", offer.usd_per_hour, SECONDS_PER_HOUR)
+
+
+def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal, ...]]:
+    """The formula of time in several spans, and its numbers."""
+    places = range(0, 2 * len(used), 2)
+    formula = " + ".join(f"{{{at}}} s x {{{at + 1}}} USD/h / 3600" for at in places)
+    return formula, tuple(n for span, s in used for n in (s, span.offer.usd_per_hour))
+
+
+def _warnings(bill: Bill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
     """Where the rounding of time is not documented."""
-    unit_s = held.granularity_s
-    text = ""
-    if unit_s is None:
-        text = "the billing granularity is not documented; whole hours are billed"
-    elif unit_s > 1 and ran_s % unit_s:
-        text = f"how a part of {plain(unit_s)} s is rounded is not documented; it is rounded up"
-    return (f"{offer.provider}: {text}",) if text else ()
+    if len(spans) == 1 and bill.billed_s == ran_s and spans[0].held.granularity_s is not None:
+        return ()
+    said: dict[str, None] = {}
+    for span, here_s in zip(spans, bill.spans_s, strict=True):
+        unit_s = span.held.granularity_s
+        if not here_s and bill.billed_s:
+            continue
+        provider = span.offer.provider
+        if unit_s is None:
+            text = "the billing granularity is not documented; whole hours are billed"
+            said[f"{provider}: {text}"] = None
+        elif unit_s > 1 and bill.billed_s != ran_s:
+            text = f"how a part of {plain(unit_s)} s is rounded is not documented"
+            said[f"{provider}: {text}; it is rounded up"] = None
+    return tuple(said)

@@ -39,7 +39,7 @@ def usd(value: str | int | Decimal) -> Decimal:
     except InvalidOperation:
         msg = f'{value!r} is not an amount of dollars. Write plain digits, for example "35.28".'
         raise InputError(msg) from None
-    if not amount.is_finite() or abs(amount) >= _LARGEST:
+    if not amount.is_finite() or not -_LARGEST < amount < _LARGEST:
         msg = f'{value!r} is not an amount that can be billed. Write digits, for example "35.28".'
         raise InputError(msg)
     return amount

@@ -43,6 +43,7 @@ class Offer:
         confidence: high, medium or low.
         notes: what the source adds.
         current: False for a price that a later one has replaced.
+        withdrawn: the provider's answer of `valid_from` no longer lists it; the price is its last.
         host: "provider", or "community" for machines of third parties.
         boot_disk_gib: included boot disk.
         scratch_disk_gib: included disk that is lost with the machine.
@@ -72,6 +73,7 @@ class Offer:
     confidence: str = "medium"
     notes: str = ""
     current: bool = True
+    withdrawn: bool = False
     host: str = "provider"
     boot_disk_gib: float | None = None
     scratch_disk_gib: float | None = None
@@ -159,8 +161,13 @@ class Offer:
         return not self.dated or (day - self.as_of).days > STALE_AFTER_DAYS
 
     def warnings(self, day: date) -> tuple[str, ...]:
-        """What a reader on that day must know about the price: its age, and a later start."""
+        """What a reader on that day must know of the price: age, later start, withdrawal."""
         found = []
+        if self.withdrawn:
+            found.append(
+                f"{self.place}: {self.provider} no longer lists it since {self.starts}; "
+                "the price is the last one known"
+            )
         if day < self.starts:
             found.append(
                 f"{self.place}: no price is known for {day}; "

@@ -1,26 +1,27 @@
 """The bill of one use of one offer: lines that add up, each with its formula and source."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from pricing.billing import rules
-from pricing.lines import QuoteLine
-from pricing.machine_time import bill_seconds, charge_machine_time, life_s
+from pricing.lines import KINDS, QuoteLine
+from pricing.machine_time import Span, charge_machine_time
 from pricing.money import EXACT, cents, plain
 from pricing.offer import Offer
+from pricing.services import charge_services
 from pricing.storage import charge_storage
-from pricing.traffic import charge_egress
+from pricing.traffic import charge_traffic
 from pricing.usage import Usage
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote", "to_json"]
 
 SCHEMA = "gpucost.quote/v1"
 
-_ORDER = {
-    what: place
-    for place, what in enumerate(("compute", "boot", "disk", "egress", "lost-work", "checkpoint"))
-}
+_ORDER = {what: place for place, what in enumerate(KINDS)}
+_START = Decimal(0)
+_BESIDE_TIME = (charge_storage, charge_traffic, charge_services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +45,8 @@ class Quote:
     @property
     def exact(self) -> Decimal:
         """Sum of the lines, not rounded."""
-        total = Decimal(0)
-        for line in self.lines:
+        total = self.lines[0].usd
+        for line in self.lines[1:]:
             total = EXACT.add(total, line.usd)
         return total
 
@@ -65,19 +66,35 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     Raises:
         InputError: the provider's billing rules contradict each other.
     """
-    held = rules(offer.provider, usage.as_of)
-    time = charge_machine_time(offer, usage, held)
-    storage = charge_storage(offer, usage, held)
-    egress = charge_egress(offer, usage, held)
-    lines = time.lines + storage.lines + egress.lines
+    spans = (Span(_START, offer, rules(offer.provider, usage.as_of)),)
+    return quote_spans(spans, usage)
+
+
+def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] = ()) -> Quote:
+    """The bill of machines whose price or rules change while they live.
+
+    Machine time is billed by span; whatever else is asked for by the rules of the first day.
+
+    Args:
+        spans: one or more, the first from second 0 on, in order.
+        usage: what is priced.
+        warnings: what must be said about the spans.
+    """
+    offer, held = spans[0].offer, spans[0].held
+    time = charge_machine_time(spans, usage)
+    lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
+    for charge_for in _BESIDE_TIME if usage.beside else ():
+        more_lines, more_said = charge_for(offer, usage, held)
+        lines += more_lines
+        said += more_said
     if len(lines) > 1:
-        lines = tuple(sorted(lines, key=lambda line: _ORDER[line.what]))
+        lines.sort(key=lambda line: _ORDER[line.what])
     return Quote(
         offer=offer,
         usage=usage,
-        billed_s=int(bill_seconds(life_s(usage), held)),
-        lines=lines,
-        warnings=offer.warnings(usage.as_of) + time.warnings + storage.warnings + egress.warnings,
+        billed_s=int(time.bill.billed_s),
+        lines=tuple(lines),
+        warnings=said,
     )
 
 

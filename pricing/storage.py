@@ -1,54 +1,105 @@
-"""What volume storage beside the machines' own disks costs."""
+"""What is kept beside the machines' own disks costs: volumes, snapshots, objects."""
 
 from decimal import Decimal
+from typing import NamedTuple
 
+from pricing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
 from pricing.billing import BYTES_PER_UNIT, BillingRule, ProviderRules
-from pricing.lines import Charge, QuoteLine
-from pricing.machine_time import SECONDS_PER_HOUR
-from pricing.money import EXACT, HOURS_PER_MONTH, plain
+from pricing.lines import NOTHING, Charge, together
+from pricing.money import plain
 from pricing.offer import Offer
 from pricing.usage import Usage
 
+_ZERO = Decimal(0)
+
+
+class _Kept(NamedTuple):
+    """One kind of storage: its line, the field of a use that asks for it, its price's rule."""
+
+    what: str
+    asked: str
+    rule: str
+    words: str
+
+
+_DISK = _Kept("disk", "storage_bytes", "volume_storage", "volume storage")
+_SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
+_OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
+
 
 def charge_storage(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
-    """The disk line: quantity x monthly price x hours / 730, if storage was asked for."""
-    if not usage.storage_bytes:
-        return Charge((), ())
-    price = held.volume
-    if price is None:
-        text = (
-            f"disk: the price of volume storage at {offer.provider} is not known per GB "
-            "and month; the storage is left out"
+    """The lines of what is kept: disk, snapshot, object-storage; only what was asked for."""
+    if not (usage.storage_bytes or usage.snapshot_bytes or usage.object_storage_bytes):
+        return NOTHING
+    kept = [kind for kind in (_DISK, _SNAPSHOT, _OBJECTS) if getattr(usage, kind.asked)]
+    return together(_charge(kind, offer, usage, held) for kind in kept)
+
+
+def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    kind = usage.storage_kind if kept is _DISK else ""
+    terms = held.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
+    if not terms:
+        return Charge((), (_unknown(kept, kind, offer, held),))
+    if terms[0].each_gib is not None:
+        return _in_pieces(kept, terms[0], offer, usage)
+    size_bytes = Decimal(getattr(usage, kept.asked))
+    quantity = size_bytes / BYTES_PER_UNIT[terms[0].per]
+    if kept is not _OBJECTS:
+        line = by_size(terms, quantity, kept_s(usage), usage.start).line(
+            kept.what, terms[0], words_of(terms[0], kept.words)
         )
-        return Charge((), (text,))
-    hours = _billed_hours(usage, held)
-    quantity = EXACT.divide(Decimal(usage.storage_bytes), BYTES_PER_UNIT[price.per])
-    monthly = EXACT.multiply(EXACT.multiply(quantity, price.amount), hours)
-    line = QuoteLine(
-        what="disk",
-        usd=EXACT.divide(monthly, HOURS_PER_MONTH),
-        formula="{0} {1} x {2} USD/{1}-month x {3} h / {4} h per month",
-        numbers=(quantity, price.per, price.amount, hours, HOURS_PER_MONTH),
-        rule=_text(price, held),
-        source=price.source,
-        as_of=price.as_of,
+        return Charge((line,), ())
+    return _objects(terms, quantity, offer, usage, held)
+
+
+def kept_s(usage: Usage) -> Decimal:
+    """How long things are kept: the hours that were stated, else as long as the machines live."""
+    if usage.storage_h is None:
+        return usage.life_s
+    return Decimal(usage.storage_h) * SECONDS_PER_HOUR
+
+
+def _unknown(kept: _Kept, kind: str, offer: Offer, held: ProviderRules) -> str:
+    of_kind = f" of kind {kind!r}" if kind else ""
+    known = held.kinds(kept.rule)
+    others = f"; kinds with a known price: {', '.join(known)}" if known else ""
+    return (
+        f"{kept.what}: the price of {kept.words}{of_kind} at {offer.provider} is not known per GB "
+        f"and month; the storage is left out{others}"
     )
-    return Charge((line,), ())
 
 
-def _billed_hours(usage: Usage, held: ProviderRules) -> Decimal:
-    """Hours the storage is kept, up to whole steps where the provider counts in steps."""
-    kept_s = Decimal(usage.duration_s)
-    if usage.storage_h is not None:
-        kept_s = Decimal(usage.storage_h) * SECONDS_PER_HOUR
-    step_s = held.volume_granularity_s
-    if step_s is not None:
-        steps, rest = divmod(kept_s, step_s)
-        kept_s = (steps + 1) * step_s if rest else kept_s
-    return EXACT.divide(kept_s, SECONDS_PER_HOUR)
+def _in_pieces(kept: _Kept, price: BillingRule, offer: Offer, usage: Usage) -> Charge:
+    """Storage that is sold in disks of one size: as many as hold the bytes."""
+    each_gib = price.each_gib or _ZERO
+    each_bytes = int(each_gib * BYTES_PER_UNIT["GiB"])
+    pieces = -(-getattr(usage, kept.asked) // each_bytes)
+    amount = by_month(price, pieces, kept_s(usage), usage.start)
+    words = f"{pieces} disks of {plain(each_gib)} GiB ({price.kind}) at {plain(price.amount)} each"
+    said = tuple(f"{kept.what}: {offer.provider}: {text}" for text in amount.warnings)
+    return Charge((amount.line(kept.what, price, f"{words} a month"),), said)
 
 
-def _text(price: BillingRule, held: ProviderRules) -> str:
-    step_s = held.volume_granularity_s
-    step = "" if step_s is None else f", in steps of {plain(step_s)} s"
-    return f"volume storage at {plain(price.amount)} {price.unit}{step}"
+def _objects(
+    terms: tuple[BillingRule, ...],
+    quantity: Decimal,
+    offer: Offer,
+    usage: Usage,
+    held: ProviderRules,
+) -> Charge:
+    """A base fee with its included size, where there is one, and what is kept beyond it."""
+    base, included = held.rule("object_storage_base"), held.rule("object_storage_included")
+    lines, warnings = [], []
+    time_s = kept_s(usage)
+    if base is not None:
+        fee = by_month(base, 1, time_s, usage.start)
+        lines.append(fee.line(_OBJECTS.what, base, words_of(base, "base price")))
+        warnings = [f"{_OBJECTS.what}: {offer.provider}: {text}" for text in fee.warnings]
+    beyond = quantity if included is None else max(_ZERO, quantity - included.amount)
+    if beyond:
+        words = words_of(terms[0], _OBJECTS.words)
+        if included is not None:
+            words += f", beyond {plain(included.amount)} {included.per} in the base price"
+        amount = by_size(terms, beyond, time_s, usage.start)
+        lines.append(amount.line(_OBJECTS.what, terms[0], words))
+    return Charge(tuple(lines), tuple(warnings))

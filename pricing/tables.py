@@ -3,6 +3,7 @@
 import csv
 import tomllib
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def names(pattern: str) -> tuple[str, ...]:
     return tuple(sorted(path.relative_to(DATA).as_posix() for path in DATA.glob(pattern)))
 
 
+@cache
 def number(text: str) -> float | None:
     """The number in a cell; None where the cell is empty, which means unknown."""
     return float(text) if text else None

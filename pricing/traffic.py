@@ -1,20 +1,78 @@
-"""What traffic to the internet costs: included transfer, free allowances, tiers."""
+"""What traffic costs: to the internet with its allowances and tiers, and every other kind."""
 
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from pricing.amount import SECONDS_PER_HOUR, months_touched
 from pricing.billing import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
-from pricing.lines import Charge, QuoteLine
-from pricing.machine_time import SECONDS_PER_HOUR, life_s
+from pricing.lines import NOTHING, Charge, Priced, QuoteLine, together
 from pricing.money import EXACT, plain
 from pricing.offer import Offer
 from pricing.usage import Usage
 
-LONGEST_MONTH_H = Decimal(744)
-"""Allowances are monthly; a use is taken to touch as few months as it can, of 31 days each."""
-
 _ZERO = Decimal(0)
+
+
+class _Traffic(NamedTuple):
+    """One kind of traffic at one price: what asks for it, its rule, how often a byte is billed."""
+
+    asked: str
+    rule: str
+    words: str
+    times: int = 1
+    free: str = ""
+
+
+_OTHER = (
+    _Traffic("ingress_bytes", "ingress", "traffic in from the internet"),
+    _Traffic("inter_zone_bytes", "inter_zone_each_way", "traffic between zones", times=2),
+    _Traffic("inter_region_bytes", "inter_region", "traffic to other regions"),
+    _Traffic("nat_bytes", "nat_gateway_traffic", "traffic through NAT gateways"),
+    _Traffic(
+        *("object_egress_bytes", "object_storage_egress", "traffic out of the object storage"),
+        free="object_storage_egress_free",
+    ),
+)
+
+
+def charge_traffic(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    """The egress lines: the internet first, then every other kind of traffic that was asked for."""
+    internet = charge_egress(offer, usage, held) if usage.egress_bytes else NOTHING
+    asked = [kind for kind in _OTHER if getattr(usage, kind.asked)]
+    if not asked:
+        return internet
+    return together((internet, *(_charge_other(kind, offer, usage, held) for kind in asked)))
+
+
+def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    """Traffic at one price a unit; what crosses zones is billed where it leaves and arrives."""
+    terms = held.terms(kind.rule, region=offer.region, purchase=offer.purchase)
+    if not terms:
+        text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
+        return Charge((), (text,))
+    price = terms[0]
+    quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), BYTES_PER_UNIT[price.per])
+    free_rule = held.rule(kind.free) if kind.free else None
+    free = _ZERO if free_rule is None else free_rule.amount * _months(usage)
+    paid = max(_ZERO, quantity - free) * kind.times
+    whole = "({0} {1} - {2} {1} free)" if free else "{0} {1}"
+    if quantity < free:
+        formula = "{0} {1} within {2} {1} free"
+    else:
+        formula = f"{whole} x {{3}} USD/{{1}}" + (f" x {kind.times} ways" if kind.times > 1 else "")
+    words = f"{kind.words} at {plain(price.amount)} {price.unit}"
+    line = QuoteLine(
+        what="egress",
+        usd=EXACT.multiply(paid, price.amount),
+        formula=formula,
+        numbers=(quantity, price.per, free, price.amount),
+        rule=words if kind.times == 1 else f"{words}, billed where it leaves and where it arrives",
+        source=price.source,
+        as_of=price.as_of,
+        parts=(Priced(paid, price.per, price.amount),),
+    )
+    return Charge((line,), ())
 
 
 def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
@@ -47,9 +105,8 @@ def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
 
 
 def _months(usage: Usage) -> int:
-    """Months that the machines' life touches at least."""
-    months, rest = divmod(life_s(usage) / SECONDS_PER_HOUR, LONGEST_MONTH_H)
-    return max(1, int(months) + bool(rest))
+    """Months that the machines' life touches."""
+    return months_touched(usage.life_s, usage.start)
 
 
 def _included(
@@ -76,7 +133,7 @@ def _included(
     if full_after_h is None:
         return all_machines * months, ()
     full_after_s = full_after_h * SECONDS_PER_HOUR
-    earned_s = min(life_s(usage), full_after_s * months)
+    earned_s = min(usage.life_s, full_after_s * months)
     return EXACT.divide(EXACT.multiply(all_machines, earned_s), full_after_s), ()
 
 
@@ -143,7 +200,17 @@ def _line(price: Egress, parts: Sequence[_Part], words: _Words, held: ProviderRu
         rule=_text(price, held),
         source=origin.source,
         as_of=origin.as_of,
+        parts=_priced(price, parts, words.numbers),
     )
+
+
+def _priced(
+    price: Egress, parts: Sequence[_Part], numbers: tuple[Decimal | int | str, ...]
+) -> tuple[Priced, ...]:
+    """The traffic by tier; all of it at nothing where it is within what is free."""
+    if not parts:
+        return (Priced(Decimal(numbers[0]), price.unit, _ZERO),)
+    return tuple(Priced(part.quantity, price.unit, part.tier.amount) for part in parts)
 
 
 def _text(price: Egress, held: ProviderRules) -> str:

@@ -1,13 +1,24 @@
 """What is asked to be priced: how long, how many machines, how much traffic and storage."""
 
 import math
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from pricing.errors import InputError
 
-_DURATIONS = ("duration_s", "boot_s", "lost_work_s", "checkpoint_s")
+_ADDITIONAL = (
+    ("boot", "boot_s"),
+    ("lost-work", "lost_work_s"),
+    ("checkpoint", "checkpoint_s"),
+    ("idle-tail", "idle_tail_s"),
+)
+_DURATIONS = ("duration_s", *(name for _, name in _ADDITIONAL))
+_COUNTS = (
+    *("egress_bytes", "ingress_bytes", "inter_zone_bytes", "inter_region_bytes", "nat_bytes"),
+    *("storage_bytes", "snapshot_bytes", "object_storage_bytes", "object_egress_bytes"),
+    *("addresses", "nat_gateways"),
+)
 _MICROSECOND_DIGITS = 6
 
 
@@ -22,24 +33,60 @@ class Usage:
         count: machines, >= 1.
         egress_bytes: traffic to the internet.
         storage_bytes: volume storage beside the disks that come with the machine.
-        storage_h: hours the storage is kept; None is as long as the machines.
+        storage_kind: the provider's name of another than its usual volume storage.
+        storage_h: hours that storage, snapshots and objects are kept; None is as long as the
+            machines live.
+        snapshot_bytes: snapshots kept.
+        object_storage_bytes: objects kept.
+        object_egress_bytes: traffic from the object storage to the internet.
+        ingress_bytes: traffic in from the internet.
+        inter_zone_bytes: traffic between zones of a region.
+        inter_region_bytes: traffic to other regions of the provider.
+        addresses: public IPv4 addresses.
+        nat_gateways: address translation gateways.
+        nat_bytes: traffic through them.
+        control_plane: kind of the Kubernetes control plane: "standard", "ha", "extended", "free";
+            empty for none.
         lost_work_s: machine time on top of duration_s that interruptions waste.
         checkpoint_s: machine time on top of duration_s that writing checkpoints takes.
         boot_s: machine time on top of duration_s before work starts.
+        idle_tail_s: machine time on top of duration_s between the end of work and of the machine.
+        start: instant at which the machine is created, if known; on the day `as_of` in UTC. With
+            it, storage that is priced by the calendar month counts the hours of that month.
+        additional: every kind of machine time on top of duration_s, in s, by its line; worked out.
+        life_s: how long each machine lives, additional time included; worked out.
+        beside: whether anything but machine time is asked for; worked out.
 
     Raises:
-        InputError: a quantity is negative or not finite, or count is below 1.
+        InputError: a quantity is negative or not finite, count is below 1, or start has no time
+            zone or lies on another day.
     """
 
     duration_s: Decimal | float
     as_of: date
     count: int = 1
     egress_bytes: int = 0
+    ingress_bytes: int = 0
+    inter_zone_bytes: int = 0
+    inter_region_bytes: int = 0
     storage_bytes: int = 0
+    storage_kind: str = ""
     storage_h: Decimal | float | None = None
+    snapshot_bytes: int = 0
+    object_storage_bytes: int = 0
+    object_egress_bytes: int = 0
+    addresses: int = 0
+    nat_gateways: int = 0
+    nat_bytes: int = 0
+    control_plane: str = ""
     lost_work_s: Decimal | float = 0
     checkpoint_s: Decimal | float = 0
     boot_s: Decimal | float = 0
+    idle_tail_s: Decimal | float = 0
+    start: datetime | None = None
+    additional: tuple[tuple[str, Decimal], ...] = field(init=False, repr=False, compare=False)
+    life_s: Decimal = field(init=False, repr=False, compare=False)
+    beside: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         problems = []
@@ -53,8 +100,19 @@ class Usage:
             if isinstance(value, float):
                 value = str(round(value, _MICROSECOND_DIGITS))
             object.__setattr__(self, name, Decimal(value))
-        for name, least in (("count", 1), ("egress_bytes", 0), ("storage_bytes", 0)):
+        for name, least in (("count", 1), *((name, 0) for name in _COUNTS)):
             if getattr(self, name) < least:
                 problems.append(f"usage: {name} is {getattr(self, name)}; at least {least}")
+        if self.start is not None and self.start.tzinfo is None:
+            problems.append(f"usage: start is {self.start}, without a time zone; give it in UTC")
+        elif self.start is not None and self.start.astimezone(UTC).date() != self.as_of:
+            problems.append(f"usage: start is {self.start}, which is not on the day {self.as_of}")
         if problems:
             raise InputError(problems)
+        more = ((what, Decimal(getattr(self, name))) for what, name in _ADDITIONAL)
+        additional = tuple((what, seconds) for what, seconds in more if seconds)
+        life_s = sum((seconds for _, seconds in additional), Decimal(self.duration_s))
+        beside = bool(self.control_plane) or any(getattr(self, name) for name in _COUNTS)
+        object.__setattr__(self, "additional", additional)
+        object.__setattr__(self, "life_s", life_s)
+        object.__setattr__(self, "beside", beside)

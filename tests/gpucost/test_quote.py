@@ -202,3 +202,199 @@ def test_a_bad_filter_is_refused(arguments: tuple[str, ...], told: str, call: Ca
     ran = call("prices", *arguments)
     assert ran.code == 2
     assert told in ran.err
+
+
+DO1, P5 = "digitalocean/gpu-h100x1-80gb", "aws/p5.48xlarge/us-east-1"
+EVERY_LINE = (
+    *("--egress", "1TB", "--storage", "100GB", "--snapshots", "10GB", "--object-storage", "300GiB"),
+    *("--addresses", "2", "--control-plane", "standard", "--boot", "5m", "--idle-tail", "10m"),
+)
+
+
+def test_every_kind_of_line_can_be_asked_for(call: Call) -> None:
+    """Each option adds its line, in the contract's order, and the total is their sum."""
+    quote = call("quote", P5, "--duration", "1h", *EVERY_LINE, "--as-of", AS_OF, "-f", "json").json
+    assert [line["what"] for line in quote["lines"]] == [
+        *("compute", "boot", "disk", "snapshot", "object-storage", "egress", "address"),
+        *("control-plane", "idle-tail"),
+    ]
+    exact = sum((Decimal(line["usd"]) for line in quote["lines"]), Decimal(0))
+    assert str(exact.quantize(Decimal("0.01"), ROUND_HALF_UP)) == quote["total"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "what", "usd"),
+    [
+        (("--snapshots", "100GB"), "snapshot", "0.006849315068493150684931506849"),
+        (("--ingress", "1TB"), "egress", "0"),
+        (("--inter-zone", "100GB"), "egress", "2"),
+        (("--inter-region", "100GB"), "egress", "2"),
+        (("--nat-gateways", "2"), "address", "0.09"),
+        (("--nat-traffic", "100GB"), "egress", "4.5"),
+        (("--control-plane", "extended"), "control-plane", "0.6"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_each_option_prices_its_own_line(
+    rest: tuple[str, ...], what: str, usd: str, call: Call
+) -> None:
+    """One hour of it costs what the rule says."""
+    quote = call("quote", P5, "--duration", "1h", *rest, "--as-of", AS_OF, "-f", "json").json
+    assert [Decimal(line["usd"]) for line in quote["lines"] if line["what"] == what] == [
+        Decimal(usd)
+    ]
+
+
+def test_several_offers_side_by_side(call: Call) -> None:
+    """JSON is an array of the quotes that each offer has alone; the table has a row for each."""
+    rest = ("--duration", "1h", "--addresses", "1", "--as-of", AS_OF)
+    both = call("quote", DO1, P5, *rest, "-f", "json").json
+    assert both == [call("quote", name, *rest, "-f", "json").json for name in (DO1, P5)]
+    table = call("quote", DO1, P5, *rest).out
+    assert DO1 in table
+    assert P5 in table
+    assert "address" in table
+    rows = list(csv.DictReader(io.StringIO(call("quote", DO1, P5, *rest, "-f", "csv").out)))
+    assert [row["USD"] for row in rows if row["line"] == "total"] == ["4.41", "55.05"]
+
+
+def test_a_month_has_730_and_744_hours(call: Call) -> None:
+    """`--monthly` is the bill of 730 hours, with that of 744 beside it and no cap for GPU sizes."""
+    ran = call("quote", DO1, "--monthly", "--as-of", AS_OF, "-f", "json")
+    assert ran.json["total"] == "3219.30"
+    assert ran.json["duration_s"] == 730 * 3600
+    assert ran.json["months"] == [
+        {"hours": 730, "total": "3219.30"},
+        {"hours": 744, "total": "3281.04"},
+    ]
+    assert any("672 h" in text and "none is applied" in text for text in ran.json["warnings"])
+    table = call("quote", DO1, "--monthly", "--as-of", AS_OF).out
+    assert "month of 744 h" in table
+    assert not any(
+        "672" in text
+        for text in call("quote", P5, "--monthly", "--as-of", AS_OF, "-f", "json").json["warnings"]
+    )
+
+
+def test_a_run_across_a_price_change_is_billed_by_segment(call: Call) -> None:
+    """`--start` bills half a day at each price, and says so."""
+    ran = call("quote", DO1, "--duration", "24h", "--start", "2026-07-31T12:00", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["total"] == "93.60"
+    assert ran.json["as_of"] == "2026-07-31"
+    assert ran.json["start"] == "2026-07-31T12:00:00+00:00"
+    assert ran.json["lines"][0]["how"] == (
+        "43200 s x 3.39 USD/h / 3600 + 43200 s x 4.41 USD/h / 3600"
+    )
+    assert any("3.39 to 4.41" in text for text in ran.json["warnings"])
+    east = call("quote", DO1, "--duration", "24h", "--start", "2026-07-31T14:00+02:00")
+    assert "93.60" in east.out
+
+
+def test_a_commitment_says_what_is_owed(call: Call) -> None:
+    """A reserved offer carries its term, its dollars, and the use from which it pays."""
+    name = "digitalocean/gpu-mi300x1-192gb-contracted"
+    quote = call(
+        *("quote", name, "--purchase", "reserved_1y", "--duration", "1h"),
+        *("--as-of", AS_OF, "-f", "json"),
+    ).json
+    assert quote["commitment"] == {
+        "term_h": 8760,
+        "term_usd": "16731.60",
+        "on_demand": "digitalocean/gpu-mi300x1-192gb",
+        "on_demand_usd_per_hour": "2.59",
+        "break_even_fraction": 0.7375,
+    }
+    assert any("owed whole" in text for text in quote["warnings"])
+
+
+OWN = """
+[own_hardware]
+name = "rack 1"
+gpu = "H100"
+gpus = 8
+capex_usd = 250000
+years = 4
+power_kw = [6, 7.5, 9]
+usd_per_kwh = 0.12
+"""
+
+
+def test_own_hardware_beside_the_cloud(call: Call) -> None:
+    """62,500 of capital and 7.5 x 8760 x 0.12 of power, against 8 x 4.41 an hour."""
+    Path("gpucost.toml").write_text(OWN, encoding="utf-8")
+    own, cloud = call(
+        "quote", "own", EIGHT, "--duration", "1h", "--as-of", AS_OF, "-f", "json"
+    ).json
+    assert (own["schema"], own["gpu"], own["annual_usd"]) == (
+        *("gpucost.ownership/v1", "H100-SXM-80GB"),
+        "70384.00",
+    )
+    assert cloud["total"] == "35.28"
+    (against,) = own["against"]
+    assert against["offer"] == EIGHT
+    assert against["break_even_fraction"] == round(70384 / 8760 / 35.28, 4)
+    swings = {swing["figure"]: (swing["low"], swing["high"]) for swing in against["sensitivity"]}
+    assert swings["power_kw"] == ("6", "9")
+    assert swings["capex_usd"] == ("200000", "300000")
+    alone = call("quote", "own")
+    assert alone.code == 0, alone.err
+    assert "70384.00" in alone.out
+    table = call("quote", "own", EIGHT, "--monthly", "--as-of", AS_OF)
+    assert "owning pays from 22.8 % of the hours on" in table.out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "has a section [own_hardware]"),
+        (OWN.replace("years = 4", ""), "years is missing"),
+        (OWN + "colour = 1\n", "colour is no figure"),
+        (OWN.replace("= 0.12", '= "cheap"'), "'cheap' is no number"),
+        (OWN.replace("= 0.12", "= true"), "True is no number"),
+        (OWN.replace("= 0.12", "= nan"), "nan is no finite number"),
+        (OWN.replace("[6, 7.5, 9]", "[9, 7.5, 6]"), "does not rise"),
+        (OWN.replace("[6, 7.5, 9]", "[6, 9]"), "[low, mid, high]"),
+        (OWN.replace('"H100"', '"H1000"'), "H100"),
+        (OWN.replace("250000", "-1"), "capex_usd is -1"),
+    ],
+)
+def test_wrong_figures_of_ones_own_are_refused(text: str, told: str, call: Call) -> None:
+    """Each mistake in the section exits 2 and names the figure."""
+    Path("gpucost.toml").write_text(text, encoding="utf-8")
+    ran = call("quote", "own")
+    assert ran.code == 2, ran.out
+    assert told in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((DO1, "--monthly", "--duration", "1h"), "--monthly"),
+        ((DO1, "--monthly", "--start", "2026-07-31"), "--start"),
+        ((DO1, "--duration", "1h", "--start", "2026-07-31", "--as-of", AS_OF), "--as-of"),
+        ((DO1, "--duration", "1h", "--start", "noon"), "2026-07-31T12:00"),
+        ((DO1, "aws/none", "runpod/none", "--duration", "1h"), "runpod"),
+        ((DO1, "aws/none", "runpod/none", "--duration", "1h"), "aws"),
+        ((DO1, "plan.json", "--option", "a/o1"), "one plan at a time"),
+        (("plan.json", "--option", "a/o1", "--snapshots", "1GB"), "--snapshots"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    arguments: tuple[str, ...], told: str, call: Call
+) -> None:
+    """Contradictions exit 2 and name the option; of several unknown offers all are named."""
+    ran = call("quote", *arguments)
+    assert (ran.code, ran.out) == (2, ""), ran.out
+    assert told in ran.err
+
+
+def test_an_unknown_price_is_no_line(call: Call) -> None:
+    """What has no known price is left out with a note, also by kind."""
+    ran = call(
+        *("quote", "lambda/gpu_8x_h100_sxm5", "--duration", "1h", "--addresses", "1"),
+        *("--control-plane", "ha", "--as-of", AS_OF, "-f", "json"),
+    )
+    assert [line["what"] for line in ran.json["lines"]] == ["compute"]
+    assert sum("is left out" in text for text in ran.json["warnings"]) == 2

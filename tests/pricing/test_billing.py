@@ -14,6 +14,7 @@ from pricing.billing import BillingRule, rules
 from pricing.billing_rule import all_rules
 from pricing.errors import InputError
 from pricing.offer_rows import bundled_offers
+from pricing.tables import names
 from tests.pricing.factories import ASKED_ON
 
 PROVIDERS = sorted({offer.provider for offer in bundled_offers()})
@@ -36,13 +37,20 @@ RENAMED = {
     "nat_gateway": "nat_gateway_hour",
     "p4d/p4de/p5 price cut": "price_change",
     "pd_standard": "volume_storage",
-    "pd_ssd": "volume_storage_ssd",
+    "pd_ssd": "volume_storage",
     "object_storage_standard": "object_storage",
     "ipv4_in_use": "ipv4",
     "ipv4_static": "ipv4",
     "spot_discount_max": "spot_discount_max_fraction",
-    "managed_disk_P10_128GiB": "managed_disk_p10_128gib",
+    "managed_disk_P10_128GiB": "volume_storage",
     "filesystem": "volume_storage",
+    "object_storage_extra": "object_storage",
+    "k8s_ha_control_plane": "k8s_control_plane",
+    "inter_az_each_way": "inter_zone_each_way",
+    "intra_continent": "inter_region",
+    "container_disk": "volume_storage",
+    "volume_disk_stopped": "volume_storage",
+    "network_volume": "volume_storage",
 }
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
@@ -61,6 +69,17 @@ def test_every_researched_rule_has_a_home(shared: Path) -> None:
             assert same, row
         if not row["source"]:
             assert {rule.confidence for rule in ours} == {"lead"}, row
+
+
+def test_every_rule_is_charged_or_it_is_said_why_not() -> None:
+    """The tables of data/README.md name every rule there is, each once."""
+    text = (tables.DATA / "README.md").read_text(encoding="utf-8")
+    rows = text.split("Quotes charge by these names")[1].split("## Our readings")[0].splitlines()
+    cells = [row.split("|")[1] for row in rows if row.startswith("| `")]
+    told = [name for cell in cells for part in cell.split("`")[1::2] for name in part.split()]
+    files = names("billing/*.toml")
+    known = {rule.name for file in files for rule in all_rules(Path(file).stem)}
+    assert sorted(told) == sorted(known)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -1,0 +1,90 @@
+"""How long it takes to load, filter and quote 20,000 offers, against reading the file with pandas.
+
+One process, run on a file of offers in the package's own columns, made from the bundled ones with
+prices of their own, all billed by the rules of one provider. What is timed: reading the file into
+checked offers, choosing the row that holds on a day for each of them, filtering by GPU and price,
+and quoting every offer (compute line, total, warnings). Prints figures and ratios, always exits 0.
+
+Usage: python benchmarks/catalog.py [RUNS]
+"""
+
+import csv
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+
+from pricing.catalog import Catalog
+from pricing.offer_rows import COLUMNS, bundled_offers, offer_from_row, row_from_offer
+from pricing.quote import Usage, quote
+from pricing.tables import read_csv
+
+OFFERS = 20_000
+RUNS = 7
+PROMISED_S = 0.5
+DAY = date(2026, 11, 21)
+USE = Usage(duration_s=5400, as_of=DAY)
+
+
+def write_offers(path: Path) -> None:
+    """Write the file: the bundled offers again and again, each time as other types."""
+    rows = [row_from_offer(offer) for offer in bundled_offers() if offer.current]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for number in range(OFFERS):
+            turn, place = divmod(number, len(rows))
+            row = dict(rows[place])
+            row["instance_type"] += f"-{turn}"
+            row["usd_per_hour"] = str(Decimal(row["usd_per_hour"]) + Decimal(turn) / 100)
+            writer.writerow(row)
+
+
+def load(path: Path) -> Catalog:
+    """Return the catalog of the file's offers, in the file's order."""
+    rows = tuple(offer_from_row("digitalocean", row) for row in read_csv(str(path)))
+    return Catalog(as_of=DAY, rows=rows)
+
+
+def work(path: Path) -> None:
+    """Load, filter and quote; raise if anything is missing."""
+    offers = load(path).offers
+    chosen = [o for o in offers if o.gpu.startswith("H100") and o.usd_per_hour < 50]  # noqa: PLR2004 - dollars
+    totals = [quote(offer, USE).total for offer in offers]
+    if len(totals) != OFFERS or not chosen:
+        raise SystemExit(f"{len(totals)} offers were quoted, {OFFERS} were written")
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Return how long one call takes, in seconds."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure in turns and print the least times."""
+    runs = int(arguments[0]) if arguments else RUNS
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "offers.csv"
+        write_offers(path)
+        mine, base = [], []
+        for _ in range(runs):
+            base.append(seconds(lambda: pd.read_csv(path)))
+            mine.append(seconds(lambda: work(path)))
+    least, read = min(mine), min(base)
+    print(f"{OFFERS} offers, {runs} runs in turns, Python {sys.version.split()[0]}")
+    print(
+        f"  load, filter and quote all   least {least * 1000:6.0f} ms ({least / PROMISED_S:.2f} of"
+    )
+    print(f"                               the promised {PROMISED_S * 1000:.0f} ms)")
+    print(f"  pandas.read_csv of the file  least {read * 1000:6.0f} ms; ratio {least / read:.1f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

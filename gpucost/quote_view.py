@@ -1,0 +1,152 @@
+"""Prints what `gpucost quote` found: one bill line by line, several side by side."""
+
+import json
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from gpucost.output import Output, Table, print_json, print_table
+from gpucost.quote_documents import OWN_SCHEMA
+from pricing.dates import STALE_AFTER_DAYS
+from pricing.lines import KINDS
+from pricing.money import cents, plain
+
+_MILLIONTH = Decimal("0.000001")
+_COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
+_SWINGS_SHOWN = 3
+
+Document = dict[str, Any]
+
+
+def show_documents(documents: list[Document], output: Output) -> None:
+    """Print the documents: JSON is one object, or an array of several."""
+    if output.format == "json":
+        print_json(documents[0] if len(documents) == 1 else documents)
+        return
+    quotes = [document for document in documents if document["schema"] != OWN_SCHEMA]
+    if len(quotes) > 1 and output.format != "csv":
+        print_table(_side_by_side(quotes), output)
+    elif quotes:
+        print_table(_bill(quotes, output), output)
+    for document in documents:
+        if document["schema"] == OWN_SCHEMA:
+            _show_own(document, output)
+    for text in dict.fromkeys(text for document in quotes for text in document["warnings"]):
+        output.say(f"note: {text}")
+    for document in quotes if output.verbose else ():
+        output.say(f"source: {document['offer']['source']}")
+        output.say(json.dumps(document["offer"]))
+
+
+def _bill(quotes: list[Document], output: Output) -> Table:
+    """Every line of every bill, one below the other."""
+    wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
+    rows: list[tuple[str, ...]] = []
+    for quote in quotes:
+        place, read = _place(quote), _read(quote)
+        rows += [
+            (line["what"], _shown(line["usd"], output), line["how"], line["rule"], place, read)
+            for line in quote["lines"]
+        ]
+        rows.append(("total", quote["total"], "rounded half up to cents", "", place, read))
+        rows += [
+            (f"month of {month['hours']} h", month["total"], "the whole bill", "", place, read)
+            for month in quote.get("months", ())
+        ]
+    first = quotes[0]
+    return Table(
+        columns=_COLUMNS[:wide],
+        rows=tuple(row[:wide] for row in rows),
+        right=frozenset(("USD",)),
+        title=f"{_place(first)} x{first['count']}, {first['offer']['purchase']}, "
+        f"price {_read(first)}",
+    )
+
+
+def _side_by_side(quotes: list[Document]) -> Table:
+    """One row a bill, one column a kind of line."""
+    kinds = [kind for kind in KINDS if any(_sum(quote, kind) is not None for quote in quotes)]
+    hours = [month["hours"] for month in quotes[0].get("months", ())]
+    columns = ("offer", "GPUs", "GPU", "purchase", "USD/h", *kinds, "total")
+    columns += (*(f"{h} h" for h in hours), "price")
+    rows = []
+    for quote in quotes:
+        offer = quote["offer"]
+        sums = (_sum(quote, kind) for kind in kinds)
+        row = [
+            f"{_place(quote)} x{quote['count']}",
+            f"{offer['gpu_count'] * quote['count']:g}",
+            offer["gpu"],
+            offer["purchase"],
+            offer["usd_per_hour"],
+            *("" if usd is None else str(cents(usd)) for usd in sums),
+            quote["total"],
+            *(month["total"] for month in quote.get("months", ())),
+            _read(quote),
+        ]
+        rows.append(tuple(row))
+    right = frozenset(columns) - {"offer", "GPU", "purchase", "price"}
+    return Table(columns=columns, rows=tuple(rows), right=right)
+
+
+def _sum(quote: Document, kind: str) -> Decimal | None:
+    amounts = [Decimal(line["usd"]) for line in quote["lines"] if line["what"] == kind]
+    return sum(amounts, Decimal(0)) if amounts else None
+
+
+def _show_own(document: Document, output: Output) -> None:
+    """The yearly cost of one's own machine, and from which use it pays."""
+    rows = [(cost["what"], cost["usd"], "a year") for cost in document["costs"]]
+    rows.append(("total", document["annual_usd"], "a year, used or not"))
+    rows += [
+        ("GPU-hour", rate["usd"], f"used {100 * rate['used_fraction']:g} % of the hours")
+        for rate in document["usd_per_gpu_hour"]
+    ]
+    for rival in document["against"]:
+        share = rival["break_even_fraction"]
+        said = f"owning pays from {100 * share:.1f} % of the hours on"
+        never = f"owning never pays: it would need {100 * share:.0f} % of the hours"
+        where = f"against {rival['offer']}, {rival['purchase']}"
+        rows.append((where, rival["usd_per_gpu_hour"], never if share > 1 else said))
+        swings = rival["sensitivity"] if output.verbose else rival["sensitivity"][:_SWINGS_SHOWN]
+        rows += [_swing_row(swing) for swing in swings]
+    print_table(
+        Table(
+            columns=("own hardware", "USD", "how"),
+            rows=tuple(rows),
+            right=frozenset(("USD",)),
+            title=f"{document['name']}, {document['gpu_count']} x {document['gpu']}",
+        ),
+        output,
+    )
+    for text in document["assumptions"]:
+        output.say(f"note: {text}")
+
+
+def _swing_row(swing: dict[str, Any]) -> tuple[str, str, str]:
+    ends = sorted((swing["break_even_at_low"], swing["break_even_at_high"]))
+    return (
+        f"  {swing['figure']}",
+        "",
+        f"{swing['low']} to {swing['high']}: {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %",
+    )
+
+
+def _place(quote: Document) -> str:
+    offer = quote["offer"]
+    parts = (offer["provider"], offer["instance_type"], offer["region"])
+    return "/".join(part for part in parts if part != "*")
+
+
+def _read(quote: Document) -> str:
+    read = quote["offer"]["as_of"]
+    days = (date.fromisoformat(quote["as_of"]) - date.fromisoformat(read)).days
+    return f"read {read}" + (", stale" if days > STALE_AFTER_DAYS else "")
+
+
+def _shown(usd: str, output: Output) -> str:
+    """Return an exact amount, in a table to a millionth of a dollar."""
+    if output.format != "table":
+        return usd
+    amount = Decimal(usd)
+    return plain(min(amount, amount.quantize(_MILLIONTH), key=lambda a: len(str(a))))

@@ -1,0 +1,195 @@
+"""Own hardware beside the cloud: what a year costs, and the use from which owning is cheaper.
+
+annual = (capex - residual / (1 + r)^n) x CRF(r, n) + capex x maintenance
+         + power x PUE x 8760 h x USD/kWh + hosting + staff
+with the annuity factor CRF(r, n) = r / (1 - (1 + r)^-n), which is 1 / n at r = 0. Cloud hours of
+the same GPUs cost 8760 x u x price at the use u, so owning pays from u* = annual / (8760 x price).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from pricing.errors import InputError
+from pricing.money import EXACT
+
+HOURS_PER_YEAR = Decimal(8760)
+SPREAD_FRACTION = Decimal("0.2")
+"""An input without bounds of its own is varied by a fifth: our assumption, said in the output."""
+
+_ZERO, _ONE = Decimal(0), Decimal(1)
+_AT_LEAST = {"pue": _ONE, "years": Decimal("0.5"), "gpus": _ONE}
+_ABOVE_ZERO = frozenset({"capex_usd", "power_kw"})
+_AT_MOST = {"interest_fraction": _ONE, "maintenance_fraction": _ONE, "years": Decimal(30)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """A machine of one's own, by its owner's figures.
+
+    Attributes:
+        name: what it is called.
+        gpu: canonical GPU name.
+        gpus: GPUs in it.
+        capex_usd: price of machine, network and installation.
+        years: it is used for, 0.5 to 30.
+        interest_fraction: of capital, a year.
+        residual_usd: what it is sold for in the end.
+        maintenance_fraction: of capex, a year.
+        power_kw: mean draw of the machine over a year.
+        pue: power of the site over power of the machine, >= 1.
+        usd_per_kwh: electricity.
+        hosting_usd_per_year: space, rack, network.
+        staff_usd_per_year: people's time.
+
+    Raises:
+        InputError: every figure out of its range.
+    """
+
+    name: str
+    gpu: str
+    gpus: Decimal
+    capex_usd: Decimal
+    years: Decimal
+    power_kw: Decimal
+    usd_per_kwh: Decimal
+    interest_fraction: Decimal = _ZERO
+    residual_usd: Decimal = _ZERO
+    maintenance_fraction: Decimal = _ZERO
+    pue: Decimal = _ONE
+    hosting_usd_per_year: Decimal = _ZERO
+    staff_usd_per_year: Decimal = _ZERO
+
+    def __post_init__(self) -> None:
+        problems = [problem for name in FIGURES if (problem := self._problem(name))]
+        if not problems and self.residual_usd > self.capex_usd:
+            problems = [
+                f"residual_usd is {self.residual_usd}, more than capex_usd {self.capex_usd}"
+            ]
+        if problems:
+            raise InputError(f"own hardware: {problem}" for problem in problems)
+
+    def _problem(self, name: str) -> str:
+        value = getattr(self, name)
+        least, most = _AT_LEAST.get(name, _ZERO), _AT_MOST.get(name)
+        if not value.is_finite() or value < least or (name in _ABOVE_ZERO and not value):
+            above = "above 0" if name in _ABOVE_ZERO else f"at least {least}"
+            return f"{name} is {value}; it must be {above}"
+        if most is not None and value > most:
+            return f"{name} is {value}; it must be at most {most}"
+        return ""
+
+    @property
+    def annuity_factor(self) -> Decimal:
+        """Capital recovery factor: the yearly payment for each dollar, over all years."""
+        if not self.interest_fraction:
+            return EXACT.divide(_ONE, self.years)
+        growth = EXACT.power(_ONE + self.interest_fraction, -self.years)
+        return EXACT.divide(self.interest_fraction, _ONE - growth)
+
+    @property
+    def costs(self) -> tuple["Cost", ...]:
+        """Dollars a year by what they are for; they add up to `annual_usd`."""
+        sold = EXACT.multiply(
+            self.residual_usd, EXACT.power(_ONE + self.interest_fraction, -self.years)
+        )
+        capital = EXACT.multiply(self.capex_usd - sold, self.annuity_factor)
+        upkeep = EXACT.multiply(self.capex_usd, self.maintenance_fraction)
+        kwh = EXACT.multiply(EXACT.multiply(self.power_kw, self.pue), HOURS_PER_YEAR)
+        return (
+            Cost("capital", capital),
+            Cost("maintenance", upkeep),
+            Cost("power", EXACT.multiply(kwh, self.usd_per_kwh)),
+            Cost("hosting", self.hosting_usd_per_year),
+            Cost("staff", self.staff_usd_per_year),
+        )
+
+    @property
+    def annual_usd(self) -> Decimal:
+        """What the machine costs a year, used or not."""
+        return sum((cost.usd for cost in self.costs), _ZERO)
+
+    def usd_per_gpu_hour(self, used_fraction: Decimal) -> Decimal:
+        """Dollars for each GPU-hour that is used, at a share of the year's hours above 0.
+
+        Raises:
+            InputError: the share is not above 0 and at most 1.
+        """
+        if not 0 < used_fraction <= 1:
+            raise InputError(f"used_fraction is {used_fraction}; it must be above 0 and at most 1")
+        hours = EXACT.multiply(EXACT.multiply(HOURS_PER_YEAR, self.gpus), used_fraction)
+        return EXACT.divide(self.annual_usd, hours)
+
+    def break_even_fraction(self, cloud_usd_per_gpu_hour: Decimal) -> Decimal:
+        """Share of the year's hours from which owning is cheaper; above 1 it never is."""
+        cloud = EXACT.multiply(EXACT.multiply(HOURS_PER_YEAR, self.gpus), cloud_usd_per_gpu_hour)
+        return EXACT.divide(self.annual_usd, cloud)
+
+
+FIGURES = tuple(f.name for f in fields(Ownership) if f.type is Decimal)
+"""Names of the figures that can be varied."""
+
+
+class Cost(NamedTuple):
+    """Dollars a year for one thing."""
+
+    what: str
+    usd: Decimal
+
+
+class Swing(NamedTuple):
+    """The break-even share with one figure at its low and its high end, the others as they are."""
+
+    figure: str
+    low: Decimal
+    high: Decimal
+    at_low: Decimal
+    at_high: Decimal
+
+
+def sensitivity(
+    own: Ownership,
+    cloud_usd_per_gpu_hour: Decimal,
+    bounds: Mapping[str, tuple[Decimal, Decimal]] | None = None,
+) -> tuple[Swing, ...]:
+    """How the break-even share moves with each figure, the widest swing first.
+
+    Args:
+        own: the figures as they are.
+        cloud_usd_per_gpu_hour: price to compare with; it is varied, too.
+        bounds: low and high of a figure; others are varied by SPREAD_FRACTION within their range.
+            The number of GPUs is not varied.
+    """
+    found = list(_swings(own, cloud_usd_per_gpu_hour, bounds or {}))
+    return tuple(sorted(found, key=lambda s: (-abs(s.at_high - s.at_low), s.figure)))
+
+
+def _swings(
+    own: Ownership, price: Decimal, bounds: Mapping[str, tuple[Decimal, Decimal]]
+) -> Iterator[Swing]:
+    for name in FIGURES:
+        value = getattr(own, name)
+        if name == "gpus" or (not value and name not in bounds):
+            continue
+        ends = bounds.get(name) or tuple(_clamped(own, name, value * f) for f in _SPREAD)
+        low, high = ends[0], ends[1]
+        at_low, at_high = (_with(own, name, end).break_even_fraction(price) for end in (low, high))
+        yield Swing(name, low, high, at_low, at_high)
+    ends = bounds.get(CLOUD) or (price * _SPREAD[0], price * _SPREAD[1])
+    yield Swing(CLOUD, *ends, *(own.break_even_fraction(end) for end in ends))
+
+
+def _with(own: Ownership, name: str, value: Decimal) -> Ownership:
+    changed: dict[str, Any] = {name: value}
+    return replace(own, **changed)
+
+
+CLOUD = "cloud_usd_per_gpu_hour"
+_SPREAD = (_ONE - SPREAD_FRACTION, _ONE + SPREAD_FRACTION)
+
+
+def _clamped(own: Ownership, name: str, value: Decimal) -> Decimal:
+    most = own.capex_usd if name == "residual_usd" else _AT_MOST.get(name, value)
+    least = own.residual_usd if name == "capex_usd" else _AT_LEAST.get(name, _ZERO)
+    return max(least, min(most, value))

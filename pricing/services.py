@@ -1,0 +1,58 @@
+"""What is billed by its time beside machines: addresses, address translation, control planes."""
+
+from typing import NamedTuple
+
+from pricing.amount import by_hour, by_month, words_of
+from pricing.billing import ProviderRules
+from pricing.lines import NOTHING, Charge, together
+from pricing.offer import Offer
+from pricing.usage import Usage
+
+USUAL_PLANE = "standard"
+"""The control plane that a provider sells without a further name."""
+
+
+class _Service(NamedTuple):
+    """One service: its line, how many are asked for, its price's rule and kind, and its name."""
+
+    what: str
+    wanted: int
+    rule: str
+    kind: str
+    words: str
+
+
+def charge_services(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    """The lines of services that live as long as the machines; only what was asked for."""
+    if not (usage.addresses or usage.nat_gateways or usage.control_plane):
+        return NOTHING
+    plane = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
+    asked = (
+        _Service("address", usage.addresses, "ipv4", "", "public IPv4 address"),
+        _Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway"),
+        _Service(
+            *("control-plane", int(bool(usage.control_plane)), "k8s_control_plane", plane),
+            f"{usage.control_plane} Kubernetes control plane",
+        ),
+    )
+    return together(_charge(service, offer, usage, held) for service in asked if service.wanted)
+
+
+def _charge(service: _Service, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+    terms = held.terms(
+        service.rule, region=offer.region, kind=service.kind, purchase=offer.purchase
+    )
+    if not terms:
+        kinds = held.kinds(service.rule)
+        others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
+        text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
+        return Charge((), (f"{service.what}: {text}{others}",))
+    price = terms[0]
+    time_s = usage.life_s
+    if price.unit == "USD/month":
+        amount = by_month(price, service.wanted, time_s, usage.start)
+    else:
+        amount = by_hour(price, service.wanted, time_s)
+    line = amount.line(service.what, price, words_of(price, price.product or service.words))
+    said = tuple(f"{service.what}: {offer.provider}: {text}" for text in amount.warnings)
+    return Charge((line,), said)

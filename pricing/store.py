@@ -1,0 +1,199 @@
+"""The store of refreshed prices: one file a provider, dated rows, the last good ones kept."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pricing.catalog import Catalog
+from pricing.errors import InputError
+from pricing.gate import Passed
+from pricing.offer import Offer
+from pricing.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
+from pricing.reading import Reading
+from pricing.tables import read_csv
+
+_HEADER = (*COLUMNS, *PUBLISHED)
+_SUFFIX = ".csv"
+_MACHINE = ("vcpus", "ram_gib", "local_disk_gib", "interconnect", "network_gbps", *PUBLISHED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What the store holds.
+
+    Attributes:
+        offers: every row, by provider and in file order.
+        problems: files that could not be read, a sentence each; the others are unharmed.
+    """
+
+    offers: tuple[Offer, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def of(self, provider: str) -> tuple[Offer, ...]:
+        """The rows of one provider."""
+        return tuple(offer for offer in self.offers if offer.provider == provider)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What a reading changes.
+
+    Attributes:
+        rows: all rows of the provider's file from now on.
+        new: offers that were not known.
+        changed: offers with another price than before.
+        same: offers whose price was confirmed.
+        withdrawn: offers that the provider no longer lists.
+    """
+
+    rows: tuple[Offer, ...]
+    new: tuple[Offer, ...]
+    changed: tuple[Offer, ...]
+    same: tuple[Offer, ...]
+    withdrawn: tuple[Offer, ...]
+
+
+def path_of(folder: Path, provider: str) -> Path:
+    """Where the rows of a provider are kept."""
+    return folder / f"{provider}{_SUFFIX}"
+
+
+def load(folder: Path) -> Stored:
+    """All rows of the store; an absent folder is an empty store."""
+    offers: list[Offer] = []
+    problems: list[str] = []
+    try:
+        paths = sorted(folder.glob(f"*{_SUFFIX}"))
+    except OSError:
+        paths = []
+    for path in paths:
+        try:
+            offers += _read(path)
+        except (OSError, ValueError, csv.Error, InputError, KeyError) as error:
+            reason = getattr(error, "strerror", None) or f"{error}".partition("\n")[0] or "damaged"
+            problems.append(
+                f"{path}: refreshed prices cannot be read and are left out ({reason:.120}). "
+                f"Write them anew: gpucost prices update --provider {path.stem}"
+            )
+    return Stored(offers=tuple(offers), problems=tuple(problems))
+
+
+def _read(path: Path) -> list[Offer]:
+    with path.open(encoding="utf-8") as file:
+        header = file.readline().rstrip("\n")
+    if header != ",".join(_HEADER):
+        raise ValueError("its columns are not those of this version")
+    return [offer_from_row(path.stem, row) for row in read_csv(str(path.resolve()))]
+
+
+def to_text(rows: Iterable[Offer]) -> str:
+    """The file of a provider, rows in a fixed order."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _HEADER, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row_from_offer(row) for row in sorted(rows, key=_order))
+    return text.getvalue()
+
+
+def merge(reading: Reading, passed: Passed, known: Catalog, stored: Iterable[Offer]) -> Update:
+    """The provider's rows after a reading, and what it changed.
+
+    A second reading of the same source on the same day replaces the first. Of three readings in
+    a row with one price the middle one is dropped, so that the file grows with changes only.
+
+    Args:
+        reading: what was said.
+        passed: its offers after the gate.
+        known: everything known before, seen from the day of the reading.
+        stored: the provider's rows in the store so far.
+    """
+    before = {_key(offer): offer for offer in known.offers if offer.provider == reading.provider}
+    machines = {(offer.instance_type, offer.gpu): offer for offer in before.values()}
+    fresh = {
+        _key(offer): _completed(offer, machines.get((offer.instance_type, offer.gpu)))
+        for offer in sorted(passed.offers, key=_order, reverse=True)
+    }
+    named = {(offer.instance_type, offer.purchase) for offer in passed.kept_out}
+    gone = tuple(
+        _withdrawn(offer, reading)
+        for key, offer in sorted(before.items())
+        if key not in fresh
+        and (offer.instance_type, offer.purchase) not in named
+        and reading.covers(offer)
+        and offer.as_of <= reading.read_on
+    )
+    settled = {*fresh, *(_key(offer) for offer in gone)}
+    kept = [row for row in stored if _key(row) not in settled or not _is_of(row, reading)]
+    changed = {
+        key: offer
+        for key, offer in fresh.items()
+        if key in before and before[key].usd_per_hour != offer.usd_per_hour
+    }
+    return Update(
+        rows=_thinned((*kept, *fresh.values(), *gone)),
+        new=tuple(offer for key, offer in sorted(fresh.items()) if key not in before),
+        changed=tuple(offer for _, offer in sorted(changed.items())),
+        same=tuple(o for k, o in sorted(fresh.items()) if k in before and k not in changed),
+        withdrawn=gone,
+    )
+
+
+def _key(offer: Offer) -> tuple[str, str, str]:
+    return (offer.instance_type, offer.region, offer.purchase)
+
+
+def _order(offer: Offer) -> tuple[object, ...]:
+    return (*_key(offer), offer.starts, not offer.current, offer.source, offer.usd_per_hour)
+
+
+def _is_of(row: Offer, reading: Reading) -> bool:
+    """Whether an earlier reading of the same sources on the same day left the row."""
+    if row.withdrawn:
+        return row.starts == reading.read_on
+    sources = {reading.source, *(said["source"] for said in reading.rows)}
+    return row.as_of == reading.read_on and row.source in sources
+
+
+def _completed(offer: Offer, known: Offer | None) -> Offer:
+    """The offer with what the answer leaves out about the machine, as far as it is known."""
+    missing = {
+        name: getattr(known, name)
+        for name in _MACHINE
+        if known is not None and getattr(offer, name) is None
+    }
+    if offer.gpu_count <= 1 and offer.interconnect is None:
+        missing["interconnect"] = "single"
+    return replace(offer, **missing)
+
+
+def _withdrawn(offer: Offer, reading: Reading) -> Offer:
+    return replace(
+        offer,
+        current=False,
+        withdrawn=True,
+        valid_from=reading.read_on,
+        valid_until=None,
+        notes=f"not listed by {reading.source} on {reading.read_on}",
+    )
+
+
+def _thinned(rows: Iterable[Offer]) -> tuple[Offer, ...]:
+    """The rows without those that stand between two of the same price and source."""
+    kept: list[Offer] = []
+    for row in sorted(rows, key=_order):
+        if len(kept) > 1 and _repeats(kept[-2], kept[-1]) and _repeats(kept[-1], row):
+            kept[-1] = row
+        else:
+            kept.append(row)
+    return tuple(kept)
+
+
+def _repeats(earlier: Offer, later: Offer) -> bool:
+    return (
+        _key(earlier) == _key(later)
+        and earlier.current
+        and later.current
+        and (earlier.usd_per_hour, earlier.source) == (later.usd_per_hour, later.source)
+    )

@@ -1,0 +1,339 @@
+"""One table of bills, each with its arithmetic in words: 0 cents off.
+
+117 bills at 12 providers. 21 of them are the providers' own: 13 are worked examples or answers on a
+provider's pages, 8 are rows of a real bill (AWS, September 2024, in the sample data of the FOCUS
+specification). 12 more are worked examples that third parties publish. The other 84 are worked by
+hand from the rules in pricing/data. Where a source prints more digits than cents, so are compared.
+"""
+
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, NamedTuple
+
+import pytest
+
+from pricing.catalog import load_catalog
+from pricing.offer import Offer
+from pricing.over_time import quote_over
+from pricing.quote import Quote, Usage, quote
+from tests.pricing.factories import ASKED_ON, an_offer
+
+GB, GIB, HOUR, MONTH = 10**9, 2**30, 3600, 730 * 3600
+BUNDLED = load_catalog(ASKED_ON)
+
+DO8, DO1 = "digitalocean/gpu-h100x8-640gb", "digitalocean/gpu-h100x1-80gb"
+DO_ADA, P5 = "digitalocean/gpu-4000adax1-20gb", "aws/p5.48xlarge/us-east-1"
+A3, NEBIUS = "gcp/a3-highgpu-8g/us-central1", "nebius/gpu-h100-sxm_1gpu-16vcpu-200gb"
+AZURE, LAMBDA = "azure/Standard_NC8as_T4_v3/uksouth", "lambda/gpu_8x_h100_sxm5"
+RUNPOD = "runpod/1x_A100-SXM-80GB_secure"
+
+WEST = an_offer(provider="aws", region="us-west-2")
+"""A machine in the region of the bill; only what is beside it is compared."""
+
+
+def droplet(usd_per_hour: str) -> Offer:
+    """A size of the examples, which are about sizes without GPUs."""
+    return an_offer(provider="digitalocean", usd_per_hour=Decimal(usd_per_hour))
+
+
+def at(text: str) -> datetime:
+    """An instant in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+BY_HAND = [
+    (DO8, {"duration_s": 90}, "compute", "0.88", "35.28 x 90 / 3600 = 0.882"),
+    (DO8, {"duration_s": 10}, "compute", "0.59", "at least 60 s: 0.588"),
+    (DO8, {"duration_s": 61}, "compute", "0.60", "35.28 x 61 / 3600 = 0.5978"),
+    (DO8, {"duration_s": 60.4}, "compute", "0.60", "a begun second counts: 61 s"),
+    (DO8, {"duration_s": 24 * HOUR, "as_of": date(2026, 7, 15)}, "compute", "574.08",
+     "23.92 x 24 before 2026-08-01"),
+    (DO8, {"duration_s": HOUR, "as_of": date(2024, 12, 31)}, "compute", "20.00",
+     "last day of the promotion"),
+    (DO1, {"duration_s": 8.5 * HOUR}, "compute", "37.49", "37.485 half up"),
+    (DO1, {"duration_s": 8.5 * HOUR, "count": 2}, "compute", "74.97", "2 x 37.485, rounded once"),
+    (DO1, {"duration_s": 1.5 * HOUR, "as_of": date(2025, 12, 31)}, "compute", "13.48",
+     "by the hour in 2025: 2 x 6.74"),
+    (DO1, {"duration_s": 1.5 * HOUR, "as_of": date(2026, 1, 1)}, "compute", "10.11",
+     "by the second in 2026: 1.5 x 6.74"),
+    (DO_ADA, {"duration_s": 30}, "compute", "0.01", "60 s = 0.0127, above the least 0.01"),
+    (DO_ADA, {"duration_s": 30, "count": 3}, "compute", "0.04", "3 x 0.012667 = 0.038"),
+    ("digitalocean/gpu-mi300x8-1536gb", {"duration_s": 730 * HOUR}, "compute", "15125.60",
+     "20.72 x 730, no monthly cap for GPU sizes"),
+    ("digitalocean/gpu-mi355x8-2304gb-spot", {"duration_s": HOUR, "purchase": "spot"}, "compute",
+     "23.76", "the spot price"),
+    (DO1, {"duration_s": 336 * HOUR, "egress_bytes": 10_000 * GIB}, "egress", "25.00",
+     "half of 672 h accrues half of 15000 GiB; 2500 x 0.01"),
+    (DO1, {"duration_s": 730 * HOUR, "egress_bytes": 15_000 * GIB}, "egress", "0.00",
+     "a full month includes 15000 GiB"),
+    (DO1, {"duration_s": 744 * HOUR, "egress_bytes": 16_000 * GIB}, "egress", "10.00",
+     "31 days include no more than 15000 GiB; 1000 x 0.01"),
+    (DO8, {"duration_s": 336 * HOUR, "count": 2, "egress_bytes": 100_000 * GIB}, "egress",
+     "400.00", "pooled: 2 x 30000 GiB; 40000 x 0.01"),
+    ("digitalocean/gpu-l40sx1-48gb", {"duration_s": 67.2 * HOUR, "egress_bytes": 1500 * GIB},
+     "egress", "5.00", "a tenth of 672 h accrues 1000 GiB; 500 x 0.01"),
+    (DO1, {"duration_s": 73 * HOUR, "storage_bytes": 500 * GIB}, "disk", "5.00",
+     "500 x 0.10 x 73 / 730"),
+    (DO1, {"duration_s": 1.5 * HOUR, "storage_bytes": 500 * GIB}, "disk", "0.14",
+     "volumes accrue by the hour: 500 x 0.10 x 2 / 730 = 0.137"),
+    (DO1, {"duration_s": HOUR, "storage_bytes": 100 * GIB, "storage_h": 365}, "disk", "5.00",
+     "kept longer than the machine: 100 x 0.10 / 2"),
+    (DO8, {"duration_s": HOUR, "boot_s": 300}, "boot", "2.94", "35.28 x 300 / 3600"),
+    (DO8, {"duration_s": HOUR, "checkpoint_s": 36.5}, "checkpoint", "0.36",
+     "37 s begun: 35.28 x 37 / 3600 = 0.3626"),
+    (P5, {"duration_s": 30}, "compute", "0.92", "at least 60 s: 55.04 / 60"),
+    (P5, {"duration_s": 10 * HOUR, "egress_bytes": 500 * GB}, "egress", "36.00",
+     "100 GB free; 400 x 0.09"),
+    (P5, {"duration_s": HOUR, "egress_bytes": 100 * GB}, "egress", "0.00", "the free 100 GB"),
+    (P5, {"duration_s": HOUR, "egress_bytes": 11_000 * GB}, "egress", "977.70",
+     "100 free; 10240 x 0.09 + 660 x 0.085"),
+    (P5, {"duration_s": HOUR, "egress_bytes": 200_100 * GB}, "egress", "13891.20",
+     "10240 x 0.09 + 40960 x 0.085 + 102400 x 0.07 + 46400 x 0.05"),
+    (P5, {"duration_s": 1460 * HOUR, "egress_bytes": 400 * GB}, "egress", "18.00",
+     "two months, 100 GB free in each; 200 x 0.09"),
+    ("aws/p4d.24xlarge/us-gov-west-1", {"duration_s": HOUR, "egress_bytes": 200 * GB}, "egress",
+     "15.50", "100 x 0.155 in GovCloud"),
+    (P5, {"duration_s": 365 * HOUR, "storage_bytes": 1000 * GB}, "disk", "40.00",
+     "gp3: 1000 x 0.08 / 2"),
+    (A3, {"duration_s": 45}, "compute", "1.47", "at least 60 s: 88.49 / 60 = 1.4748"),
+    (A3, {"duration_s": HOUR, "egress_bytes": 2024 * GB}, "egress", "232.88",
+     "1024 x 0.12 + 1000 x 0.11"),
+    (A3, {"duration_s": 10 * HOUR, "storage_bytes": 730 * GB}, "disk", "0.40",
+     "730 x 0.04 x 10 / 730"),
+    (AZURE, {"duration_s": 20}, "compute", "0.01", "at least 60 s: 0.88 / 60 = 0.0147"),
+    (AZURE, {"duration_s": HOUR, "egress_bytes": 600 * GB}, "egress", "43.50",
+     "100 GB free; 500 x 0.087"),
+    (LAMBDA, {"duration_s": 90}, "compute", "1.06", "whole minutes: 2 x 31.92 / 60 = 1.064"),
+    (LAMBDA, {"duration_s": 60, "egress_bytes": 5000 * GB}, "egress", "0.00", "egress is free"),
+    (LAMBDA, {"duration_s": 7.3 * HOUR, "storage_bytes": 100 * GIB}, "disk", "0.22",
+     "by the hour: 100 x 0.20 x 8 / 730 = 0.219"),
+    ("runpod/1x_A100-SXM-80GB_secure", {"duration_s": 90}, "compute", "0.04",
+     "1.79 x 90 / 3600 = 0.04475, no minimum"),
+    ("hyperstack/1x_H100-SXM-80GB", {"duration_s": 90}, "compute", "0.11",
+     "whole minutes: 2 x 3.20 / 60 = 0.1067"),
+    ("scaleway/L4-1-24G/fr-par", {"duration_s": 150}, "compute", "0.05",
+     "whole minutes: 3 x 0.95 / 60 = 0.0475"),
+    ("vast/1x_H100-SXM-80GB_median", {"duration_s": 90}, "compute", "0.06",
+     "2.4024 x 90 / 3600 = 0.06006"),
+    ("together/8x_H100-SXM-80GB", {"duration_s": 600}, "compute", "31.92", "a whole hour"),
+    ("hotaisle/1x_MI300X", {"duration_s": 90}, "compute", "2.99",
+     "its granularity is only a lead: a whole hour"),
+    (NEBIUS, {"duration_s": 5400}, "compute", "9.00", "granularity unknown: 2 x 4.50"),
+    (NEBIUS, {"duration_s": 1800, "lost_work_s": 1200}, "lost-work", "0.00",
+     "inside the hour that is paid anyway"),
+    (NEBIUS, {"duration_s": 1800, "lost_work_s": 2400}, "lost-work", "4.50",
+     "the second hour begins"),
+    (DO8, {"duration_s": HOUR, "idle_tail_s": 1800}, "idle-tail", "17.64",
+     "half an hour after the work at 35.28"),
+    (NEBIUS, {"duration_s": HOUR, "idle_tail_s": 60}, "idle-tail", "4.50",
+     "a second hour begins"),
+    (DO1, {"duration_s": 365 * HOUR, "control_plane": "ha"}, "control-plane", "20.00",
+     "DOKS HA prorated: 40 x 365 / 730"),
+    (DO1, {"duration_s": 744 * HOUR, "control_plane": "ha"}, "control-plane", "40.00",
+     "a month of 744 h costs one month's fee"),
+    (DO1, {"duration_s": 365 * HOUR, "control_plane": "standard"}, "control-plane", "0.00",
+     "DOKS is free"),
+    (A3, {"duration_s": 1.5 * HOUR, "control_plane": "standard"}, "control-plane", "0.20",
+     "GKE: begun hours count: 2 x 0.10"),
+    (AZURE, {"duration_s": 10 * HOUR, "control_plane": "standard"}, "control-plane", "1.00",
+     "AKS with SLA: 10 x 0.10"),
+    (AZURE, {"duration_s": 10 * HOUR, "control_plane": "free"}, "control-plane", "0.00",
+     "AKS free tier"),
+    (P5, {"duration_s": 10 * HOUR, "addresses": 8}, "address", "0.40", "8 x 10 x 0.005"),
+    (AZURE, {"duration_s": 100 * HOUR, "addresses": 1}, "address", "0.50", "100 x 0.005"),
+    ("gcp/a2-highgpu-1g/us-central1", {"duration_s": 100 * HOUR, "addresses": 2,
+     "purchase": "spot"}, "address", "0.50", "on spot half the price: 2 x 100 x 0.0025"),
+    (P5, {"duration_s": 1.5 * HOUR, "nat_gateways": 1}, "address", "0.09",
+     "a begun hour is whole: 2 x 0.045"),
+    (DO1, {"duration_s": MONTH, "snapshot_bytes": 100 * GIB}, "snapshot", "6.00", "100 x 0.06"),
+    (A3, {"duration_s": 73 * HOUR, "snapshot_bytes": 1000 * GB}, "snapshot", "2.60",
+     "1000 x 0.026 x 73 / 730"),
+    (DO1, {"duration_s": MONTH, "object_storage_bytes": 300 * GIB}, "object-storage", "6.00",
+     "5 with 250 GiB, 50 x 0.02 beyond"),
+    (DO1, {"duration_s": 73 * HOUR, "object_storage_bytes": GIB}, "object-storage", "0.50",
+     "5 x 73 / 730"),
+    (DO1, {"duration_s": HOUR, "object_storage_bytes": GIB, "object_egress_bytes": 2048 * GIB},
+     "egress", "10.24", "1024 GiB in the base price; 1024 x 0.01"),
+    (P5, {"duration_s": MONTH, "object_storage_bytes": 1000 * GB}, "object-storage", "23.00",
+     "1000 x 0.023"),
+    (A3, {"duration_s": MONTH, "object_storage_bytes": 100 * GIB}, "object-storage", "2.60",
+     "100 x 0.026"),
+    (P5, {"duration_s": HOUR, "inter_zone_bytes": 100 * GB}, "egress", "2.00",
+     "0.01 where it leaves, 0.01 where it arrives"),
+    (P5, {"duration_s": HOUR, "inter_region_bytes": 100 * GB}, "egress", "2.00", "100 x 0.02"),
+    (A3, {"duration_s": HOUR, "inter_region_bytes": 500 * GB}, "egress", "10.00", "500 x 0.02"),
+    (DO1, {"duration_s": HOUR, "ingress_bytes": 500 * GIB}, "egress", "0.00", "inbound is free"),
+    (RUNPOD, {"duration_s": MONTH, "storage_bytes": 2000 * GB, "storage_kind": "network"}, "disk",
+     "120.00", "1000 x 0.07 + 1000 x 0.05"),
+    (RUNPOD, {"duration_s": 73 * HOUR, "storage_bytes": 100 * GB, "storage_kind": "stopped"},
+     "disk", "2.00", "100 x 0.20 x 73 / 730"),
+    (RUNPOD, {"duration_s": 73 * HOUR, "storage_bytes": 100 * GB, "storage_kind": "container"},
+     "disk", "1.00", "100 x 0.10 x 73 / 730"),
+    (AZURE, {"duration_s": MONTH, "storage_bytes": 500 * GIB, "storage_kind": "p10"}, "disk",
+     "78.84", "4 disks of 128 GiB: 4 x 19.71"),
+    (P5, {"duration_s": 12 * HOUR, "storage_bytes": 2000 * GB, "start": at("2026-11-10")}, "disk",
+     "2.67", "November has 720 h: 2000 x 0.08 x 12 / 720"),
+    (P5, {"duration_s": 744 * HOUR, "storage_bytes": 1000 * GB}, "disk", "80.00",
+     "a whole month of any length is one month: 1000 x 0.08"),
+    (P5, {"duration_s": 48 * HOUR, "storage_bytes": 744 * GB, "start": at("2026-10-31")}, "disk",
+     "3.90", "744 x 0.08 x 24 / 744 in October + 744 x 0.08 x 24 / 720 in November"),
+    (DO1, {"duration_s": 24 * HOUR, "start": at("2026-07-31T12:00")}, "compute", "93.60",
+     "12 x 3.39 until the end of July + 12 x 4.41"),
+    (DO8, {"duration_s": 2 * HOUR, "start": at("2024-12-31T23:00")}, "compute", "67.60",
+     "the promotion ends: 20.00 + 47.60"),
+    (DO8, {"duration_s": HOUR, "start": at("2024-12-31T23:30")}, "compute", "20.00",
+     "the hour that begins in the promotion has its price"),
+    (DO1, {"duration_s": 1.5 * HOUR, "start": at("2025-12-31T23:30")}, "compute", "10.11",
+     "the hour begun in 2025 is whole, 30 min by the second in 2026: 6.74 + 3.37"),
+    (DO1, {"duration_s": HOUR, "idle_tail_s": HOUR, "start": at("2026-07-31T23:00")}, "idle-tail",
+     "4.41", "the second hour has the new price"),
+]  # fmt: skip
+
+LAMBDA_DOCS = "docs.lambda.ai/public-cloud/billing"
+GCP_DISKS = "cloud.google.com/compute/disks-image-pricing"
+AWS_EBS = "aws.amazon.com/premiumsupport/knowledge-center/ebs-volume-charges"
+DO_HELP = "www.digitalocean.com/help/pricing-and-billing/general"
+DO_ASKED = "www.digitalocean.com/community/questions"
+
+OF_THE_PROVIDER = [
+    (LAMBDA, {"duration_s": 720 * HOUR, "storage_bytes": 1000 * GIB}, "disk", "200.00",
+     "1,000 GiB for a full month (720 hours)", LAMBDA_DOCS),
+    (LAMBDA, {"duration_s": 24 * HOUR, "storage_bytes": 1000 * GIB}, "disk", "6.67",
+     "1,000 GiB for a full day", LAMBDA_DOCS),
+    (A3, {"duration_s": MONTH, "storage_bytes": 200 * GB}, "disk", "8.00",
+     "200 GB standard disk for the whole month", GCP_DISKS),
+    (A3, {"duration_s": 365 * HOUR, "storage_bytes": 200 * GB}, "disk", "4.00",
+     "the same for half a month", GCP_DISKS),
+    (A3, {"duration_s": MONTH, "storage_bytes": 200 * GB, "storage_kind": "ssd"}, "disk", "34.00",
+     "200 GB SSD disk for the whole month", GCP_DISKS),
+    (A3, {"duration_s": 365 * HOUR, "storage_bytes": 200 * GB, "storage_kind": "ssd"}, "disk",
+     "17.00", "the same for half a month", GCP_DISKS),
+    (P5, {"duration_s": 24 * HOUR, "storage_bytes": 31 * GB, "start": at("2026-10-05")}, "disk",
+     "0.08", "31 GB for 24 h of a 31-day month are one GB-month, at 0.08", AWS_EBS),
+    (P5, {"duration_s": 744 * HOUR, "storage_bytes": GB, "start": at("2026-10-01")}, "disk",
+     "0.08", "1 GB for the 744 h of a 31-day month is one GB-month, at 0.08", AWS_EBS),
+    (droplet("0.00744"), {"duration_s": 120, "as_of": date(2018, 11, 27)}, "compute", "0.01",
+     "a 1 GB server for a couple of minutes: an hour, rounded to the cent", DO_HELP),
+    (droplet("0.00744"), {"duration_s": 40 * HOUR, "as_of": date(2018, 12, 1)}, "compute", "0.30",
+     "40 hours on a statement: 40 x 0.00744", f"{DO_ASKED}/how-are-charges-calculated"),
+    (droplet("0.01488"), {"duration_s": 336 * HOUR, "as_of": date(2022, 4, 21)}, "compute", "5.00",
+     "a 10 USD size (672 h) for 336 hours",
+     f"{DO_ASKED}/droplet-billing-is-it-granular-after-the-first-hour"),
+    (droplet("1.00"), {"duration_s": 55 * 60, "as_of": date(2022, 4, 21)}, "compute", "1.00",
+     "55 minutes are a complete hour",
+     f"{DO_ASKED}/droplet-billing-is-it-granular-after-the-first-hour"),
+    (DO1, {"duration_s": MONTH, "object_storage_bytes": 250 * GIB, "object_egress_bytes":
+     1024 * GIB}, "object-storage", "5.00", "no more than 5 USD within 250 GB and 1 TB",
+     f"{DO_ASKED}/prices-explanation-5-per-space-or-5-for-spaces"),
+]  # fmt: skip
+
+SEPTEMBER = at("2024-09-11T15:00")
+ON_A_BILL = [
+    (P5, {"duration_s": HOUR, "storage_bytes": 100 * GB, "start": SEPTEMBER}, "disk",
+     "0.0111111111", "0.1388888889 GB-months of gp3 in an hour: 100 / 720, at 0.08"),
+    (P5, {"duration_s": 1200, "storage_bytes": 100 * GB, "start": SEPTEMBER}, "disk",
+     "0.0037037037", "0.0462962963 GB-months: 20 minutes of it, by the second"),
+    (WEST, {"duration_s": HOUR, "addresses": 2}, "address", "0.0100000000",
+     "2 hours of public IPv4 address in an hour"),
+    (WEST, {"duration_s": 70, "addresses": 1}, "address", "0.00009722",
+     "0.019444 hours of public IPv4 address: 70 s, by the second"),
+    (WEST, {"duration_s": HOUR, "snapshot_bytes": 2_671_875_000, "start": SEPTEMBER}, "snapshot",
+     "0.0001855469", "0.0037109375 GB-months: 2.671875 GB for an hour of 720, at 0.05"),
+    (WEST, {"duration_s": HOUR, "nat_bytes": 46_903_949}, "egress", "0.00211068",
+     "0.0469039492 GB through a NAT gateway at 0.045"),
+    (WEST, {"duration_s": HOUR, "inter_region_bytes": 8_852_708}, "egress", "0.00017705",
+     "0.0088527082 GB to another region at 0.02"),
+    (WEST, {"duration_s": HOUR, "egress_bytes": 100 * GB + 48_390}, "egress", "0.0000043551",
+     "0.0000483897 GB beyond the free 100 GB at 0.09"),
+]  # fmt: skip
+
+INFRACOST = "output of infracost, AWS and Azure price lists"
+BASAVYTIX = "basavytix.com/blog/aws-nat-gateway-pricing"
+OF_OTHERS = [
+    (P5, {"duration_s": MONTH, "control_plane": "standard"}, "control-plane", "73.00",
+     "EKS for 730 hours", f"{INFRACOST} (blackbird-cloud/terraform-aws-baserow costs.md)"),
+    (P5, {"duration_s": MONTH, "control_plane": "extended"}, "control-plane", "438.00",
+     "EKS in extended support", "factualminds.com/blog/amazon-eks-pricing-control-plane-addons"),
+    (P5, {"duration_s": MONTH, "nat_gateways": 1}, "address", "32.85", "a NAT gateway",
+     f"{INFRACOST} (Aquid16/SM-status-page summary.md)"),
+    (P5, {"duration_s": HOUR, "nat_bytes": 500 * GB}, "egress", "22.50", "500 x 0.045", BASAVYTIX),
+    (P5, {"duration_s": MONTH, "nat_gateways": 3}, "address", "98.55", "three of them", BASAVYTIX),
+    (P5, {"duration_s": HOUR, "nat_bytes": 2048 * GB}, "egress", "92.16", "2 TB", BASAVYTIX),
+    (P5, {"duration_s": HOUR, "nat_bytes": 20_480 * GB}, "egress", "921.60", "20 TB", BASAVYTIX),
+    (P5, {"duration_s": 720 * HOUR, "nat_gateways": 1}, "address", "32.40", "720 hours",
+     "cloudburn.io/blog/aws-nat-gateway-pricing"),
+    (P5, {"duration_s": HOUR, "nat_bytes": 100 * GB}, "egress", "4.50", "100 x 0.045",
+     "cloudburn.io/blog/aws-nat-gateway-pricing"),
+    (P5, {"duration_s": 720 * HOUR, "addresses": 10}, "address", "36.00",
+     "10 addresses over 30 days", "taourl.com/read-2607549.html"),
+    (AZURE, {"duration_s": MONTH, "snapshot_bytes": 300 * GB}, "snapshot", "15.00",
+     "300 GB for a month", f"{INFRACOST} (azure snapshot_test)"),
+    (AZURE, {"duration_s": MONTH, "storage_bytes": 128 * GIB, "storage_kind": "p10"}, "disk",
+     "19.71", "a P10 disk for a month", f"{INFRACOST} (azure managed disk)"),
+]  # fmt: skip
+
+
+class Bill(NamedTuple):
+    """What is asked for, what it costs, why, and who says so (empty: worked by hand)."""
+
+    offer: str | Offer
+    use: dict[str, Any]
+    what: str
+    usd: str
+    why: str
+    source: str = ""
+
+
+FOCUS_SAMPLE = "FOCUS 1.0 sample data of the FinOps Foundation, AWS rows of 2024-09"
+BILLS = (
+    *(Bill(*row) for row in BY_HAND),
+    *(Bill(*row) for row in OF_THE_PROVIDER),
+    *(Bill(*row, FOCUS_SAMPLE) for row in ON_A_BILL),
+    *(Bill(*row) for row in OF_OTHERS),
+)
+
+
+def _quote(
+    name: str | Offer,
+    *,
+    as_of: date = ASKED_ON,
+    purchase: str = "on_demand",
+    start: datetime | None = None,
+    **use: Any,
+) -> Quote:
+    day = as_of if start is None else start.date()
+    usage = Usage(as_of=day, start=start, **use)
+    if isinstance(name, Offer):
+        return quote(name, usage)
+    provider, instance_type, region = (*name.split("/"), None)[:3]
+    if start is None:
+        found = BUNDLED.at(day).find(str(provider), str(instance_type), region, purchase)
+        return quote(found, usage)
+    rows = BUNDLED.history(str(provider), str(instance_type), region, purchase)
+    return quote_over(rows, usage, region)
+
+
+@pytest.mark.parametrize("bill", BILLS, ids=lambda bill: f"{bill.usd} {bill.what}")
+def test_every_bill_to_the_cent(bill: Bill) -> None:
+    """Each bill is what the arithmetic in words, or the source, says: 0 cents off."""
+    lines = [line.usd for line in _quote(bill.offer, **bill.use).lines if line.what == bill.what]
+    assert lines, f"no {bill.what} line: {bill.why}"
+    digits = Decimal(bill.usd)
+    assert sum(lines).quantize(digits, ROUND_HALF_UP) == digits, f"{bill.why} {bill.source}"
+
+
+def test_the_table_is_as_large_as_it_says() -> None:
+    """The counts in the docstring above are those of the table."""
+    names = {
+        bill.offer.provider if isinstance(bill.offer, Offer) else bill.offer.split("/")[0]
+        for bill in BILLS
+    }
+    said = " ".join(str(__doc__).split())
+    assert f"{len(BILLS)} bills at {len(names)} providers" in said
+    assert f"{len(OF_THE_PROVIDER) + len(ON_A_BILL)} of them are the providers' own" in said
+    assert f"{len(OF_THE_PROVIDER)} are worked examples or answers on" in said
+    assert f"{len(ON_A_BILL)} are rows of a real bill" in said
+    assert f"{len(OF_OTHERS)} more are worked examples that third parties" in said
+    assert f"The other {len(BY_HAND)} are worked by hand" in said
+    assert len(BILLS) >= 60
+    assert len(names) >= 6

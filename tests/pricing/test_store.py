@@ -1,0 +1,184 @@
+"""The store of refreshed prices: round trips, what a reading changes, what stays."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing.catalog import Catalog
+from pricing.gate import KeptOut, Passed
+from pricing.offer import Offer
+from pricing.offer_rows import bundled_offers, offer_from_row, row_from_offer
+from pricing.reading import Reading
+from pricing.store import Stored, Update, load, merge, path_of, to_text
+from tests.pricing.factories import ASKED_ON, an_offer
+
+MONDAY = date(2026, 11, 9)
+KNOWN = an_offer(as_of=date(2026, 11, 1), vcpus=8, interconnect="pcie", gpu_count=2)
+
+
+def on(day: date, price: str = "1.00", **changes: object) -> Offer:
+    """The factory's offer as read on a day by the source of the readings below."""
+    fields = {"as_of": day, "usd_per_hour": Decimal(price), "source": "api", "gpu_count": 2}
+    return an_offer(**{**fields, **changes})
+
+
+def read(day: date, *offers: Offer, kept_out: tuple[KeptOut, ...] = ()) -> tuple[Reading, Passed]:
+    """A reading of that day that covers on-demand everywhere, after the gate."""
+    rows = tuple(row_from_offer(offer) for offer in offers)
+    reading = Reading(
+        provider="example", source="api", read_on=day, rows=rows, purchases=("on_demand",)
+    )
+    return reading, Passed(offers=offers, kept_out=kept_out)
+
+
+def after(stored: Iterable[Offer], day: date, *offers: Offer, known: Offer = KNOWN) -> Update:
+    """What a reading of that day makes of the rows stored so far."""
+    rows = tuple(stored)
+    return merge(*read(day, *offers), Catalog(as_of=day, rows=(known, *rows)), rows)
+
+
+def test_a_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """Every bundled row survives the round trip, and the text does not depend on the order."""
+    rows = [offer for offer in bundled_offers() if offer.provider == "digitalocean"]
+    rows.append(replace(rows[0], withdrawn=True, current=False, valid_from=ASKED_ON))
+    path_of(tmp_path, "digitalocean").write_text(to_text(rows), encoding="utf-8")
+    stored = load(tmp_path)
+    assert stored.problems == ()
+    assert set(stored.offers) == set(rows)
+    assert to_text(reversed(stored.offers)) == to_text(rows)
+    assert stored.of("aws") == ()
+
+
+@given(
+    price=st.decimals("0.00001", 10**6, places=5),
+    notes=st.text(
+        st.characters(exclude_categories=("Cs",), exclude_characters="\0\r\n"), max_size=9
+    ),
+    vcpus=st.none() | st.integers(1, 512),
+)
+def test_any_price_survives_the_round_trip(price: Decimal, notes: str, vcpus: int | None) -> None:
+    """Money is text in the file and comes back to the digit."""
+    offer = on(MONDAY, notes=notes, vcpus=vcpus, usd_per_hour=price, as_of_text="2026-11-09")
+    assert offer_from_row("example", row_from_offer(offer)) == offer
+
+
+def test_no_folder_is_an_empty_store(tmp_path: Path) -> None:
+    """Before the first update there is nothing, and that is no problem."""
+    assert load(tmp_path / "none") == Stored()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"half a line", b"status,region\ncurrent,*\n", b"\xff\xfe", b"a\nb,c\n"]
+)
+def test_a_damaged_file_does_not_hide_the_others(tmp_path: Path, text: bytes) -> None:
+    """What cannot be read is named with the command that writes it anew; the rest is used."""
+    path_of(tmp_path, "example").write_text(to_text([on(MONDAY)]), encoding="utf-8")
+    path_of(tmp_path, "broken").write_bytes(text)
+    stored = load(tmp_path)
+    assert [offer.provider for offer in stored.offers] == ["example"]
+    (problem,) = stored.problems
+    assert "gpucost prices update --provider broken" in problem
+
+
+def test_a_reading_tells_new_changed_and_confirmed() -> None:
+    """Compared with what was known on that day."""
+    offers = (on(MONDAY, "1.00"), on(MONDAY, instance_type="new"))
+    update = after((), MONDAY, *offers)
+    assert [o.instance_type for o in update.same] == ["one-gpu"]
+    assert [o.instance_type for o in update.new] == ["new"]
+    dearer = after(update.rows, MONDAY + timedelta(1), on(MONDAY + timedelta(1), "1.01"))
+    assert [o.usd_per_hour for o in dearer.changed] == [Decimal("1.01")]
+    assert [o.instance_type for o in dearer.withdrawn] == ["new"]
+
+
+def test_what_the_answer_leaves_out_about_a_machine_is_kept() -> None:
+    """Cores and interconnect that were known stay known; a lone GPU has no interconnect."""
+    update = after((), MONDAY, on(MONDAY), on(MONDAY, instance_type="lone", gpu_count=1))
+    told = {offer.instance_type: (offer.vcpus, offer.interconnect) for offer in update.rows}
+    assert told == {"one-gpu": (8, "pcie"), "lone": (None, "single")}
+
+
+def test_an_offer_that_is_not_listed_is_withdrawn_from_that_day() -> None:
+    """It leaves the offers of the day, stays in those before, and comes back when listed again."""
+    gone = after((), MONDAY, on(MONDAY, instance_type="other"))
+    assert [offer.place for offer in gone.withdrawn] == ["example/one-gpu"]
+    catalog = Catalog(as_of=MONDAY, rows=(KNOWN, *gone.rows))
+    assert [offer.instance_type for offer in catalog.offers] == ["other"]
+    assert catalog.count == 1
+    assert catalog.at(MONDAY - timedelta(1)).find("example", "one-gpu") == KNOWN
+    assert (
+        "no longer lists it since 2026-11-09"
+        in catalog.find("example", "one-gpu").warnings(MONDAY)[0]
+    )
+    later = MONDAY + timedelta(1)
+    back = after(gone.rows, later, on(later), on(later, instance_type="other"))
+    catalog = Catalog(as_of=later, rows=(KNOWN, *back.rows))
+    assert [offer.instance_type for offer in catalog.offers] == ["one-gpu", "other"]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        replace(KNOWN, purchase="reserved_1y"),
+        replace(KNOWN, provider="elsewhere"),
+        replace(KNOWN, as_of=date(2026, 12, 1)),
+    ],
+)
+def test_what_the_answer_does_not_cover_is_not_withdrawn(known: Offer) -> None:
+    """Another way of buying, another provider, or a price of a later day stays."""
+    assert after((), MONDAY, on(MONDAY, instance_type="other"), known=known).withdrawn == ()
+
+
+def test_a_region_that_was_not_asked_is_not_withdrawn() -> None:
+    """A reading of one region says nothing about the others."""
+    reading, passed = read(MONDAY, on(MONDAY, region="here"))
+    known = [replace(KNOWN, region=region) for region in ("here", "there")]
+    known.append(replace(KNOWN, region="here", instance_type="gone"))
+    reading = replace(reading, regions=("here",))
+    update = merge(reading, passed, Catalog(as_of=MONDAY, rows=tuple(known)), ())
+    assert [offer.place for offer in update.withdrawn] == ["example/gone/here"]
+
+
+def test_what_was_kept_out_is_not_withdrawn() -> None:
+    """A row that failed the gate was listed: the last good price stays."""
+    out = KeptOut(name="", instance_type="one-gpu", purchase="on_demand", fault="jump", detail="")
+    reading, passed = read(MONDAY, on(MONDAY, instance_type="other"), kept_out=(out,))
+    update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(KNOWN,)), ())
+    assert update.withdrawn == ()
+
+
+def test_a_second_reading_of_the_day_replaces_the_first() -> None:
+    """The evening's price counts, also when it is the dearer or the offer is gone."""
+    morning = after((), MONDAY, on(MONDAY, "1.00"), on(MONDAY, instance_type="other"))
+    evening = after(morning.rows, MONDAY, on(MONDAY, "1.20"))
+    catalog = Catalog(as_of=MONDAY, rows=(KNOWN, *evening.rows))
+    assert [o.usd_per_hour for o in catalog.offers] == [Decimal("1.20")]
+    assert after(evening.rows, MONDAY, on(MONDAY, "1.20")).rows == evening.rows
+
+
+def test_the_file_grows_with_changes_only() -> None:
+    """Thirty daily readings with one change leave two rows of each price."""
+    rows: tuple[Offer, ...] = ()
+    for day in range(30):
+        today = MONDAY + timedelta(day)
+        rows = after(rows, today, on(today, "1.00" if day < 20 else "1.10")).rows
+    told = [(row.as_of - MONDAY, row.usd_per_hour) for row in rows]
+    days = (0, 19, 20, 29)
+    assert [gap.days for gap, _ in told] == list(days)
+    catalog = Catalog(as_of=MONDAY + timedelta(25), rows=rows)
+    assert catalog.find("example", "one-gpu").usd_per_hour == Decimal("1.10")
+    assert catalog.at(MONDAY + timedelta(10)).offers == (rows[0],)
+
+
+def test_the_api_beats_a_catalog_of_the_same_day() -> None:
+    """Of two sources on one day the one that can be trusted more is in force."""
+    api = on(MONDAY, "2.00", confidence="high")
+    copy = on(MONDAY, "1.50", source="a mirror")
+    for rows in ((api, copy), (copy, api)):
+        assert Catalog(as_of=MONDAY, rows=rows).offers == (api,)
