@@ -1,7 +1,8 @@
 """Act: everything that holds a credential or changes the world.
 
-No provider is here yet. They arrive with `gpucost prices update` (fetching live prices) and
-`gpucost provision` (launching and destroying); until then gpucost works offline only.
+`providers.<name>.prices` reads the live prices of a provider for `gpucost prices update`; what
+launches and destroys arrives with `gpucost provision`. The libraries of the providers are imported
+when they are used.
 """
 
 LAUNCHABLE: frozenset[str] = frozenset()

@@ -1,16 +1,18 @@
-"""`gpucost prices`: the known prices, with source and date."""
+"""`gpucost prices`: the known prices with source and date; `update` and `check` them."""
 
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
+from gpucost.price_cache import load_catalog
 from planner.profile.model import PURCHASES
-from pricing.catalog import Catalog, load_catalog
-from pricing.errors import NotBuiltYetError
+from pricing.catalog import Catalog
+from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.money import plain
 from pricing.offer import Offer
@@ -25,6 +27,14 @@ _SORTS: dict[str, Any] = {
     "gpus": lambda o: (o.gpu_count, o.usd_per_hour, o.place),
     "age": lambda o: (o.as_of, o.place),
 }
+_OF_UPDATE = ("accept_jumps", "catalog")
+_OF_LIST = ("gpu_names", "counts", "max_price", "purchases", "sort", "why")
+_FOREIGN: dict[str | None, tuple[str, ...]] = {
+    None: _OF_UPDATE,
+    "update": _OF_LIST,
+    "check": (*_OF_LIST, *_OF_UPDATE, "regions"),
+}
+"""Parameters that an action does not take."""
 
 
 @click.command(
@@ -47,21 +57,79 @@ _SORTS: dict[str, Any] = {
     "--sort", type=click.Choice(tuple(_SORTS)), default="price", show_default=True, help="Order."
 )
 @click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
+@click.option("--why", is_flag=True, help="Say beside each row why it is here.")
+@click.option("--accept-jumps", is_flag=True, help="update: keep prices that moved by over x3.")
+@click.option(
+    "--from",
+    "catalog",
+    type=(click.Choice(("skypilot", "gpuhunt")), str),
+    metavar="skypilot|gpuhunt PATH",
+    help="update: import a catalog that you have; --as-of says of which day.",
+)
 @output_options
+@click.pass_context
 def command(
-    action: str | None, sort: str, as_of: date | None, output: Output, **wanted: Any
+    ctx: click.Context, /, action: str | None, sort: str, as_of: date | None, **wanted: Any
 ) -> None:
-    """List known prices, with source and date."""
-    if action is not None:
-        raise NotBuiltYetError(f"gpucost prices {action} is not built yet; listing works.")
-    catalog = load_catalog(as_of or today())
+    """List known prices, with source and date; `update` fetches them, `check` looks for trouble.
+
+    update reads DigitalOcean (DIGITALOCEAN_TOKEN) and AWS (the SDK's chain, --region) and keeps
+    the answers in the user's cache; a price that looks wrong is kept out, and said.
+    """
+    _refuse_foreign(ctx, action)
+    output: Output = wanted.pop("output")
+    accept_jumps, imported = wanted.pop("accept_jumps"), wanted.pop("catalog")
+    if action == "update":
+        from gpucost.price_update import Asked, update_prices  # noqa: PLC0415 - only for update
+
+        asked = Asked(
+            providers=wanted["providers"],
+            regions=wanted["regions"],
+            accept_jumps=accept_jumps,
+            catalog=imported,
+            as_of=as_of,
+        )
+        update_prices(asked, output)
+        return
+    if action == "check":
+        from gpucost.price_check import check_prices  # noqa: PLC0415 - only for check
+
+        check_prices(as_of or today(), wanted["providers"], output)
+        return
+    _list(sort, as_of or today(), output, **wanted)
+
+
+def _refuse_foreign(ctx: click.Context, action: str | None) -> None:
+    """An option that the action does not take is refused, not ignored."""
+    foreign = list(_FOREIGN[action])
+    if action == "update" and ctx.params["catalog"] is None:
+        foreign.append("as_of")
+    if action == "update" and ctx.params["catalog"] is not None:
+        foreign.append("regions")
+    flags = {option.name: option.opts[0] for option in ctx.command.params}
+    given = [
+        flags[name]
+        for name in foreign
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        what = f"gpucost prices {action}" if action else "gpucost prices"
+        raise InputError(f"{flag} does not go with {what}; leave it out." for flag in given)
+
+
+def _list(sort: str, day: date, output: Output, **wanted: Any) -> None:
+    catalog = load_catalog(day, say=output.say)
     check_known("--provider", wanted["providers"], (o.provider for o in catalog.offers))
     check_known("--region", wanted["regions"], (o.region for o in catalog.offers))
     gpus = {gpu.name for name in wanted.pop("gpu_names") for gpu in matching(name)}
+    why = wanted.pop("why")
     found = sorted(
         (offer for offer in catalog.offers if _wanted(offer, gpus, **wanted)), key=_SORTS[sort]
     )
-    _show(found, catalog, output)
+    _show(found, catalog, output, why=why)
+    if output.verbose and not why:
+        for offer in found[:_SHOWN]:
+            output.say(f"why: {offer.place}, {offer.purchase}: {_reason(offer, catalog)}")
 
 
 def _wanted(
@@ -84,14 +152,17 @@ def _wanted(
     )
 
 
-def _show(found: list[Offer], catalog: Catalog, output: Output) -> None:
+def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) -> None:
     if output.format == "json":
-        print_json([_json(offer, catalog) for offer in found])
+        print_json([_json(offer, catalog, why=why) for offer in found])
         return
     short = output.format == "table" and not output.verbose
     shown = found[:_SHOWN] if short else found
+    columns: tuple[str, ...]
     columns = ("provider", "type", "region", "GPUs", "GPU", "purchase", "USD/h", "read", "")
-    rows = tuple(_row(offer, catalog) for offer in shown)
+    if why:
+        columns += ("why",)
+    rows = tuple(_row(offer, catalog, why=why) for offer in shown)
     print_table(Table(columns=columns, rows=rows, right=frozenset(("USD/h", "GPUs"))), output)
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
@@ -101,8 +172,8 @@ def _show(found: list[Offer], catalog: Catalog, output: Output) -> None:
     )
 
 
-def _row(offer: Offer, catalog: Catalog) -> tuple[str, ...]:
-    return (
+def _row(offer: Offer, catalog: Catalog, *, why: bool) -> tuple[str, ...]:
+    cells: tuple[str, ...] = (
         offer.provider,
         offer.instance_type,
         offer.region,
@@ -113,10 +184,34 @@ def _row(offer: Offer, catalog: Catalog) -> tuple[str, ...]:
         offer.as_of.isoformat(),
         "stale" if catalog.is_stale(offer) else "",
     )
+    return (*cells, _reason(offer, catalog)) if why else cells
 
 
-def _json(offer: Offer, catalog: Catalog) -> dict[str, Any]:
-    return {
+def _reason(offer: Offer, catalog: Catalog) -> str:
+    """Where the price was read, since when it holds, and which rows gave way to it."""
+    held = f"holds from {offer.starts}"
+    if offer.valid_until is not None:
+        held += f" to {offer.valid_until}"
+    if catalog.as_of < offer.starts:
+        held += ", the first price known"
+    parts = [f"{offer.source}, read {offer.date_text}, {offer.confidence}", held]
+    parts += [f"instead of {_short(row)}" for row in _superseded(offer, catalog)]
+    return "; ".join((*parts, offer.notes) if offer.notes else parts)
+
+
+def _superseded(offer: Offer, catalog: Catalog) -> list[Offer]:
+    rows = catalog.history(offer.provider, offer.instance_type, offer.region, offer.purchase)
+    return [row for row in reversed(rows) if row != offer]
+
+
+def _short(row: Offer) -> str:
+    until = f" to {row.valid_until}" if row.valid_until is not None else ""
+    gone = ", withdrawn" if row.withdrawn else ""
+    return f"{plain(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
+
+
+def _json(offer: Offer, catalog: Catalog, *, why: bool) -> dict[str, Any]:
+    document = {
         **offer_json(offer),
         "gpu_memory_gib": offer.gpu_memory_gib,
         "vcpus": offer.vcpus,
@@ -126,3 +221,6 @@ def _json(offer: Offer, catalog: Catalog) -> dict[str, Any]:
         "notes": offer.notes,
         "stale": catalog.is_stale(offer),
     }
+    if why:
+        document["why"] = _reason(offer, catalog)
+    return document

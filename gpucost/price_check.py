@@ -1,0 +1,130 @@
+"""`gpucost prices check`: how old the prices are, where they disagree, which look wrong."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import groupby
+
+from gpucost.output import Output, Table, print_json, print_table
+from gpucost.parameters import check_known
+from gpucost.price_cache import load_catalog, price_folder
+from pricing import store
+from pricing.catalog import Catalog
+from pricing.gate import offer_faults
+from pricing.money import plain
+from pricing.offer import Offer
+
+CONFLICT = Decimal("0.01")
+"""Two readings of one day that differ by more than this share are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Age:
+    """How old one provider's prices are.
+
+    Attributes:
+        provider: such as "aws".
+        offers: prices in force.
+        newest: day of the newest of them.
+        oldest: day of the oldest.
+        days: age of the newest.
+        stale: how many are older than 30 days or undated.
+        refreshed: how many come from the cache.
+    """
+
+    provider: str
+    offers: int
+    newest: date
+    oldest: date
+    days: int
+    stale: int
+    refreshed: int
+
+
+def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
+    """Print the age of each provider's prices, conflicts, and rows that fail the gate.
+
+    Raises:
+        InputError: a provider is not in the catalog.
+    """
+    catalog = load_catalog(day, say=output.say)
+    check_known("--provider", providers, (offer.provider for offer in catalog.offers))
+    ages = [age for age in _ages(catalog) if not providers or age.provider in providers]
+    conflicts = [text for name, text in _conflicts(catalog.rows) if _asked(name, providers)]
+    doubts = [text for name, text in _doubts(catalog.offers) if _asked(name, providers)]
+    if output.format == "json":
+        print_json(
+            {
+                "as_of": day.isoformat(),
+                "providers": [_document(age) for age in ages],
+                "conflicts": conflicts,
+                "doubtful": doubts,
+            }
+        )
+        return
+    columns = ("provider", "offers", "newest", "oldest", "days", "stale", "refreshed")
+    rows = tuple(tuple(str(cell) for cell in _document(age).values()) for age in ages)
+    right = frozenset(("offers", "days", "stale", "refreshed"))
+    print_table(Table(columns=columns, rows=rows, right=right), output)
+    for line in (*conflicts, *doubts):
+        output.say(line)
+    output.say(
+        f"{len(conflicts)} conflicts over {CONFLICT:.0%}, {len(doubts)} doubtful rows. "
+        "`gpucost prices update` reads DigitalOcean and AWS anew."
+    )
+
+
+def _asked(provider: str, providers: tuple[str, ...]) -> bool:
+    return not providers or provider in providers
+
+
+def _document(age: Age) -> dict[str, str | int]:
+    return {
+        "provider": age.provider,
+        "offers": age.offers,
+        "newest": age.newest.isoformat(),
+        "oldest": age.oldest.isoformat(),
+        "days": age.days,
+        "stale": age.stale,
+        "refreshed": age.refreshed,
+    }
+
+
+def _ages(catalog: Catalog) -> Iterator[Age]:
+    refreshed = set(store.load(price_folder()).offers)
+    for provider, group in groupby(catalog.offers, key=lambda offer: offer.provider):
+        offers = tuple(group)
+        newest = max(offer.as_of for offer in offers)
+        yield Age(
+            provider=provider,
+            offers=len(offers),
+            newest=newest,
+            oldest=min(offer.as_of for offer in offers),
+            days=(catalog.as_of - newest).days,
+            stale=sum(catalog.is_stale(offer) for offer in offers),
+            refreshed=sum(offer in refreshed for offer in offers),
+        )
+
+
+def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
+    """(provider, sentence) for each two readings of one offer and day that disagree."""
+
+    def key(row: Offer) -> tuple[str, str, str, str, date]:
+        return (row.provider, row.instance_type, row.region, row.purchase, row.as_of)
+
+    dated = (row for row in rows if row.dated and not row.withdrawn and row.valid_until is None)
+    for (provider, name, region, purchase, day), group in groupby(sorted(dated, key=key), key=key):
+        prices = sorted({(row.usd_per_hour, row.source) for row in group})
+        (low, one), (high, other) = prices[0], prices[-1]
+        if high - low > CONFLICT * low:
+            place = f"{provider}/{name}/{region}".removesuffix("/*")
+            against = f"{plain(low)} ({one}) against {plain(high)} ({other})"
+            yield provider, f"conflict: {place}, {purchase}, {day}: {against}"
+
+
+def _doubts(offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:
+    """(provider, sentence) for each offer that the hardware table contradicts."""
+    for offer in offers:
+        for _, detail in offer_faults(offer):
+            yield offer.provider, f"doubtful: {offer.place}, {offer.purchase}: {detail}"

@@ -1,0 +1,65 @@
+"""How AWS is reached: the SDK's own chain of credentials, time limits, errors as sentences."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
+
+CONNECT_S = 10
+READ_S = 60
+ATTEMPTS = 4
+
+_SECRET = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
+_MOST_TEXT = 200
+
+
+def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
+    """A session with credentials from the SDK's chain: environment, profile, machine role.
+
+    Raises:
+        MissingCredentialsError: the chain finds none.
+    """
+    from boto3.session import Session  # noqa: PLC0415 - heavy, only here
+
+    session = Session()
+    if session.get_credentials() is None:
+        raise MissingCredentialsError(
+            "AWS has no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+            "AWS_PROFILE, or run where a role is attached. Reading prices needs "
+            "pricing:GetProducts, ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings and "
+            "ec2:DescribeSpotPriceHistory."
+        )
+    return session
+
+
+def client(session: Any, service: str, region: str) -> Any:  # noqa: ANN401 - made at run time
+    """A client with stated time limits; the SDK's own retries are the only ones."""
+    from botocore.config import Config  # noqa: PLC0415 - heavy, only here
+
+    limits = Config(
+        connect_timeout=CONNECT_S,
+        read_timeout=READ_S,
+        retries={"mode": "standard", "max_attempts": ATTEMPTS},
+    )
+    return session.client(service, region_name=region, config=limits)
+
+
+@contextmanager
+def told(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
+    """Turn whatever the SDK raises into one sentence without credentials.
+
+    Raises:
+        ProviderError: with the code of the service where there is one.
+    """
+    try:
+        yield
+    except GpucostError:
+        raise
+    except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
+        text = " ".join(str(error).split())
+        for secret in filter(None, secrets):
+            text = text.replace(secret, "[secret]")
+        text = _SECRET.sub("[key id]", text)[:_MOST_TEXT]
+        raise ProviderError(f"AWS: {doing} failed: {type(error).__name__}: {text}") from None

@@ -1,0 +1,227 @@
+"""Live prices of AWS: the Price List for on-demand, EC2 for sizes, offerings and spot prices."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pricing.errors import InputError, ProviderError
+from pricing.hardware import find
+from pricing.money import plain, usd
+from pricing.reading import Reading, Row, new_row
+from providers.aws.access import client, open_session, told
+from providers.price_source import Request
+
+PROVIDER = "aws"
+SOURCE = "AWS Price List GetProducts"
+SPOT_SOURCE = "AWS DescribeSpotPriceHistory"
+
+REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "eu-west-1", "ap-northeast-1")
+"""Read unless others are asked for: two of each coast, Frankfurt, Ireland, Tokyo."""
+
+_PRICE_LIST_REGION = "us-east-1"  # one of the few with an endpoint; it knows all regions
+_LINUX = (
+    ("operatingSystem", "Linux"),
+    ("tenancy", "Shared"),
+    ("preInstalledSw", "NA"),
+    ("capacitystatus", "Used"),
+    ("marketoption", "OnDemand"),
+)
+_SPOT_TYPES = 50  # instance types in one question
+_MIB_PER_GIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machine:
+    """What EC2 says about an instance type with GPUs: its cells, but for the price."""
+
+    name: str
+    cells: Mapping[str, str]
+
+
+def fetch(request: Request) -> Reading:
+    """On-demand and spot prices of every instance type with GPUs in the regions asked for."""
+    with told("finding credentials"):
+        session = open_session()
+        keys = session.get_credentials().get_frozen_credentials()
+    regions = request.regions or REGIONS
+    rows: list[Row] = []
+    with told("reading prices", (keys.access_key, keys.secret_key, keys.token)):
+        _check_regions(session, regions)
+        price_list = client(session, "pricing", _PRICE_LIST_REGION)
+        for region in regions:
+            ec2 = client(session, "ec2", region)
+            machines = _machines(ec2)
+            cells = {"region": region, "as_of": request.now.date().isoformat()}
+            prices = _on_demand(price_list, region)
+            rows += (
+                new_row(**machine.cells, **cells, **on_demand)
+                for machine in machines
+                if (on_demand := prices.get(machine.name)) is not None
+            )
+            spot = _spot(ec2, [machine.name for machine in machines], request)
+            rows += (
+                new_row(**machine.cells, **cells, **spot[machine.name])
+                for machine in machines
+                if machine.name in spot
+            )
+    if not rows:
+        raise ProviderError(
+            f"AWS: no GPU price in the answers for {', '.join(regions)}, so nothing was changed."
+        )
+    return Reading(
+        provider=PROVIDER,
+        source=SOURCE,
+        read_on=request.now.date(),
+        rows=tuple(rows),
+        regions=regions,
+        purchases=("on_demand", "spot"),
+    )
+
+
+def _check_regions(session: Any, regions: tuple[str, ...]) -> None:  # noqa: ANN401 - boto3's
+    known = {
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("ec2", partition)
+    }
+    unknown = [region for region in regions if region not in known]
+    if unknown:
+        raise InputError(f"--region {region} is no region of AWS." for region in unknown)
+
+
+def _machines(ec2: Any) -> list[_Machine]:  # noqa: ANN401 - boto3's
+    """Instance types with GPUs that the region offers, by name; no server-side filter exists."""
+    offered = {
+        offering["InstanceType"]
+        for page in ec2.get_paginator("describe_instance_type_offerings").paginate(
+            LocationType="region"
+        )
+        for offering in page["InstanceTypeOfferings"]
+    }
+    found = [
+        _machine(described)
+        for page in ec2.get_paginator("describe_instance_types").paginate()
+        for described in page["InstanceTypes"]
+        if described.get("GpuInfo", {}).get("Gpus") and described["InstanceType"] in offered
+    ]
+    return sorted(found, key=lambda machine: machine.name)
+
+
+def _machine(described: Mapping[str, Any]) -> _Machine:
+    gpu = described["GpuInfo"]["Gpus"][0]
+    size_mib = gpu.get("MemoryInfo", {}).get("SizeInMiB", 0)
+    share = gpu.get("GpuPartitionSize") or 1
+    count = gpu.get("Count") or share  # g6f and gr6f: Count 0, a share of one GPU
+    model = find(gpu.get("Name"), memory_gib=size_mib / _MIB_PER_GIB or None)
+    whole = count >= 1 and model is not None
+    memory_gib = model.memory_gib if whole and model is not None else size_mib / _MIB_PER_GIB
+    return _Machine(
+        name=described["InstanceType"],
+        cells={
+            "instance_type": described["InstanceType"],
+            "gpu": gpu.get("Name", "") if model is None else model.name,
+            "gpu_count": f"{count:.12g}",
+            "gpu_memory_gib": f"{memory_gib:.12g}",
+            "vcpus": _text(described.get("VCpuInfo", {}).get("DefaultVCpus")),
+            "ram_gib": _gib(described.get("MemoryInfo", {}).get("SizeInMiB")),
+            "local_disk_gib": _disk(described.get("InstanceStorageInfo", {})),
+            "network_gbps": _network(described.get("NetworkInfo", {})),
+            "interconnect": "single" if count <= 1 else "",
+        },
+    )
+
+
+def _disk(storage: Mapping[str, Any]) -> str:
+    """Instance store in GiB; AWS prints GB, which is 10^9 bytes."""
+    total_gb = storage.get("TotalSizeInGB")
+    return "" if total_gb is None else f"{total_gb * 10**9 / 2**30:.1f}".removesuffix(".0")
+
+
+def _network(network: Mapping[str, Any]) -> str:
+    cards = network.get("NetworkCards") or ()
+    speeds = [card.get("BaselineBandwidthInGbps") for card in cards]
+    return "" if not speeds or None in speeds else f"{sum(speeds):.12g}"
+
+
+def _on_demand(price_list: Any, region: str) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
+    """Price cells by instance type: Linux, shared tenancy, nothing preinstalled."""
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value}
+        for field, value in (*_LINUX, ("regionCode", region))
+    ]
+    pages = price_list.get_paginator("get_products").paginate(
+        ServiceCode="AmazonEC2", Filters=filters
+    )
+    prices: dict[str, dict[str, str]] = {}
+    for page in pages:
+        for text in page["PriceList"]:
+            product = json.loads(text)
+            name = product["product"]["attributes"].get("instanceType")
+            for price in _dollars(product):
+                prices[name] = {
+                    "usd_per_hour": price,
+                    "purchase": "on_demand",
+                    "source": SOURCE,
+                }
+    return prices
+
+
+def _dollars(product: Mapping[str, Any]) -> Iterator[str]:
+    """The hourly price of a product as text; a product without one yields nothing."""
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            if dimension.get("unit") == "Hrs":
+                yield _plain(dimension["pricePerUnit"].get("USD", ""))
+
+
+def _plain(text: str) -> str:
+    """The digits without trailing zeros; what is no amount is left for the gate to name."""
+    try:
+        return plain(usd(text))
+    except InputError:
+        return text
+
+
+def _spot(ec2: Any, names: list[str], request: Request) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
+    """Price cells by instance type: the cheapest zone of the region at the time."""
+    zones: dict[str, list[tuple[str, str]]] = {}
+    for start in range(0, len(names), _SPOT_TYPES):
+        pages = ec2.get_paginator("describe_spot_price_history").paginate(
+            InstanceTypes=names[start : start + _SPOT_TYPES],
+            ProductDescriptions=["Linux/UNIX"],
+            StartTime=request.now,
+        )
+        for page in pages:
+            for quoted in page["SpotPriceHistory"]:
+                price = (_plain(quoted["SpotPrice"]), quoted["AvailabilityZone"])
+                zones.setdefault(quoted["InstanceType"], []).append(price)
+    return {name: _cheapest(prices) for name, prices in zones.items()}
+
+
+def _cheapest(prices: list[tuple[str, str]]) -> dict[str, str]:
+    """The cells of the cheapest zone; of one whose price is no amount, if there is such a zone."""
+    (price, zone), *others = sorted(prices, key=_amount)
+    rest = "".join(f"; {place} {amount}" for amount, place in others)
+    return {
+        "usd_per_hour": price,
+        "purchase": "spot",
+        "source": SPOT_SOURCE,
+        "notes": f"zone {zone}{rest}",
+    }
+
+
+def _amount(price: tuple[str, str]) -> tuple[Decimal, str]:
+    try:
+        return usd(price[0]), price[1]
+    except InputError:
+        return Decimal(-1), price[1]
+
+
+def _gib(size_mib: float | None) -> str:
+    return "" if size_mib is None else f"{size_mib / _MIB_PER_GIB:.12g}"
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.12g}"

@@ -1,0 +1,114 @@
+"""How DigitalOcean is reached: token, endpoint, certificate, time limits."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
+
+TOKEN = "DIGITALOCEAN_TOKEN"  # noqa: S105 - the name of the variable
+ENDPOINT = "GPUCOST_DIGITALOCEAN_ENDPOINT"
+CA = "GPUCOST_DIGITALOCEAN_CA"
+
+CONNECT_S = 10
+READ_S = 30
+RETRIES = 3
+BACKOFF_S = 0.5
+LONGEST_WAIT_S = 20
+"""Most seconds between two tries, also where the provider's Retry-After asks for more."""
+
+_BUDGET_S = 120  # of one call with its retries
+_MOST_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where and as whom to call.
+
+    Attributes:
+        token: never printed.
+        endpoint: an https address; None: the public one.
+        ca: file of the certificate authority to trust instead of the system's.
+    """
+
+    token: str = field(repr=False)
+    endpoint: str | None = None
+    ca: Path | None = None
+
+
+def read_access(environment: Mapping[str, str]) -> Access:
+    """The access that the environment names.
+
+    Raises:
+        MissingCredentialsError: there is no token.
+        InputError: the endpoint is not https, or the certificate file is not there.
+    """
+    token = environment.get(TOKEN, "").strip()
+    if not token:
+        raise MissingCredentialsError(
+            f"{TOKEN} is not set, so DigitalOcean cannot be asked. Set it to a token that may read "
+            "sizes (cloud.digitalocean.com, API, Tokens)."
+        )
+    if not token.isprintable() or " " in token or not token.isascii():
+        raise InputError(f"{TOKEN} holds blanks or control characters; copy the token again.")
+    endpoint = environment.get(ENDPOINT, "").strip() or None
+    if endpoint is not None and not endpoint.startswith("https://"):
+        raise InputError(
+            f"{ENDPOINT} is {endpoint!r:.80}; a token is sent over https only. "
+            "Write https://HOST[:PORT]."
+        )
+    ca = Path(environment[CA]) if environment.get(CA) else None
+    if ca is not None and not ca.is_file():
+        raise InputError(f"{CA} names {ca}, and there is no such file; it takes a PEM file.")
+    return Access(token=token, endpoint=endpoint, ca=ca)
+
+
+def connect(access: Access) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
+    """A client with stated time limits; its own retries are the only ones."""
+    from azure.core.pipeline.policies import RetryPolicy  # noqa: PLC0415 - heavy, only here
+    from pydo import Client  # noqa: PLC0415 - the same
+
+    class Patient(RetryPolicy):  # type: ignore[type-arg] # azure-core's generics are private
+        """Waits as the provider asks, but not longer than LONGEST_WAIT_S."""
+
+        def get_retry_after(self, response: Any) -> float | None:  # noqa: ANN401 - azure's type
+            asked: float | None = super().get_retry_after(response)
+            return None if asked is None else min(asked, LONGEST_WAIT_S)
+
+    options: dict[str, Any] = {
+        "timeout": _BUDGET_S,
+        "connection_timeout": CONNECT_S,
+        "read_timeout": READ_S,
+        "retry_policy": Patient(
+            retry_total=RETRIES,
+            retry_status=RETRIES,
+            retry_backoff_factor=BACKOFF_S,
+            retry_backoff_max=LONGEST_WAIT_S,
+            timeout=_BUDGET_S,
+        ),
+    }
+    if access.endpoint is not None:
+        options["endpoint"] = access.endpoint
+    if access.ca is not None:
+        options["connection_verify"] = str(access.ca)
+    return Client(access.token, **options)
+
+
+@contextmanager
+def told(access: Access, doing: str) -> Iterator[None]:
+    """Turn whatever the library raises into one sentence without the token.
+
+    Raises:
+        ProviderError: with status and reason where there are any.
+    """
+    try:
+        yield
+    except GpucostError:
+        raise
+    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
+        status = getattr(error, "status_code", None)
+        text = " ".join(str(error).split()).replace(access.token, "[token]")[:_MOST_TEXT]
+        kind = f"HTTP {status}" if status else type(error).__name__
+        raise ProviderError(f"DigitalOcean: {doing} failed: {kind}: {text}") from None

@@ -1,0 +1,196 @@
+"""Live prices of DigitalOcean: `GET /v2/sizes`, all pages, GPU sizes only."""
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, TypeGuard
+
+from pricing.errors import ProviderError
+from pricing.hardware import Gpu, find, has_memory
+from pricing.money import plain
+from pricing.offer import EVERYWHERE
+from pricing.reading import Reading, Row, new_row
+from providers.digitalocean.access import Access, connect, read_access, told
+from providers.price_source import Request
+
+PROVIDER = "digitalocean"
+SOURCE = "DigitalOcean GET /v2/sizes"
+
+_PER_PAGE = 200
+_MOST_PAGES = 50
+_GIB_PER_TB = 1000  # the size sheet prints 15,000 GiB where the API says 15
+_FLOAT_DIGITS = 9  # every 32-bit float is told by nine digits
+_LARGEST_FLOAT = 3e38  # of 32 bits
+_SPOT = "-spot"
+
+
+def fetch(request: Request) -> Reading:
+    """Every GPU size that the account's answer lists, spot sizes included.
+
+    Sizes sold by contract are not in the answer, so it says nothing about them. One answer covers
+    all regions; `request.regions` makes no difference.
+    """
+    access = read_access(request.environment)
+    with told(access, "reading sizes"):
+        sizes = list(_sizes(access))
+        remarks = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
+        rows = [
+            row
+            for size in sizes
+            if _has_gpu(size) and not any(_left_out(size))
+            for row in _rows(size, request.now.date().isoformat())
+        ]
+    if not rows:
+        raise ProviderError(
+            "DigitalOcean: the answer lists no GPU size, so nothing was changed. A token that may "
+            "read sizes of another team, or a restricted one, sees none."
+        )
+    return Reading(
+        provider=PROVIDER,
+        source=SOURCE,
+        read_on=request.now.date(),
+        rows=tuple(rows),
+        purchases=("on_demand", "spot"),
+        remarks=tuple(remarks),
+    )
+
+
+def _sizes(access: Access) -> Iterator[Any]:
+    """The sizes of all pages; fails when their number is not the one that is announced."""
+    client = connect(access)
+    seen, announced = 0, 0
+    for page in range(1, _MOST_PAGES + 1):
+        answer = client.sizes.list(per_page=_PER_PAGE, page=page)
+        sizes = answer.get("sizes") if isinstance(answer, Mapping) else None
+        if not isinstance(sizes, list) or not all(isinstance(size, Mapping) for size in sizes):
+            raise ProviderError(f"DigitalOcean: page {page} of the sizes is no list of sizes.")
+        yield from sizes
+        seen += len(sizes)
+        announced = (answer.get("meta") or {}).get("total", seen)
+        if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
+            break
+    if seen != announced:
+        raise ProviderError(
+            f"DigitalOcean: {seen} sizes came where {announced} were announced; the answer is not "
+            "complete, so nothing was changed."
+        )
+
+
+def _slug(size: Mapping[str, Any]) -> str:
+    return str(size.get("slug") or "a size without a name")[:80]
+
+
+def _has_gpu(size: Mapping[str, Any]) -> bool:
+    return bool(size.get("gpu_info")) or _slug(size).startswith("gpu-")
+
+
+def _left_out(size: Mapping[str, Any]) -> Iterator[str]:
+    if _has_gpu(size) and size.get("available") is False:
+        yield "not available, so not sold now"
+
+
+def _rows(size: Mapping[str, Any], day: str) -> Iterator[Row]:
+    """A row for each region; "*" where the answer names none, with a note."""
+    info = size.get("gpu_info") or {}
+    count = info.get("count")
+    gpu, memory_gib = _gpu(info, count)
+    regions = size.get("regions") or ()
+    note = "" if regions else "no region in the answer: not creatable by this account at the time"
+    for region in regions or (EVERYWHERE,):
+        yield new_row(
+            region=str(region),
+            instance_type=str(size.get("slug") or ""),
+            gpu=gpu,
+            gpu_count=_text(count),
+            gpu_memory_gib=memory_gib,
+            vcpus=_text(size.get("vcpus")),
+            ram_gib=_text(_scaled(size.get("memory"), 1 / 1024)),
+            purchase="spot" if _slug(size).endswith(_SPOT) else "on_demand",
+            usd_per_hour=price_text(size.get("price_hourly")),
+            as_of=day,
+            source=SOURCE,
+            notes=note,
+            included_transfer_gib=_text(_scaled(size.get("transfer"), _GIB_PER_TB)),
+            **_disks(size),
+        )
+
+
+def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
+    """The model's name and the memory of one GPU; as printed where the model is not known.
+
+    `vram.amount` is the total of the machine in every known answer. It is divided, and only where
+    the quotient is no memory of the model and the amount itself is one, it was meant for one GPU.
+    """
+    model = str(info.get("model") or "")
+    vram = info.get("vram") or {}
+    total = vram.get("amount")
+    unit = str(vram.get("unit", "gib")).lower()
+    if not _is_number(total) or not _is_number(count) or not count or unit not in ("gib", "gb"):
+        gpu = _model(model, None)
+        return model if gpu is None else gpu.name, ""
+    each = total / count
+    for memory_gib in (each, total):
+        gpu = _model(model, memory_gib)
+        if gpu is not None and has_memory(gpu, memory_gib):
+            return gpu.name, f"{gpu.memory_gib:.12g}"
+    gpu = _model(model, each)
+    return model if gpu is None else gpu.name, f"{each:.12g}"
+
+
+def _model(model: str, memory_gib: float | None) -> Gpu | None:
+    """The GPU of a name such as nvidia_h100; without its RTX it is still found."""
+    rtx = model.replace("nvidia_", "nvidia_rtx_", 1)
+    return find(model, memory_gib=memory_gib) or find(rtx, memory_gib=memory_gib)
+
+
+def _disks(size: Mapping[str, Any]) -> dict[str, str]:
+    """Boot and scratch disks where the answer tells them apart, and both together."""
+    found = {
+        str(disk.get("type")): (disk.get("size") or {}).get("amount")
+        for disk in size.get("disk_info") or ()
+        if isinstance(disk, Mapping)
+    }
+    boot, scratch = found.get("boot", found.get("local")), found.get("scratch")
+    told = [amount for amount in (boot, scratch) if _is_number(amount)]
+    return {
+        "boot_disk_gib": _text(boot),
+        "scratch_disk_gib": _text(scratch),
+        "local_disk_gib": _text(sum(told) if told else size.get("disk")),
+    }
+
+
+def price_text(told: object) -> str:
+    """The digits of a price that came as a JSON number; "" where it is none.
+
+    Some answers print 32-bit floats (0.00743999984115362); the shortest decimal of at most nine
+    digits that is the same 32-bit float is the price (0.00744).
+    """
+    if not _is_number(told):
+        return "" if told is None else str(told)[:40]
+    value = float(told)
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) < _LARGEST_FLOAT and f"{_narrow(value):.15g}" == f"{value:.15g}":
+        shorter = (f"{value:.{digits}g}" for digits in range(1, _FLOAT_DIGITS + 1))
+        text = next(text for text in shorter if _narrow(float(text)) == _narrow(value))
+        return plain(Decimal(text))
+    return plain(Decimal(str(told)))
+
+
+def _narrow(value: float) -> float:
+    """The nearest 32-bit float."""
+    narrow: float = struct.unpack("f", struct.pack("f", value))[0]
+    return narrow
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _scaled(value: object, factor: float) -> float | None:
+    return value * factor if _is_number(value) else None
+
+
+def _text(value: object) -> str:
+    return f"{value:.12g}" if _is_number(value) else ""

@@ -1,0 +1,1 @@
+"""Tests of providers: real SDKs against fakes on this machine."""

@@ -1,0 +1,1 @@
+"""Fakes of providers: servers on this machine that the real SDKs talk to."""

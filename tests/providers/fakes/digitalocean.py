@@ -1,0 +1,165 @@
+"""A stateful DigitalOcean: pages, a queue of faults, every exchange checked against the contract.
+
+State is plain JSON under `sizes`; further resources get a field and a route of their own. Where the
+OpenAPI document is at hand each request and response is validated, and `violations` says what was
+wrong; without it `is_checked` is False.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from openapi_core import OpenAPI
+from openapi_core.contrib.werkzeug import WerkzeugOpenAPIRequest, WerkzeugOpenAPIResponse
+from openapi_core.exceptions import OpenAPIError
+from werkzeug.wrappers import Request, Response
+
+LARGEST_PAGE = 200
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What goes wrong with the next answers that it fits.
+
+    Attributes:
+        path: of the requests it is for.
+        page: only this page; None: any.
+        status: answer this status instead.
+        body: answer these bytes instead.
+        headers: add these.
+        delay_s: wait before the answer.
+        change: change the document before it is sent; the work is done and told wrongly.
+        times: how many requests it spoils.
+    """
+
+    path: str = "/v2/sizes"
+    page: int | None = None
+    status: int | None = None
+    body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    delay_s: float = 0.0
+    change: Callable[[Document], None] | None = None
+    times: int = 1
+
+
+@dataclass(kw_only=True)
+class DigitalOcean:
+    """The fake.
+
+    Attributes:
+        token: the only one that is let in.
+        sizes: what GET /v2/sizes lists, as the API prints it.
+        spec: the OpenAPI document to check against; None: unchecked.
+        faults: what goes wrong next, first come first served.
+        requests: "METHOD path?query" of everything that came.
+        violations: what in an exchange did not keep the contract.
+    """
+
+    token: str
+    sizes: list[Document]
+    spec: Document | None = None
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _checkers: dict[str, OpenAPI] = field(default_factory=dict)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether exchanges are held against the OpenAPI document."""
+        return self.spec is not None
+
+    def __call__(self, environ: Document, start_response: Any) -> Any:
+        """Answer a request: the WSGI entry."""
+        request = Request(environ)
+        with self._lock:
+            self.requests.append(f"{request.method} {request.full_path.rstrip('?')}")
+            fault = self._next_fault(request)
+            response = self._answer(request, fault)
+            if fault is None:
+                self._check(request, response)
+        if fault is not None and fault.delay_s:
+            time.sleep(fault.delay_s)
+        return response(environ, start_response)
+
+    def _next_fault(self, request: Request) -> Fault | None:
+        page = request.args.get("page", 1, int)
+        for place, fault in enumerate(self.faults):
+            if fault.path == request.path and fault.page in (None, page):
+                rest = [_less(fault)] if fault.times > 1 else []
+                self.faults[place : place + 1] = rest
+                return fault
+        return None
+
+    def _answer(self, request: Request, fault: Fault | None) -> Response:
+        if fault is not None and fault.body is not None:
+            return Response(fault.body, fault.status or HTTPStatus.OK, _JSON)
+        if fault is not None and fault.status is not None:
+            told = _error(fault.status)
+            told.headers.extend(fault.headers)
+            return told
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return _error(HTTPStatus.UNAUTHORIZED)
+        route = _ROUTES.get((request.method, request.path))
+        if route is None:
+            return _error(HTTPStatus.NOT_FOUND)
+        document = json.loads(json.dumps(route(self, request)))
+        if fault is not None and fault.change is not None:
+            fault.change(document)
+        return Response(json.dumps(document), HTTPStatus.OK, _JSON)
+
+    def _check(self, request: Request, response: Response) -> None:
+        if self.spec is None:
+            return
+        host = request.host_url.rstrip("/")
+        if host not in self._checkers:
+            self._checkers[host] = OpenAPI.from_dict({**self.spec, "servers": [{"url": host}]})
+        checker, asked = self._checkers[host], WerkzeugOpenAPIRequest(request)
+        try:
+            checker.validate_request(asked)
+            checker.validate_response(asked, WerkzeugOpenAPIResponse(response))
+        except OpenAPIError as error:
+            self.violations.append(f"{self.requests[-1]}: {error!r}: {error.__cause__!r}")
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+def _less(fault: Fault) -> Fault:
+    values = {name: getattr(fault, name) for name in Fault.__slots__}
+    return Fault(**{**values, "times": fault.times - 1})
+
+
+def _error(status: int) -> Response:
+    phrase = HTTPStatus(status).phrase
+    told = {"id": phrase.lower().replace(" ", "_"), "message": phrase, "request_id": "4d9d8375"}
+    return Response(json.dumps(told), status, _JSON)
+
+
+def _list_sizes(fake: DigitalOcean, request: Request) -> Document:
+    return _paged("sizes", fake.sizes, request)
+
+
+def _paged(name: str, items: list[Document], request: Request) -> Document:
+    """A page of a list with its links, as every list of the API has them."""
+    page, size = request.args.get("page", 1, int), request.args.get("per_page", 20, int)
+    size = min(size, LARGEST_PAGE)
+    last = max(1, -(-len(items) // size))
+    address = f"{request.base_url}?per_page={size}&page="
+    links = {"next": page + 1, "last": last} if page < last else {}
+    links |= {"first": 1, "prev": page - 1} if page > 1 else {}
+    return {
+        name: items[(page - 1) * size : page * size],
+        "links": {"pages": {key: f"{address}{number}" for key, number in links.items()}},
+        "meta": {"total": len(items)},
+    }
+
+
+_ROUTES: dict[tuple[str, str], Callable[[DigitalOcean, Request], Document]] = {
+    ("GET", "/v2/sizes"): _list_sizes,
+}

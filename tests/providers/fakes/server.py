@@ -1,0 +1,45 @@
+"""Runs a WSGI application on this machine, over https with a certificate of its own or http."""
+
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import trustme
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+
+class _Silent(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
+        """Drop the line."""
+
+
+@contextmanager
+def serving(app: Any, authority: Path | None = None) -> Iterator[str]:
+    """Serve an application and yield its address; it has ended when the block ends.
+
+    Args:
+        app: the WSGI application.
+        authority: file to write the certificate authority to; None serves plain http.
+    """
+    context = None
+    if authority is not None:
+        own = trustme.CA()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        own.issue_cert("127.0.0.1").configure_cert(context)
+        own.cert_pem.write_to_path(authority)
+    server = make_server(
+        "127.0.0.1", 0, app, threaded=True, request_handler=_Silent, ssl_context=context
+    )
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"{'https' if authority else 'http'}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
