@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden clean
+.PHONY: help demo test test-tools lint types layers unit bench golden focus-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,11 +39,20 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-bench: $(VENV)/.dev ## print start-up ratios against their stated baselines
+bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/catalog.py
+
+.venv-focus/.ready: # the official validator needs an older numpy and pandas than we do
+	$(PYTHON) -m venv .venv-focus
+	.venv-focus/bin/pip install --quiet --disable-pip-version-check 'focus-validator==1.0.0' 'multimethod<2' 'numpy<2' 'pandas<3'
+	@touch $@
+
+focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the official FOCUS validator
+	$(BIN)/python tests/focus_validator.py $(BIN)/gpucost .venv-focus/bin/focus-validator examples/visual-search.json
 
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build dist *.egg-info report.md
+	rm -rf $(VENV) .venv-focus build dist *.egg-info report.md

@@ -282,10 +282,11 @@ def _prices() -> Iterator[str]:
     yield from ("# Prices that come with this version", "", _MADE, "")
     yield from _prose(
         f"{catalog.count} offers of {len(_by_provider(catalog))} providers, seen from "
-        f"{catalog.as_of}, the newest day on which a price was read. Nothing is fetched: "
-        "prices age with the version. A price read more than 30 days before the day of a "
-        "plan, or on no stated day, is marked stale in every output. Each row carries its "
-        "source, its date and how far it can be trusted: `gpucost prices -f json`. How the "
+        f"{catalog.as_of}, the newest day on which a price was read. They "
+        "age with the version unless [refreshed](../how-to/refresh-prices.md). A price read more "
+        "than 30 days before the day of a plan, or on no stated day, is marked stale in every "
+        "output. Each row carries its source, its date and how far it can be trusted: "
+        "`gpucost prices -f json`. How the "
         "files are kept: [pricing/data/README.md](../../pricing/data/README.md)."
     )
     yield ""

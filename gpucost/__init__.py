@@ -20,6 +20,7 @@ from gpucost.version import __version__
 
 if TYPE_CHECKING:
     from gpucost.api import load_profile, predict_sharing, read_telemetry
+    from gpucost.price_cache import load_catalog
     from planner.diagnose import diagnose
     from planner.estimate import Estimate
     from planner.finding import Finding
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from planner.predict import predict
     from planner.profile.model import Profile
     from planner.requirements import Requirements
-    from pricing.catalog import Catalog, load_catalog
+    from pricing.catalog import Catalog
     from pricing.errors import GpucostError
     from pricing.offer import Offer
     from pricing.quote import Quote, Usage, quote
@@ -68,7 +69,7 @@ _HOMES = {
     "Requirements": "planner.requirements",
     "Usage": "pricing.quote",
     "diagnose": "planner.diagnose",
-    "load_catalog": "pricing.catalog",
+    "load_catalog": "gpucost.price_cache",
     "load_profile": "gpucost.api",
     "make_plan": "planner.pipeline",
     "predict": "planner.predict",

@@ -104,6 +104,22 @@ class DayType(_Type):
             raise ValueError(f"{text!r} is no day; write 2026-07-01.") from error
 
 
+class InstantType(_Type):
+    """`2026-07-31T12:00` (UTC), `2026-07-31T12:00+02:00` -> aware instant in UTC."""
+
+    name = "instant"
+
+    def parse(self, text: str) -> datetime:
+        """Return the instant."""
+        try:
+            instant = datetime.fromisoformat(text)
+            return instant.replace(tzinfo=instant.tzinfo or UTC).astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(
+                f"{text!r} is no instant; write 2026-07-31T12:00 (UTC) or 2026-07-31T12:00+02:00."
+            ) from error
+
+
 class CountsType(_Type):
     """`8` or `1..8` -> (least, most)."""
 
@@ -176,9 +192,12 @@ class MappingType(_Type):
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
+INSTANT = InstantType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
 HOURS_A_MONTH, AMOUNT = NumberType(0.0, 744.0), NumberType(0.0, _MOST_WORK)
 SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)
+GRID, PUE = NumberType(0.0, 5000.0, inclusive=True), NumberType(1.0, 10.0, inclusive=True)
+HOST_SHARE = NumberType(0.0, 0.9, inclusive=True)
 
 
 def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -24,6 +24,8 @@ from pricing.errors import InputError
 
 PROJECT_FILE = Path("gpucost.toml")
 _PREFIX = "GPUCOST"
+OWN_HARDWARE = "own_hardware"
+_SECTIONS = (OWN_HARDWARE,)  # of facts, not of a command's options
 
 
 def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, Any]:
@@ -50,6 +52,19 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
     return merged
 
 
+def load_section(name: str) -> tuple[dict[str, Any], str]:
+    """Return a section of facts and where it stands: the project's file before the user's.
+
+    Raises:
+        InputError: a file cannot be read, or no file has the section.
+    """
+    for path in (PROJECT_FILE, _user_file()):
+        section = _read(path).get(name)
+        if isinstance(section, dict):
+            return section, f"{path}: [{name}]"
+    raise InputError(f"No settings file has a section [{name}]; write one into {PROJECT_FILE}.")
+
+
 def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
     for flag, option in _long_options(command).items():
@@ -71,8 +86,8 @@ def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> I
     for section, options in document.items():
         if not isinstance(options, dict):
             yield f"{path}: {section} stands outside a section; put it under [plan], [quote] ..."
-        elif section not in commands:
-            near = difflib.get_close_matches(section, commands, 1)
+        elif section not in (*commands, *_SECTIONS):
+            near = difflib.get_close_matches(section, (*commands, *_SECTIONS), 1)
             yield f"{path}: [{section}] is no command" + (f"; [{near[0]}]?" if near else ".")
 
 

@@ -65,6 +65,7 @@ def make_plan(
         ),
         assumptions=assumptions(planned, period),
         warnings=warnings(planned, today, period),
+        site=requirements.site,
     )
 
 

@@ -10,6 +10,7 @@ from planner.profile.model import Profile
 from planner.requirements import Objective, Period
 from planner.roi import Roi, recommended
 from planner.shapes import Shape
+from planner.site import UNKNOWN_SITE, Site
 from planner.workload import Workload
 from pricing.errors import NoFeasibleOptionError
 
@@ -74,6 +75,7 @@ class Plan:
         roi: saving against effort.
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
+        site: grid, PUE and host share, for energy and carbon.
     """
 
     as_of: date
@@ -87,6 +89,7 @@ class Plan:
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
+    site: Site = UNKNOWN_SITE
 
     def check_feasible(self) -> None:
         """Raise when no job has a feasible option.

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.consolidate import Fleet, Placement
+from planner.energy import Energy, energy_of, energy_today
 from planner.estimate import Estimate
 from planner.finding import Finding
 from planner.option import Move, Option
@@ -109,6 +110,7 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
             "lines": [_line(line) for line in bill.lines] if bill else [],
         },
         "cost_per_work": _cost_per_work(baseline.cost, job),
+        "energy": _energy(energy_today(job.profile, baseline.hours, plan.site)),
     }
 
 
@@ -148,6 +150,7 @@ def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
             "lines": [_line(line) for line in option.quote.lines],
         },
         "cost_per_work": _cost_per_work(option.cost, job),
+        "energy": _energy(_energy_of(option, job, plan)),
         "saves": {
             "usd": _usd(saves),
             "fraction": round(float(saves / today), 4) if saves is not None and today else None,
@@ -165,6 +168,23 @@ def _cost_per_work(cost: Decimal | None, job: JobPlan) -> _Json | None:
     size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
     per = cost * size / Decimal(str(units))
     return {"unit": f"{prefix}{unit}", "mid": _fine(per)}
+
+
+def _energy_of(option: Option, job: JobPlan, plan: Plan) -> Energy:
+    """Return the energy of an option: all its GPUs work, on today's machine as many as today."""
+    offer, today = option.offer, job.baseline.offer
+    gpus = round(offer.gpu_count) * option.count if offer.gpu_count >= 1 else None
+    if today is not None and today.name == offer.name:
+        gpus = job.profile.gpu_count
+    hours = job.baseline.hours.mid
+    return energy_of(job.profile, option, gpus=gpus, today_h=hours, site=plan.site)
+
+
+def _energy(energy: Energy) -> _Json:
+    return {
+        "kwh": _estimate(energy.kwh) if energy.kwh else None,
+        "kgco2e": _estimate(energy.kgco2e) if energy.kgco2e else None,
+    }
 
 
 def _fine(amount: Decimal) -> str:
@@ -226,6 +246,10 @@ def _line(line: QuoteLine) -> _Json:
         "rule": line.rule,
         "source": line.source,
         "as_of": line.as_of,
+        "parts": [
+            {"quantity": plain(p.quantity), "unit": p.unit, "unit_usd": plain(p.unit_usd)}
+            for p in line.parts
+        ],
     }
 
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.interruption import CHECKPOINTS, Availability, Checkpoints
+from planner.site import UNKNOWN_SITE, Site
 
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]
@@ -38,6 +39,7 @@ class Requirements:
         launchable: providers on which this version can launch.
         spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
         checkpoints: what surviving an interruption costs.
+        site: grid, PUE and host share, for energy and carbon.
     """
 
     objective: Objective = "cost"
@@ -61,3 +63,4 @@ class Requirements:
     launchable: frozenset[str] = frozenset()
     spot_trace: Availability | None = None
     checkpoints: Checkpoints = CHECKPOINTS
+    site: Site = UNKNOWN_SITE

@@ -27,7 +27,9 @@ def render_report(plan: Document, *, style: str = "md", lang: str = "en") -> str
     """
     check_style(style, lang)
     template = _environment().get_template(f"report.{style}.j2")
-    return template.render(plan=plan, w=wording, why_not=why_not, next_steps=next_steps)
+    return template.render(
+        plan=plan, w=wording, why_not=why_not, next_steps=next_steps, has_energy=has_energy
+    )
 
 
 def check_style(style: str, lang: str) -> None:
@@ -55,6 +57,11 @@ def _environment() -> Environment:
     )
     environment.filters["cell"] = cell
     return environment
+
+
+def has_energy(today: Document, columns: list[tuple[str, Document]]) -> bool:
+    """Return whether the energy of any column is known."""
+    return any(wording.energy(record) for record in (today, *(option for _, option in columns)))
 
 
 def why_not(job: Document) -> list[Document]:

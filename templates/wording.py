@@ -246,6 +246,26 @@ def fastest(options: Iterable[Document]) -> Document | None:
     return min(options, key=lambda o: (o["hours"]["mid"], Decimal(o["cost"]["mid"])), default=None)
 
 
+def energy(record: Document) -> str | None:
+    """Return `384 kWh (279-521), 154 kg CO2e (112-208)`; None where it is unknown."""
+    known = record.get("energy") or {}
+    kwh, carbon = known.get("kwh"), known.get("kgco2e")
+    if kwh is None:
+        return None
+    return _with_unit(kwh, "kWh") + (f", {_with_unit(carbon, 'kg CO2e')}" if carbon else "")
+
+
+def energy_basis(record: Document) -> str:
+    """Return where a known energy comes from and what it covers, carbon included."""
+    known = record["energy"]
+    return str((known["kgco2e"] or known["kwh"])["basis"])
+
+
+def _with_unit(estimate: Document, unit: str) -> str:
+    low, mid, high = (_figure(estimate[key]) for key in ("low", "mid", "high"))
+    return f"{mid} {unit}" if low == high else f"{mid} {unit} ({low}-{high})"
+
+
 def per_work(record: Document) -> str:
     """Return `$2.68 per 1M image`; `unknown` without measured work."""
     per = record.get("cost_per_work")

@@ -197,7 +197,12 @@ def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env={**kept, "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "XDG_CONFIG_HOME": str(folder)},
+        env={
+            **kept,
+            "PATH": f"{bin_}{os.pathsep}{kept['PATH']}",
+            "XDG_CONFIG_HOME": str(folder),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+        },
         capture_output=True,
         text=True,
         check=False,

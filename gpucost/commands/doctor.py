@@ -10,15 +10,18 @@ import click
 
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import today
+from gpucost.price_cache import CACHE, load_catalog, price_folder
 from gpucost.settings import PROJECT_FILE
 from gpucost.version import __version__
-from pricing.catalog import load_catalog
+from pricing import store
 
 _CREDENTIALS = (
     ("DIGITALOCEAN_TOKEN", "DigitalOcean: needed to refresh prices and launch, not to plan"),
     ("AWS_ACCESS_KEY_ID", "AWS: the SDK's own chain; needed to refresh prices and launch"),
 )
-_PACKAGES = ("click", "jinja2", "pandas", "platformdirs", "prometheus_client", "rich")
+_PACKAGES = (
+    *("boto3", "click", "jinja2", "pandas", "platformdirs", "prometheus_client", "pydo", "rich"),
+)
 
 
 @click.command(name="doctor", epilog="Example: gpucost doctor -f json")
@@ -38,6 +41,7 @@ def _checks() -> Iterator[tuple[str, str, str]]:
     packages = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all there"
     yield "packages", "fail" if missing else "ok", packages
     yield _prices()
+    yield _refreshed()
     for variable, use in _CREDENTIALS:
         yield variable, "set" if os.environ.get(variable) else "not set", use
     smi = shutil.which("nvidia-smi")
@@ -54,3 +58,14 @@ def _prices() -> tuple[str, str, str]:
         f"{stale} of {len(catalog.offers)} in force are older than 30 days or undated"
     )
     return "prices", "stale" if stale else "ok", detail
+
+
+def _refreshed() -> tuple[str, str, str]:
+    folder = price_folder()
+    stored = store.load(folder)
+    if stored.problems:
+        return "refreshed prices", "fail", stored.problems[0]
+    providers = sorted({offer.provider for offer in stored.offers})
+    if not providers:
+        return "refreshed prices", "none", f"gpucost prices update writes to {folder} ({CACHE})"
+    return "refreshed prices", "read", f"{', '.join(providers)}, in {folder}"

@@ -15,13 +15,17 @@ from gpucost.parameters import (
     DAY,
     DOLLARS,
     DURATION,
+    GRID,
+    HOST_SHARE,
     HOURS_A_MONTH,
+    PUE,
     SIZE,
     SLOWDOWN,
     check_known,
     today,
 )
 from gpucost.plan_view import print_plan
+from gpucost.price_cache import load_catalog
 from gpucost.sources import read_sources, read_trace
 from gpucost.writing import write_file
 from planner.interruption import Checkpoints
@@ -30,7 +34,8 @@ from planner.plan import Plan
 from planner.plan_json import dump, to_json
 from planner.profile.model import PURCHASES
 from planner.requirements import INCLUDABLE, Requirements
-from pricing.catalog import Catalog, load_catalog
+from planner.site import Site
+from pricing.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.hardware import matching
 
@@ -116,6 +121,15 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering, for the payback."
         ),
+        click.option(
+            "--grid-g-per-kwh", type=GRID, help="Grams of CO2e for each kWh, for the carbon."
+        ),
+        click.option("--pue", type=PUE, help="Energy of the site over that of its machines."),
+        click.option(
+            "--host-power-share",
+            type=HOST_SHARE,
+            help="Share of a node's power that is not its GPUs': 0.2 to 0.4.",
+        ),
         click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]"),
         click.option(
             "-o", "--output", "target", help="Write plan.json here; - is standard output."
@@ -154,7 +168,7 @@ def command(
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
     _refuse_later(asked)
     day = as_of or today()
-    catalog = load_catalog(day)
+    catalog = load_catalog(day, say=output.say)
     plan = make_plan(read_sources(sources), catalog, _requirements(asked, catalog), as_of=day)
     _write(plan, target, report_path, output)
     if target != "-":
@@ -180,6 +194,11 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
         restart_s=float(asked.pop("restart_time")),
     )
     return Requirements(
+        site=Site(
+            grid_g_per_kwh=asked.pop("grid_g_per_kwh"),
+            pue=asked.pop("pue"),
+            host_fraction=asked.pop("host_power_share"),
+        ),
         spot_trace=None if trace is None else read_trace(trace),
         checkpoints=checkpoints,
         deadline_h=None if deadline is None else float(deadline) / 3600.0,

@@ -27,6 +27,7 @@ class Ran:
         return json.loads(self.out)
 
 
+COLORS = ("NO_COLOR", "FORCE_COLOR")
 Call = Callable[..., Ran]
 Write = Callable[[str, Any], str]
 
@@ -38,10 +39,11 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     for name in os.environ:
-        if name.startswith("GPUCOST_") or name in ("NO_COLOR", "FORCE_COLOR"):
+        if name.startswith(("GPUCOST_", "AWS_", "DIGITALOCEAN_")) or name in COLORS:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
 
 

@@ -27,8 +27,7 @@ OPTIONS = (
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
-    ("prices", "update"),
-    ("prices", "check"),
+    ("export", "--to", "terraform"),
 )
 
 # Options of the contract that work, by command.
@@ -38,6 +37,8 @@ BUILT = {
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over",
     "report": "-o --style --lang",
+    "export": "--to -o",
+    "reconcile": "--option -f",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
     "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of",
 }

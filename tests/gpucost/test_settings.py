@@ -158,3 +158,14 @@ def test_settings_do_not_stop_help_or_version(call: Call, write: Write) -> None:
     write("gpucost.toml", "[plan\n")
     assert call("--version").code == 0
     assert call("--help").code == 0
+
+
+def test_the_section_of_own_hardware_disturbs_no_command(call: Call) -> None:
+    """[own_hardware] holds facts, not options: every command runs beside it."""
+    Path("gpucost.toml").write_text('[own_hardware]\nname = "rack 1"\n', encoding="utf-8")
+    ran = call("explain", "idle")
+    assert ran.code == 0, ran.err
+    Path("gpucost.toml").write_text('[own_hardwar]\nname = "rack 1"\n', encoding="utf-8")
+    ran = call("explain", "idle")
+    assert ran.code == 2
+    assert "[own_hardware]" in ran.err

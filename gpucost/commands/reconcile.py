@@ -1,0 +1,67 @@
+"""`gpucost reconcile`: a plan against the bill."""
+
+import sys
+
+import click
+
+from gpucost.bill_view import print_reconciliation
+from gpucost.output import Output, output_options, print_json
+from gpucost.plan_file import load_plan
+from planner.bills.bill import Bill
+from planner.bills.formats import read_bill
+from planner.chosen import choose
+from planner.reconcile import reconcile
+from planner.reconcile_json import to_json
+from planner.telemetry.payload import Stream
+from pricing.errors import InputError
+
+
+@click.command(
+    name="reconcile",
+    epilog="Example: gpucost reconcile plan.json invoice.csv --option train/o2",
+)
+@click.argument("plan_path", metavar="PLAN")
+@click.argument("paths", nargs=-1, required=True, metavar="BILL...")
+@click.option(
+    "--option",
+    "named",
+    multiple=True,
+    metavar="JOB/ID",
+    help="In place of the recommended option of that job (repeatable).",
+)
+@output_options
+def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output) -> None:
+    """Hold a plan against the bill, line by line.
+
+    BILL is a FOCUS CSV, an AWS Cost and Usage Report, or DigitalOcean's invoice (CSV, JSON) or
+    billing insights; recognised by content, .gz is read as is.
+    """
+    plan = load_plan(plan_path)
+    chosen, unknown = choose(plan, named)
+    bills = _read(paths)
+    document = to_json(plan, chosen, bills, reconcile(chosen, bills, period=plan["period"]))
+    document["notes"].extend(unknown)
+    if output.format == "json":
+        print_json(document)
+    else:
+        print_reconciliation(document, output)
+
+
+def _read(paths: tuple[str, ...]) -> tuple[Bill, ...]:
+    """Return every file of the bill; the problems of all files are raised together."""
+    bills, problems = [], []
+    seen: dict[str, str] = {}
+    for path in paths:
+        try:
+            with Stream(path, sys.stdin.buffer if path == "-" else None) as stream:
+                payload = stream.load()
+            if payload.sha256 in seen:
+                problems.append(f"{path}: the same bill as {seen[payload.sha256]}; give it once.")
+                continue
+            seen[payload.sha256] = path
+            bills.append(read_bill(payload.name, payload.text))
+        except InputError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InputError(problems)
+    return tuple(bills)

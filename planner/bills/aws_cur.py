@@ -1,0 +1,118 @@
+"""AWS Cost and Usage Reports, legacy (`lineItem/UsageType`) and 2.0 (`line_item_usage_type`)."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+
+from planner.bills import kinds
+from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
+from planner.bills.cells import csv_rows, dollars, moment, present
+from pricing.errors import InputError
+
+PROVIDER = "aws"
+_NEEDED = (
+    "line_item_line_item_type",
+    "line_item_usage_type",
+    "line_item_usage_start_date",
+    "line_item_usage_end_date",
+    "line_item_currency_code",
+    "line_item_unblended_cost",
+)
+_UNBLENDED = "line_item_unblended_cost"
+# Type of a line -> the column of its cost, for use of a service. What a commitment covers has a
+# cost of its own there; its fees would count the same dollars twice (AWS CUR user guide).
+_USAGE = {
+    "Usage": _UNBLENDED,
+    "DiscountedUsage": "reservation_effective_cost",
+    "SavingsPlanCoveredUsage": "savings_plan_savings_plan_effective_cost",
+}
+_SPREAD = ("SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee")
+_APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund, discounts) are credits
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_Row = Mapping[str, str]
+
+
+def is_cur(header: str) -> bool:
+    """Return whether the first line of a file names a report's columns."""
+    return "lineItem/UsageType" in header or "line_item_usage_type" in header
+
+
+def read(name: str, text: str) -> Bill:
+    """Return a report.
+
+    Raises:
+        InputError: columns are missing, its currency is not USD, or cells are no amount or time;
+            all are listed.
+    """
+    lines, problems = [], []
+    spread: Counter[str] = Counter()
+    for number, row in csv_rows(name, text, _snake):
+        missing = [column for column in _NEEDED if column not in row]
+        if missing:
+            raise InputError(
+                f"{name}:1: the report has no {column}; include it." for column in missing
+            )
+        kind = row["line_item_line_item_type"]
+        if kind in _SPREAD:
+            spread[kind] += 1
+            continue
+        try:
+            lines.append(_line(row))
+        except ValueError as error:
+            problems.append(f"{name}:{number}: {error}. Correct it, or download the report again.")
+    refuse(problems)
+    notes = tuple(
+        f"{name}: lines of type {kind}: {count}, not counted, as what a commitment costs is in the "
+        "lines of the use that it covers."
+        for kind, count in sorted(spread.items())
+    )
+    return Bill(name=name, format="AWS Cost and Usage Report", lines=tuple(lines), notes=notes)
+
+
+def _snake(column: str) -> str:
+    return _HUMP.sub("_", column).replace("/", "_").lower()
+
+
+def _line(row: _Row) -> BillLine:
+    currency = present(row["line_item_currency_code"])
+    if currency not in ("USD", None):
+        raise ValueError(f"the currency is {currency}; only US dollars are compared")
+    type_ = row["line_item_line_item_type"]
+    amount = _amount(row, _USAGE.get(type_, _UNBLENDED))
+    said_of = present(row.get("line_item_line_item_description"))
+    description = said_of or row["line_item_usage_type"]
+    times = (row["line_item_usage_start_date"], row["line_item_usage_end_date"])
+    start, end = (moment(t) if present(t) else None for t in times)
+    if type_ not in _USAGE:
+        return BillLine(
+            kind=_APART.get(type_, "credit"),
+            usd=amount,
+            provider=PROVIDER,
+            description=f"{type_}: {description}",
+            start=start,
+            end=end,
+        )
+    said = kinds.of_usage_type(row["line_item_usage_type"])
+    hours = present(row.get("line_item_usage_amount"))
+    return BillLine(
+        kind=said.kind,
+        usd=amount,
+        provider=PROVIDER,
+        description=description,
+        instance_type=said.instance_type,
+        region=present(row.get("product_region_code")) or present(row.get("product_region")),
+        purchase=(said.purchase if type_ == "Usage" else RESERVED) if said.purchase else None,
+        hours=dollars(hours) if hours and said.kind == MACHINE else None,
+        start=start,
+        end=end,
+    )
+
+
+def _amount(row: _Row, column: str) -> Decimal:
+    text = present(row.get(column))
+    if text is None:
+        if column != _UNBLENDED:
+            raise ValueError(f"{column} is empty, so what the commitment cost is not known")
+        return Decimal(0)
+    return dollars(text)

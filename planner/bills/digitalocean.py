@@ -1,0 +1,166 @@
+"""DigitalOcean's bills: the invoice as CSV, invoice items and billing insights as JSON.
+
+Field names and forms are those of the examples in DigitalOcean's OpenAPI description.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from planner.bills import kinds
+from planner.bills.bill import MACHINE, Bill, BillLine, refuse
+from planner.bills.cells import csv_rows, dollars, moment, present
+from pricing.errors import InputError
+
+PROVIDER = "digitalocean"
+CSV_COLUMNS = ("product", "description", "hours", "start", "end")
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_Record = Mapping[str, Any]
+
+
+def read_csv(name: str, text: str) -> Bill:
+    """Return an invoice downloaded as CSV.
+
+    Raises:
+        InputError: its currency is not USD, or cells are no amount or time; all are listed.
+    """
+    rows = list(csv_rows(name, text))
+    if rows and "USD" not in rows[0][1]:
+        found = ", ".join(cell for cell in rows[0][1] if _CURRENCY.fullmatch(cell)) or "none"
+        raise InputError(
+            f"{name}:1: the column of amounts is {found}, not USD; prices are compared in US "
+            "dollars, and nothing is converted."
+        )
+    return _bill(name, "DigitalOcean invoice CSV", ((f"{name}:{n}", r) for n, r in rows), _csv_line)
+
+
+def read_json(name: str, text: str) -> Bill:
+    """Return invoice items or billing insights as the API answers them.
+
+    Raises:
+        InputError: it is no such answer, or its values are no amount or time; all are listed.
+    """
+    try:
+        document = json.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: no valid JSON ({error}); download it again.") from error
+    if not isinstance(document, dict):
+        raise InputError(f"{name}: no answer of the billing API; it is a JSON object.")
+    key = next((k for k in _JSON if isinstance(document.get(k), list)), None)
+    if key is None:
+        raise InputError(
+            f"{name}: has neither invoice_items nor data_points, so no lines to compare. Get "
+            "/v2/customers/my/invoices/UUID, or the billing insights of a month."
+        )
+    title, make = _JSON[key]
+    items = ((f"{name}: {key}[{i}]", item) for i, item in enumerate(document[key]))
+    bill = _bill(name, title, items, make)
+    missing = _missing_pages(document, len(bill.lines))
+    notes = (f"{name}: {missing}",) if missing else ()
+    return Bill(name=name, format=bill.format, lines=bill.lines, notes=notes)
+
+
+def _missing_pages(document: _Record, read: int) -> str | None:
+    """Return what says that there are more pages than this one."""
+    links, meta = document.get("links"), document.get("meta")
+    pages = links.get("pages") if isinstance(links, dict) else None
+    total = document.get("total_items") or (meta.get("total") if isinstance(meta, dict) else None)
+    more = isinstance(pages, dict) and pages.get("next")
+    if not more and not (isinstance(total, int) and total > read):
+        return None
+    of = f" of {total}" if isinstance(total, int) else ""
+    return f"one page with {read} lines{of}; give the other pages, too, or the totals are too low."
+
+
+def _bill(
+    name: str,
+    title: str,
+    records: Iterable[tuple[str, Any]],
+    make: Callable[[_Record], BillLine],
+) -> Bill:
+    lines, problems = [], []
+    for where, record in records:
+        try:
+            lines.append(make(record))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{where}: {said}. Correct it, or download the bill again.")
+    refuse(problems)
+    return Bill(name=name, format=title, lines=tuple(lines))
+
+
+def _csv_line(row: _Record) -> BillLine:
+    hours = present(row["hours"])
+    times = (present(row["start"]), present(row["end"]))
+    return _line(
+        row["product"],
+        row["description"],
+        dollars(row["USD"]),
+        hours=None if hours is None else dollars(hours),
+        times=tuple(None if t is None else moment(t) for t in times),
+    )
+
+
+def _item_line(item: _Record) -> BillLine:
+    hours = present(item.get("duration"))
+    counted = str(item.get("duration_unit", "Hours")).lower().startswith("hour")
+    times = (present(item.get("start_time")), present(item.get("end_time")))
+    return _line(
+        item["product"],
+        item.get("description") or "",
+        dollars(str(item["amount"])),
+        hours=dollars(hours) if hours and counted else None,
+        times=tuple(None if t is None else moment(t) for t in times),
+    )
+
+
+def _point_line(point: _Record) -> BillLine:
+    """Return the change of one day: insights have neither hours nor an end."""
+    day = moment(point["start_date"])
+    sku = str(point.get("sku") or "")
+    product = "Droplets" if "-DROP-" in sku else ""
+    return _line(
+        product,
+        point.get("description") or "",
+        dollars(str(point["total_amount"])),
+        times=(day, day + timedelta(days=1)),
+        region=present(point.get("region")),
+    )
+
+
+def _line(  # noqa: PLR0913 - the three forms have these in common
+    product: str,
+    description: str,
+    amount: Decimal,
+    *,
+    hours: Decimal | None = None,
+    times: tuple[datetime | None, ...],
+    region: str | None = None,
+) -> BillLine:
+    """Return one charge: its kind from the product's name, else from the description."""
+    kind = kinds.of_words(product)
+    kind = kinds.of_words(description) if kind == "other" and not product else kind
+    size = kinds.size_in_parentheses(description) if kind in (MACHINE, "other") else None
+    if size is not None and "gpu" in f"{product} {size}".lower():
+        kind = MACHINE
+    machine = kind == MACHINE
+    return BillLine(
+        kind=kind,
+        usd=amount,
+        provider=PROVIDER,
+        description=f"{product} {description}".strip(),
+        instance_type=size if machine else None,
+        region=region,
+        hours=hours if machine else None,
+        start=times[0],
+        end=times[1],
+    )
+
+
+_JSON: dict[str, tuple[str, Callable[[_Record], BillLine]]] = {
+    "invoice_items": ("DigitalOcean invoice JSON", _item_line),
+    "data_points": ("DigitalOcean billing insights JSON", _point_line),
+}

@@ -1,0 +1,148 @@
+"""Bills in FOCUS form, versions 1.0 to 1.2, as providers really export them.
+
+Null may be written `NULL`, times without T or zone, columns of the provider's own may stand between
+the rest (`Id`, `x_UsageType`), and Tags are JSON in doubled quotes: read as they are.
+"""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+
+from planner.bills import kinds
+from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
+from planner.bills.cells import csv_rows, dollars, moment, present
+from pricing.errors import InputError
+from pricing.tables import read_csv
+
+_NEEDED = (
+    "BilledCost",
+    "BillingCurrency",
+    "ChargeCategory",
+    "ChargePeriodStart",
+    "ChargePeriodEnd",
+    "ProviderName",
+)
+_APART = {"Tax": "tax", "Credit": "credit", "Adjustment": "credit", "Purchase": "fee"}
+_PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": RESERVED}
+_FORECAST = "x_GpucostIsForecast"
+_Row = Mapping[str, str | None]
+
+
+def is_focus(header: str) -> bool:
+    """Return whether the first line of a file names FOCUS's columns."""
+    return all(name in header for name in ("BilledCost", "ChargePeriodStart", "ChargeCategory"))
+
+
+def read(name: str, text: str) -> Bill:
+    """Return a FOCUS file.
+
+    What a commitment covers counts with its EffectiveCost, all else with its BilledCost, which is
+    what the invoice says.
+
+    Raises:
+        InputError: columns are missing, rows are forecasts of ours, the currency is not USD, or
+            cells are no amount or time; all are listed.
+    """
+    lines, problems = [], []
+    for number, raw in csv_rows(name, text):
+        missing = [column for column in _NEEDED if column not in raw]
+        if missing:
+            raise InputError(
+                f"{name}:1: FOCUS 1.0 to 1.2 needs the column {column}; export it, too."
+                for column in missing
+            )
+        row = {column: present(cell) for column, cell in raw.items()}
+        try:
+            lines.append(_line(row))
+        except ValueError as error:
+            problems.append(f"{name}:{number}: {error}.")
+    refuse(problems)
+    return Bill(name=name, format="FOCUS CSV", lines=tuple(lines))
+
+
+def _line(row: _Row) -> BillLine:
+    if (row.get(_FORECAST) or "").lower() == "true":
+        raise ValueError(
+            "a forecast that gpucost exported, no charge; give the provider's own export"
+        )
+    if row["BillingCurrency"] != "USD":
+        raise ValueError(f"the currency is {row['BillingCurrency']}; only US dollars are compared")
+    category = row["ChargeCategory"]
+    if category != "Usage" and category not in _APART:
+        raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
+    committed = row.get("CommitmentDiscountId") is not None and category == "Usage"
+    column = "EffectiveCost" if committed and row.get("EffectiveCost") else "BilledCost"
+    start, end = (row["ChargePeriodStart"], row["ChargePeriodEnd"])
+    said = _use(row)
+    if row.get("ChargeClass") == "Correction":
+        kind = "credit"  # of an earlier bill
+    elif row.get("CommitmentDiscountStatus") == "Unused":
+        kind = "fee"
+    else:
+        kind = said.kind if category == "Usage" else _APART[category or ""]
+    machine = kind == MACHINE
+    return BillLine(
+        kind=kind,
+        usd=dollars(row[column] or ""),
+        provider=_provider(row["ProviderName"]),
+        description=row.get("ChargeDescription") or row.get("ServiceName") or "",
+        instance_type=said.instance_type if machine else None,
+        region=row.get("RegionId"),
+        purchase=said.purchase if machine else None,
+        hours=_hours(row) if machine else None,
+        start=moment(start) if start else None,
+        end=moment(end) if end else None,
+    )
+
+
+def _use(row: _Row) -> kinds.UsageType:
+    """Return what a row is for: by AWS's usage type, the SKU's details, then words."""
+    purchase = _PURCHASES.get(row.get("PricingCategory") or "")
+    usage_type = row.get("x_UsageType")
+    if usage_type:
+        said = kinds.of_usage_type(usage_type)
+        if said.kind == MACHINE:
+            return said._replace(purchase=purchase or said.purchase)
+        if said.kind != "other":
+            return said
+    description = row.get("ChargeDescription") or ""
+    size = _detail(row, "InstanceType") or kinds.described_size(description)
+    if size is not None:
+        return kinds.UsageType(MACHINE, size, purchase)
+    kind = kinds.of_words(row.get("SkuMeter"), description)
+    kind = kinds.of_words(row.get("ServiceName")) if kind == "other" else kind
+    return kinds.UsageType(kind if kind not in _APART.values() else "other", None, purchase)
+
+
+def _detail(row: _Row, key: str) -> str | None:
+    """Return a value of SkuPriceDetails; drafts of FOCUS put F_ before its keys."""
+    try:
+        details = json.loads(row.get("SkuPriceDetails") or "{}")
+    except (ValueError, RecursionError):
+        return None
+    found = details.get(key, details.get(f"F_{key}")) if isinstance(details, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _hours(row: _Row) -> Decimal | None:
+    for kind in ("Consumed", "Pricing"):
+        unit, quantity = row.get(f"{kind}Unit"), row.get(f"{kind}Quantity")
+        if unit and quantity and unit.lower() in ("hours", "hour", "hrs"):
+            return dollars(quantity)
+    return None
+
+
+def _provider(name: str | None) -> str:
+    return _names().get((name or "").lower(), name or "unknown")
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """Return our names of providers by what bills call them, in lower case."""
+    return {
+        said.lower(): row["provider"]
+        for row in read_csv("focus_names.csv")
+        for said in (row["provider"], row["name"], row["publisher"], *row["also"].split("|"))
+        if said
+    }

@@ -1,0 +1,70 @@
+"""Which file is which bill: recognised by content, one row a format."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.bills import aws_cur, digitalocean, focus_csv
+from planner.bills.bill import Bill
+from pricing.errors import InputError
+
+_HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillFormat:
+    """A form in which bills come.
+
+    Attributes:
+        title: for people.
+        fits: whether the first characters of a file are of it.
+        read: the reader; None where the form is known and not read.
+    """
+
+    title: str
+    fits: Callable[[str], bool]
+    read: Callable[[str, str], Bill] | None
+
+
+def _is_invoice(head: str) -> bool:
+    first = head.partition("\n")[0].split(",")
+    return all(column in (cell.strip() for cell in first) for column in digitalocean.CSV_COLUMNS)
+
+
+FORMATS = (
+    BillFormat(title="FOCUS CSV", fits=focus_csv.is_focus, read=focus_csv.read),
+    BillFormat(title="AWS Cost and Usage Report", fits=aws_cur.is_cur, read=aws_cur.read),
+    BillFormat(title="DigitalOcean invoice CSV", fits=_is_invoice, read=digitalocean.read_csv),
+    BillFormat(
+        title="DigitalOcean invoice or billing insights JSON",
+        fits=lambda head: head.lstrip().startswith("{"),
+        read=digitalocean.read_json,
+    ),
+    BillFormat(
+        title="Azure cost details",
+        fits=lambda head: "MeterCategory" in head and "CostInBillingCurrency" in head,
+        read=None,
+    ),
+)
+
+
+def read_bill(name: str, text: str) -> Bill:
+    """Return the bill in a file.
+
+    Args:
+        name: of the file, for messages.
+        text: all of it.
+
+    Raises:
+        InputError: it is no bill that is read here, has no lines, or its lines have problems.
+    """
+    head = text[:_HEAD]
+    known = next((one for one in FORMATS if one.fits(head)), None)
+    titles = ", ".join(one.title for one in FORMATS if one.read)
+    if known is None:
+        raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
+    if known.read is None:
+        raise InputError(f"{name}: {known.title} is not read; export the costs as FOCUS instead.")
+    bill = known.read(name, text)
+    if not bill.lines:
+        raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")
+    return bill

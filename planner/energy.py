@@ -1,0 +1,153 @@
+"""Energy and carbon beside the dollars: from measured board power, else unknown.
+
+kWh = mean board power x GPUs x hours / 1000, of the boards alone unless the host's share of a
+node's power and the site's PUE are given; kgCO2e = kWh x grid intensity / 1000, where that is
+given. The nameplate power is no stand-in: measured jobs drew 0.57 of it on average, a quarter of
+them under 0.28 (Zeus traces).
+
+Power on another GPU: the same fraction of (TDP - idle) as measured today; against measurements its
+median error is 14 %, mean 17 %.
+"""
+
+from dataclasses import dataclass
+
+from planner.estimate import Estimate
+from planner.option import Option
+from planner.profile.model import Profile
+from planner.remedies import ACTIONS
+from planner.site import Site
+from pricing.hardware import Gpu, find
+
+_MEASURED = "power.board_w"
+_COUNTED = "energy.total_j"
+# A median error of 14 %, taken as normal in log space: 1.645 / 0.6745 x ln 1.14, so x/: 1.38.
+_OTHER_GPU_FACTOR = 1.38
+# Of actions that change no code: this one leaves the GPU fewer idle hours.
+_LESS_IDLE = "idle-shutdown"
+# These spread the same work over GPUs, so that none is busier for it.
+_SPREADING = ("data-parallel", "sharded-data-parallel", "tensor-parallel", "pipeline-parallel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What a period takes.
+
+    Attributes:
+        kwh: None where power was not measured, or cannot be carried over to another GPU.
+        kgco2e: None where the energy or the grid's intensity is unknown.
+    """
+
+    kwh: Estimate | None = None
+    kgco2e: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Power:
+    """Mean power of one GPU board, and where it comes from."""
+
+    low_w: float
+    mid_w: float
+    high_w: float
+    basis: str
+
+
+def energy_today(profile: Profile, hours: Estimate, site: Site) -> Energy:
+    """Return the energy of the period on the measured hardware."""
+    power = _measured(profile)
+    return Energy() if power is None else _energy(power, profile.gpu_count, hours, site)
+
+
+def energy_of(
+    profile: Profile, option: Option, *, gpus: int | None, today_h: float, site: Site
+) -> Energy:
+    """Return the energy of the period on an option.
+
+    Args:
+        profile: what was measured.
+        option: its GPU, actions and hours.
+        gpus: GPUs at work; None for a slice of one, whose power is not known.
+        today_h: hours of the period today.
+        site: what is known of the place.
+    """
+    measured = _measured(profile)
+    if measured is None or gpus is None:
+        return Energy()
+    busier = any(_makes_busier(code) for code in option.actions)
+    today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    there = find(option.offer.gpu)
+    if today is not None and there == today and not busier:
+        return _energy(measured, gpus, option.hours, site)
+    work = max(1.0, option.speed.high, today_h / max(option.hours.low, 1e-9)) if busier else 1.0
+    power = _carried(measured, today, there, work)
+    return Energy() if power is None else _energy(power, gpus, option.hours, site)
+
+
+def _makes_busier(code: str) -> bool:
+    return code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
+
+
+def _measured(profile: Profile) -> _Power | None:
+    """Return the mean power of one board: by its energy counter, else by its power readings."""
+    joules = profile.mean(_COUNTED)
+    duration_s = profile.window.duration_s if profile.window else None
+    if joules and duration_s:
+        power_w, basis = joules / duration_s, "energy counters over the window"
+    else:
+        mean_w = profile.mean(_MEASURED)
+        if mean_w is None:
+            return None
+        power_w, basis = mean_w, "measured board power"
+    return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
+
+
+def _carried(measured: _Power, today: Gpu | None, there: Gpu | None, work: float) -> _Power | None:
+    """Return the power on a GPU from today's fraction of (TDP - idle).
+
+    Args:
+        measured: on today's GPU.
+        today: the GPU measured.
+        there: the GPU of the option.
+        work: the most by which it may be busier than today, >= 1.
+    """
+    if today is None or there is None:
+        return None
+    if None in (today.tdp_w, today.idle_w, there.tdp_w, there.idle_w):
+        return None
+    span_w = (today.tdp_w or 0.0) - (today.idle_w or 0.0)
+    fraction = min(1.0, max(0.0, (measured.mid_w - (today.idle_w or 0.0)) / span_w))
+    most = min(1.0, fraction * work)
+    factor = 1.0 if there == today else _OTHER_GPU_FACTOR
+    low_w, mid_w, high_w = (
+        (there.idle_w or 0.0) + share * ((there.tdp_w or 0.0) - (there.idle_w or 0.0))
+        for share in (fraction, (fraction + most) / 2.0, most)
+    )
+    basis = f"{measured.basis}, carried over as the same fraction of (TDP - idle)"
+    if work > 1.0:
+        basis += ", up to that times the speed-up, as the GPU is busier"
+    return _Power(
+        low_w=max(there.idle_w or 0.0, low_w / factor),
+        mid_w=mid_w,
+        high_w=min(there.tdp_w or 0.0, high_w * factor),
+        basis=basis,
+    )
+
+
+def _energy(power: _Power, gpus: int, hours: Estimate, site: Site) -> Energy:
+    scale = gpus * site.factor / 1000.0
+    kwh = Estimate(
+        low=power.low_w * hours.low * scale,
+        mid=power.mid_w * hours.mid * scale,
+        high=power.high_w * hours.high * scale,
+        basis=f"{power.basis}; {site.covers}",
+    )
+    grid = site.grid_g_per_kwh
+    if grid is None:
+        return Energy(kwh=kwh)
+    kg = grid / 1000.0
+    carbon = Estimate(
+        low=kwh.low * kg,
+        mid=kwh.mid * kg,
+        high=kwh.high * kg,
+        basis=f"{kwh.basis}; {grid:g} gCO2e/kWh as given",
+    )
+    return Energy(kwh=kwh, kgco2e=carbon)

@@ -1,0 +1,193 @@
+"""A plan as FOCUS 1.2 rows: a forecast in the form of a bill, marked so in every row.
+
+One row for each cost line of each job's option (one for each price tier of a line). All four costs
+are the same: what the price list makes it, before any discount of the account. Dollars keep every
+digit: ListCost is exactly ListUnitPrice x PricingQuantity, with times as hours to 12 decimals.
+"""
+
+import calendar
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import cache
+from typing import Any, NamedTuple
+
+from planner.chosen import Chosen, PlannedLine, period_start, plan_id
+from pricing.lines import Priced
+from pricing.money import plain
+from pricing.tables import read_csv
+
+VERSIONS = ("1.2",)
+FORECAST_ACCOUNT = "gpucost-forecast"
+"""The billing account of every row: a plan has none, and the column must not be empty."""
+CONFIDENCE = "0.9"
+"""Coverage of the low-high interval of every option's cost."""
+
+CUSTOM = (
+    "x_GpucostIsForecast",
+    "x_GpucostPlanId",
+    "x_GpucostJob",
+    "x_GpucostOption",
+    "x_GpucostLine",
+    "x_GpucostHow",
+    "x_GpucostConfidence",
+    "x_GpucostOptionLowCost",
+    "x_GpucostOptionMidCost",
+    "x_GpucostOptionHighCost",
+)
+Row = dict[str, str | None]
+_WIDE = Context(prec=100)
+_MACHINE = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
+_PRICING = {"on_demand": "Standard", "spot": "Dynamic"}  # the rest are commitments
+
+
+class _Service(NamedTuple):
+    """Where a kind of cost belongs."""
+
+    category: str
+    subcategory: str
+
+
+_MACHINES = _Service("Compute", "Virtual Machines")
+_SERVICES = {
+    **dict.fromkeys(_MACHINE, _MACHINES),
+    "control-plane": _Service("Compute", "Containers"),
+    "disk": _Service("Storage", "Block Storage"),
+    "snapshot": _Service("Storage", "Backup Storage"),
+    "object-storage": _Service("Storage", "Object Storage"),
+    "egress": _Service("Networking", "Network Connectivity"),
+    "move": _Service("Networking", "Network Connectivity"),
+    "address": _Service("Networking", "Network Infrastructure"),
+}
+_OTHER = _Service("Other", "Other (Other)")
+
+
+@cache
+def columns() -> tuple[str, ...]:
+    """Return the columns of an export, in order: FOCUS's by name, then ours."""
+    return (*(row["column"] for row in read_csv("focus.csv")), *CUSTOM)
+
+
+def rows(plan: Mapping[str, Any], chosen: tuple[Chosen, ...]) -> tuple[Row, ...]:
+    """Return the forecast as FOCUS rows, jobs and lines in the plan's order.
+
+    Raises:
+        InputError: the plan's day is no day.
+    """
+    start, mark = period_start(plan), plan_id(plan)
+    return tuple(
+        _row(one, line, number, part) | _period(plan, one, start) | _ours(one, line, mark)
+        for one in chosen
+        for line in one.lines
+        for number, part in enumerate(line.parts or (_whole(line),))
+    )
+
+
+def to_csv(table: tuple[Row, ...]) -> str:
+    """Return rows as CSV; null is an empty cell."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns(), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue()
+
+
+@cache
+def provider_names() -> Mapping[str, Mapping[str, str]]:
+    """Return what bills call a provider, by our name for it."""
+    return {row["provider"]: row for row in read_csv("focus_names.csv")}
+
+
+def _whole(line: PlannedLine) -> Priced:
+    """Return a line that is no quantity at a price as one unit of itself."""
+    return Priced(Decimal(1), "Units", line.usd)
+
+
+def _row(one: Chosen, line: PlannedLine, number: int, part: Priced) -> Row:
+    names = provider_names().get(one.provider, {})
+    service = _SERVICES.get(line.what, _OTHER)
+    machine = line.what in _MACHINE
+    cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
+    quantity = plain(part.quantity)
+    sku = f"{one.provider}/{one.instance_type if machine else line.what}"
+    tier = f"/{number + 1}" if len(line.parts) > 1 else ""
+    purchase = one.purchase if machine else "on_demand"
+    return {
+        **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), cost),
+        **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), price),
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
+        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), part.unit),
+        "BillingAccountId": FORECAST_ACCOUNT,
+        "BillingAccountName": None,
+        "BillingCurrency": "USD",
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
+        "ChargeDescription": f"Forecast: {line.what} of {one.job}/{one.option}",
+        "ChargeFrequency": "Usage-Based",
+        "InvoiceIssuerName": names.get("publisher", one.provider),
+        "PricingCategory": _PRICING.get(purchase, "Committed"),
+        "ProviderName": names.get("name", one.provider),
+        "PublisherName": names.get("publisher", one.provider),
+        "RegionId": one.region,
+        "ServiceCategory": service.category,
+        "ServiceName": (names.get("compute_service") if service == _MACHINES else "")
+        or service.subcategory,
+        "ServiceSubcategory": service.subcategory,
+        "SkuId": sku,
+        "SkuMeter": "Compute Usage" if machine else line.what,
+        "SkuPriceDetails": _details(one) if machine else None,
+        "SkuPriceId": f"{sku}/{one.region or '*'}/{purchase}{tier}",
+    }
+
+
+def _details(one: Chosen) -> str:
+    """Return what one machine-hour is of; FOCUS's own keys first, ours begin with x_."""
+    gpus = int(one.gpu_count) if one.gpu_count == int(one.gpu_count) else float(one.gpu_count)
+    details = {
+        "GpuCount": gpus,
+        "InstanceType": one.instance_type,
+        "x_GpuModel": one.gpu,
+        "x_Purchase": one.purchase,
+    }
+    return json.dumps(details, ensure_ascii=False)
+
+
+def _period(plan: Mapping[str, Any], one: Chosen, start: date) -> Row:
+    """Return the calendar month of the plan's day; a run begins on that day and takes its hours."""
+    first = datetime(start.year, start.month, 1, tzinfo=UTC)
+    days = calendar.monthrange(start.year, start.month)[1]
+    after = first + timedelta(days=days)
+    begin, end = first, after
+    if plan["period"] == "run":
+        begin = datetime(start.year, start.month, start.day, tzinfo=UTC)
+        seconds = (one.hours * 3600).to_integral_value(ROUND_CEILING)
+        end = begin + timedelta(seconds=int(seconds))
+    return {
+        "BillingPeriodStart": _stamp(first),
+        "BillingPeriodEnd": _stamp(after),
+        "ChargePeriodStart": _stamp(begin),
+        "ChargePeriodEnd": _stamp(end),
+    }
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _ours(one: Chosen, line: PlannedLine, mark: str) -> Row:
+    values: Iterator[str] = iter(
+        (
+            "true",
+            mark,
+            one.job,
+            one.option,
+            line.what,
+            line.how,
+            CONFIDENCE,
+            *(plain(amount) for amount in (one.low, one.mid, one.high)),
+        )
+    )
+    return dict(zip(CUSTOM, values, strict=True))

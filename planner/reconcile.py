@@ -1,0 +1,323 @@
+"""Holds a plan against bills, line by line: what was predicted, what was charged.
+
+Lines are put together by what both sides say of them: provider, kind and, for machines, size,
+region and way of buying. Where one side does not say (an invoice without regions, a price that is
+the same everywhere) it fits all; lines that cannot be told apart so are compared as one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
+from planner.chosen import Chosen
+from pricing.money import EXACT
+
+_ZERO = Decimal(0)
+# A bill knows machine hours only; a plan knows what they were spent on.
+_BILLED_AS = {
+    **dict.fromkeys(("boot", "lost-work", "checkpoint", "idle-tail"), MACHINE),
+    "move": "egress",
+}
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What lines are put together by; None fits everything.
+
+    Attributes:
+        provider: our name for it.
+        kind: as on a bill.
+        instance_type: for machines.
+        region: the provider's name for it.
+        purchase: for machines.
+    """
+
+    provider: str
+    kind: str
+    instance_type: str | None
+    region: str | None
+    purchase: str | None
+
+    def fits(self, other: "Key") -> bool:
+        """Return whether both can be the same use of a service."""
+        return (
+            (self.provider, self.kind) == (other.provider, other.kind)
+            and (self.instance_type or "").lower() == (other.instance_type or "").lower()
+            and _agree(self.region, other.region)
+            and _agree(_bought(self.purchase), _bought(other.purchase))
+        )
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return what keys are sorted by."""
+        rest = (self.instance_type, self.region, self.purchase)
+        return (self.provider, self.kind, *(part or "" for part in rest))
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _bought(purchase: str | None) -> str | None:
+    """Return a way of buying as bills know it: they do not say for how long."""
+    return RESERVED if purchase and purchase.startswith(RESERVED) else purchase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        usd: exact.
+        hours: of machines; None where it is not said.
+        lines: how many.
+    """
+
+    usd: Decimal
+    hours: Decimal | None
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Lines of the plan and of the bill that are the same use, or that have no counterpart.
+
+    Attributes:
+        keys: what they are, the plan's words first.
+        jobs: of the plan.
+        predicted: None where only the bill has it.
+        actual: None where only the plan has it.
+    """
+
+    keys: tuple[Key, ...]
+    jobs: tuple[str, ...]
+    predicted: Side | None
+    actual: Side | None
+
+    @property
+    def difference(self) -> Decimal | None:
+        """Return actual less predicted dollars; None without a counterpart."""
+        if self.predicted is None or self.actual is None:
+            return None
+        return EXACT.subtract(self.actual.usd, self.predicted.usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """The answer.
+
+    Attributes:
+        matched: with both sides, the greatest difference first.
+        only_planned: nothing on the bill fits.
+        only_billed: nothing in the plan fits, the dearest first.
+        apart: taxes, credits and fees, by provider and kind.
+        start: first instant of the use on the bill; None where it does not say.
+        end: the instant after the last.
+        notes: what a reader must know.
+    """
+
+    matched: tuple[Compared, ...]
+    only_planned: tuple[Compared, ...]
+    only_billed: tuple[Compared, ...]
+    apart: tuple[Compared, ...]
+    start: datetime | None
+    end: datetime | None
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Group:
+    """Lines with one key."""
+
+    key: Key
+    usd: Decimal = _ZERO
+    hours: Decimal | None = _ZERO
+    lines: int = 0
+    jobs: tuple[str, ...] = ()
+
+    def add(self, usd: Decimal, hours: Decimal | None, job: str | None = None) -> None:
+        self.usd = EXACT.add(self.usd, usd)
+        unknown = hours is None or self.hours is None
+        self.hours = None if unknown else EXACT.add(self.hours or _ZERO, hours or _ZERO)
+        self.lines += 1
+        if job is not None and job not in self.jobs:
+            self.jobs += (job,)
+
+
+def reconcile(
+    chosen: tuple[Chosen, ...], bills: tuple[Bill, ...], *, period: str
+) -> Reconciliation:
+    """Return the comparison.
+
+    Args:
+        chosen: what each job was planned to run on.
+        bills: every file of the bill.
+        period: `month` or `run`, what the plan's dollars are for.
+    """
+    lines = [line for bill in bills for line in bill.lines]
+    used = [line for line in lines if line.kind not in APART]
+    planned, billed = _planned(chosen), _billed(used)
+    together = _together(planned, billed)
+    matched = [one for one in together if one.predicted and one.actual]
+    alone = [one for one in together if one.actual is None]
+    strange = [one for one in together if one.predicted is None]
+    start, end = _span(used)
+    return Reconciliation(
+        matched=tuple(
+            sorted(matched, key=lambda m: (-abs(m.difference or _ZERO), m.keys[0].order))
+        ),
+        only_planned=tuple(alone),
+        only_billed=tuple(sorted(strange, key=_dearest)),
+        apart=tuple(
+            _one([], [group]) for group in _billed(line for line in lines if line.kind in APART)
+        ),
+        start=start,
+        end=end,
+        notes=(
+            *(note for bill in bills for note in bill.notes),
+            *_period_notes(start, end, period),
+            *_scope_notes(matched),
+            *_elsewhere_notes(alone, strange),
+        ),
+    )
+
+
+def _dearest(one: Compared) -> tuple[Decimal, tuple[str, ...]]:
+    return (-(one.actual.usd if one.actual else _ZERO), one.keys[0].order)
+
+
+def _planned(chosen: Iterable[Chosen]) -> list[_Group]:
+    groups: dict[Key, _Group] = {}
+    for one in chosen:
+        for line in one.lines:
+            kind = _BILLED_AS.get(line.what, line.what)
+            machine = kind == MACHINE
+            key = Key(
+                provider=one.provider,
+                kind=kind,
+                instance_type=one.instance_type if machine else None,
+                region=one.region,
+                purchase=one.purchase if machine else None,
+            )
+            hourly = machine and line.parts and all(p.unit == "Hours" for p in line.parts)
+            hours = sum((p.quantity for p in line.parts), _ZERO) if hourly else None
+            groups.setdefault(key, _Group(key=key)).add(line.usd, hours, one.job)
+    return sorted(groups.values(), key=lambda group: group.key.order)
+
+
+def _billed(lines: Iterable[BillLine]) -> list[_Group]:
+    groups: dict[Key, _Group] = {}
+    for line in lines:
+        key = Key(
+            provider=line.provider,
+            kind=line.kind,
+            instance_type=line.instance_type,
+            region=None if line.kind in APART else line.region,
+            purchase=line.purchase,
+        )
+        groups.setdefault(key, _Group(key=key)).add(line.usd, line.hours)
+    return sorted(groups.values(), key=lambda group: group.key.order)
+
+
+def _together(planned: Sequence[_Group], billed: Sequence[_Group]) -> list[Compared]:
+    """Return the groups of both sides, those that fit one another as one."""
+    left = set(range(len(billed)))
+    waiting = list(planned)
+    found = []
+    while waiting:
+        ours, theirs = [waiting.pop(0)], list[int]()
+        grown = True
+        while grown:
+            fitting = [
+                i for i in sorted(left) if any(group.key.fits(billed[i].key) for group in ours)
+            ]
+            left.difference_update(fitting)
+            theirs += fitting
+            joining = [g for g in waiting if any(g.key.fits(billed[i].key) for i in fitting)]
+            ours += joining
+            waiting = [g for g in waiting if g not in joining]
+            grown = bool(joining)
+        found.append(_one(ours, [billed[i] for i in theirs]))
+    return found + [_one([], [billed[i]]) for i in sorted(left)]
+
+
+def _one(ours: Sequence[_Group], theirs: Sequence[_Group]) -> Compared:
+    jobs = dict.fromkeys(job for group in ours for job in group.jobs)
+    return Compared(
+        keys=tuple(group.key for group in (*ours, *theirs)),
+        jobs=tuple(jobs),
+        predicted=_side(ours),
+        actual=_side(theirs),
+    )
+
+
+def _side(groups: Sequence[_Group]) -> Side | None:
+    if not groups:
+        return None
+    hours = [group.hours for group in groups]
+    known = [h for h in hours if h is not None]
+    usd = _ZERO
+    for group in groups:
+        usd = EXACT.add(usd, group.usd)
+    return Side(
+        usd=usd,
+        hours=sum(known, _ZERO) if len(known) == len(hours) else None,
+        lines=sum(group.lines for group in groups),
+    )
+
+
+def _span(lines: Iterable[BillLine]) -> tuple[datetime | None, datetime | None]:
+    lines = list(lines)
+    starts = [line.start for line in lines if line.start is not None]
+    ends = [line.end for line in lines if line.end is not None]
+    return min(starts, default=None), max(ends, default=None)
+
+
+def _period_notes(start: datetime | None, end: datetime | None, period: str) -> list[str]:
+    """Return what there is to say where the bill is of no single whole month."""
+    if start is None or end is None:
+        return ["the bill does not say which days it covers."]
+    days = f"{(end - start) / _DAY:.1f}".removesuffix(".0")
+    covers = f"the bill covers {start:%Y-%m-%d} to {end - timedelta(seconds=1):%Y-%m-%d}"
+    if period == "run":
+        return [f"{covers}; the plan is for one run."]
+    first = start.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    after = (first + 32 * _DAY).replace(day=1)
+    if end > after:
+        return [f"{covers}, more than one month ({days} days); the plan is for a month."]
+    if start > first or end < after - timedelta(seconds=1):
+        of = (after - first).days
+        text = "a part of a month; the plan is for a whole one, and nothing is scaled."
+        return [f"{covers}, {days} of {of} days: {text}"]
+    return []
+
+
+def _scope_notes(matched: Sequence[Compared]) -> list[str]:
+    if not matched:
+        return ["nothing on the bill fits the plan: another account, another month, or not run."]
+    notes = ["the bill is of the whole account: what other jobs used on the same lines is in it."]
+    if any(len({key.order for key in one.keys}) > 2 for one in matched):  # noqa: PLR2004 - one each
+        notes.append("lines that the bill does not tell apart are compared as one.")
+    return notes
+
+
+def _elsewhere_notes(alone: Iterable[Compared], strange: Sequence[Compared]) -> list[str]:
+    """Return which planned machines were billed in another region or bought another way."""
+    notes = []
+    for one in alone:
+        ours = one.keys[0]
+        for theirs in (two.keys[0] for two in strange if ours.kind == MACHINE):
+            place = (ours.provider, ours.kind, (ours.instance_type or "").lower())
+            if place == (theirs.provider, theirs.kind, (theirs.instance_type or "").lower()):
+                notes.append(
+                    f"{ours.instance_type} was planned {_terms(ours)}; the bill has it "
+                    f"{_terms(theirs)}."
+                )
+    return notes
+
+
+def _terms(key: Key) -> str:
+    return f"{key.purchase or ''} in {key.region or 'any region'}".strip()

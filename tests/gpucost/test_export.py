@@ -1,0 +1,95 @@
+"""`gpucost export`: a forecast for other tools, written whole or refused."""
+
+import csv
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from planner.focus import columns
+from pricing.money import cents
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import AS_OF, barely_measured, changed, training, unpriced
+
+LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
+
+
+@pytest.fixture
+def plan(call: Call, write: Write) -> str:
+    """The plan of a job on AWS, with storage and traffic."""
+    write("profile.json", training())
+    asked = ("--storage", "500GiB", "--egress", "300GiB", "--provider", "aws")
+    assert call("plan", "--as-of", AS_OF, *asked, "-q", "-o", "plan.json").code == 0
+    return "plan.json"
+
+
+def test_a_plan_becomes_focus_rows(plan: str, call: Call) -> None:
+    """The forecast on standard output has the columns of FOCUS and the dollars of the plan."""
+    ran = call("export", plan, "--to", "focus", "--option", "train/o0")
+    assert ran.code == 0, ran.err
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert tuple(rows[0]) == columns()
+    assert [row["x_GpucostLine"] for row in rows] == ["compute", "disk", "egress"]
+    assert {row["RegionId"] for row in rows} == {"us-east-1"}
+    total = cents(sum((Decimal(row["ListCost"]) for row in rows), Decimal(0)))
+    assert str(total) == rows[0]["x_GpucostOptionMidCost"]
+
+
+def test_it_is_written_to_a_file_with_a_warning(plan: str, call: Call, empty_folder: Path) -> None:
+    """`-o` writes the same bytes each time, prints no data, and says that it is a forecast."""
+    ran = call("export", plan, "--to", "focus", "--focus-version", "1.2", "-o", "f.csv")
+    assert (ran.code, ran.out) == (0, "")
+    assert "forecast" in ran.err
+    first = (empty_folder / "f.csv").read_bytes()
+    call("export", plan, "--to", "focus", "-o", "f.csv")
+    assert (empty_folder / "f.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize("tool", LATER)
+def test_other_targets_are_not_built(tool: str, plan: str, call: Call) -> None:
+    """A target of the contract that is not built exits 2 and says so."""
+    ran = call("export", plan, "--to", tool)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"--to {tool} is not built yet" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (("--to", "excel"), "focus"),
+        ((), "--to"),
+        (("--to", "focus", "--focus-version", "0.5"), "1.2"),
+        (("--to", "focus", "--option", "train/o99"), "train/o1"),
+        (("--to", "focus", "-o", "missing/f.csv"), "missing"),
+    ],
+)
+def test_bad_usage_names_the_way_out(
+    rest: tuple[str, ...], told: str, plan: str, call: Call
+) -> None:
+    """An unknown target, version, option or folder exits 2 without data."""
+    ran = call("export", plan, *rest)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_a_job_without_a_price_is_named(call: Call, write: Write) -> None:
+    """What has no known cost is said and left out; the rest is exported."""
+    unknown = changed(unpriced(), ("hardware", "gpu"), "Tesla K80")
+    write("a.json", unknown)
+    write("b.json", training())
+    call("plan", "a.json", "b.json", "--as-of", AS_OF, "-q", "-o", "plan.json")
+    ran = call("export", "--to", "focus", "--option", "own-box/o0")
+    assert ran.code == 0, ran.err
+    assert "own-box/o0: its cost is not known" in ran.err
+    assert {row["x_GpucostJob"] for row in csv.DictReader(io.StringIO(ran.out))} == {"train"}
+
+
+def test_jobs_that_share_are_exported_singly(call: Call, write: Write) -> None:
+    """A packed fleet is not in the rows, and the message says so."""
+    for name in "ab":
+        write(f"{name}.json", barely_measured(name))
+    call("plan", "a.json", "b.json", "--as-of", AS_OF, "-q", "-o", "plan.json")
+    ran = call("export", "--to", "focus")
+    assert ran.code == 0, ran.err
+    assert "one by one" in ran.err

@@ -1,0 +1,264 @@
+"""Every form of bill becomes the same lines; whatever is wrong is named with its line."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.bills import kinds
+from planner.bills.bill import Bill, BillLine
+from planner.bills.formats import FORMATS, read_bill
+from pricing.errors import InputError
+from tests.conftest import ROOT
+
+BILLS = ROOT / "tests" / "fixtures" / "bills"
+FILES = {
+    "aws_cur_2.csv": "AWS Cost and Usage Report",
+    "aws_cur_legacy.csv": "AWS Cost and Usage Report",
+    "digitalocean_insights.json": "DigitalOcean billing insights JSON",
+    "digitalocean_invoice.csv": "DigitalOcean invoice CSV",
+    "digitalocean_invoice.json": "DigitalOcean invoice JSON",
+    "focus_1_0.csv": "FOCUS CSV",
+    "focus_1_2.csv": "FOCUS CSV",
+}
+
+
+def text_of(name: str) -> str:
+    """The text of a bill of ours."""
+    return (BILLS / name).read_text(encoding="utf-8")
+
+
+def read(name: str) -> Bill:
+    """A bill of ours."""
+    return read_bill(name, text_of(name))
+
+
+def told(lines: tuple[BillLine, ...]) -> list[tuple[Any, ...]]:
+    """What is said of each line, but for its times."""
+    return [
+        (one.kind, one.instance_type, one.region, one.purchase, str(one.hours), str(one.usd))
+        for one in lines
+    ]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_bill_is_recognised_by_content(name: str) -> None:
+    """Each fixture is read as what it is, whatever it is called."""
+    assert read_bill("whatever", text_of(name)).format == FILES[name]
+
+
+def test_every_format_that_is_read_has_a_fixture() -> None:
+    """Nothing is read that no test reads."""
+    titles = {format_.title.partition(" or ")[0] for format_ in FORMATS if format_.read}
+    assert titles <= {title.removesuffix(" JSON") for title in FILES.values()} | set(FILES.values())
+
+
+EXPECTED = {
+    "digitalocean_invoice.csv": [
+        ("compute", "gpu-h100x1-80gb", None, None, "730", "3219.30"),
+        ("compute", "s-1vcpu-1gb", None, None, "672", "6.00"),
+        ("disk", None, None, None, "None", "50.00"),
+        ("address", None, None, None, "None", "3.11"),
+        ("tax", None, None, None, "None", "0.16"),
+        ("credit", None, None, None, "None", "-25.00"),
+    ],
+    "digitalocean_invoice.json": [
+        ("compute", "gpu-h100x1-80gb", None, None, "340", "1499.40"),
+        ("object-storage", None, None, None, "None", "5.00"),
+    ],
+    "digitalocean_insights.json": [
+        ("compute", "gpu-h100x1-80gb", "nyc2", None, "None", "105.84"),
+        ("compute", "gpu-h100x1-80gb", "nyc2", None, "None", "105.84"),
+        ("other", None, "nyc3", None, "None", "2.57"),
+    ],
+    "aws_cur_legacy.csv": [
+        ("compute", "g4dn.xlarge", "us-east-1", "on_demand", "360.0", "189.36"),
+        ("compute", "g4dn.xlarge", "us-east-1", "on_demand", "370.0", "194.62"),
+        ("compute", "g4dn.xlarge", "us-west-2", "spot", "100.0", "15.780000000000"),
+        ("disk", None, "us-east-1", None, "None", "40.0"),
+        ("egress", None, "us-east-1", None, "None", "0.00000536870"),
+        ("other", None, "ca-central-1", None, "None", "0"),
+        ("tax", None, None, None, "None", "26.37"),
+        ("credit", None, None, None, "None", "-100.00"),
+    ],
+    "aws_cur_2.csv": [
+        ("compute", "g4dn.xlarge", "us-east-1", "on_demand", "730", "383.98"),
+        ("compute", "p5.48xlarge", "us-east-2", "reserved", "730", "24000.5"),
+        ("compute", "g5.xlarge", "us-east-1", "reserved", "730", "480.12"),
+        ("tax", None, None, None, "None", "12.5"),
+    ],
+    "focus_1_0.csv": [
+        ("compute", "g4dn.xlarge", "us-east-1", "on_demand", "730.000000000000000",
+         "383.98000000000"),
+        ("egress", None, "us-east-1", None, "None", "8.0000E-7"),
+        ("disk", None, "us-east-1", None, "None", "40.00000000000"),
+    ],
+    "focus_1_2.csv": [
+        ("compute", "g4dn.xlarge", "us-east-1", "spot", "730", "115.2"),
+        ("compute", "p5.48xlarge", "us-east-2", "reserved", "730", "24000.5"),
+        ("fee", None, "us-east-2", None, "None", "7.25"),
+        ("tax", None, None, None, "None", "30.5"),
+        ("credit", None, "us-east-1", None, "None", "-4"),
+        ("address", None, "us-east-1", None, "None", "3.65"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_line_is_what_the_bill_says(name: str) -> None:
+    """Kind, size, region, way of buying, hours and the exact amount of each line."""
+    assert told(read(name).lines) == EXPECTED[name]
+
+
+def test_times_are_kept() -> None:
+    """An invoice's offset times, and a day of insights, are instants in UTC."""
+    invoice, insight = read("digitalocean_invoice.csv"), read("digitalocean_insights.json")
+    assert invoice.lines[0].start == datetime(2026, 11, 1, tzinfo=UTC)
+    assert invoice.lines[0].end == datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC)
+    assert insight.lines[1].end == datetime(2026, 11, 3, tzinfo=UTC)
+
+
+def test_commitments_are_counted_once() -> None:
+    """Fees and negations of a commitment are left out by name: its use carries its cost."""
+    notes = read("aws_cur_2.csv").notes
+    assert len(notes) == 2
+    assert "RIFee" in notes[0]
+    assert "SavingsPlanNegation" in notes[1]
+
+
+def test_a_page_of_several_says_so() -> None:
+    """An answer with a next page is read with a warning; a whole one without."""
+    (note,) = read("digitalocean_invoice.json").notes
+    assert "2 lines of 6" in note
+    assert read("digitalocean_insights.json").notes == ()
+
+
+# file, what is replaced by what, what the message names
+BROKEN = (
+    ("digitalocean_invoice.csv", ("USD", "EUR"), ":1: the column of amounts is EUR"),
+    ("digitalocean_invoice.csv", ("$6.00", "six"), ":3: 'six' is no amount"),
+    ("digitalocean_invoice.csv", ("2026-11-22 18:14:39 +0000", "soon"), ":5: 'soon' is no time"),
+    ("digitalocean_invoice.json", ('"amount": "5.00"', '"sum": "5.00"'), "[1]: 'amount'"),
+    ("digitalocean_invoice.json", ("invoice_items", "billing_history"), "neither invoice_items"),
+    ("digitalocean_insights.json", ('"2.57"', "null"), "data_points[2]: 'None' is no amount"),
+    ("aws_cur_legacy.csv", ("USD,40.0", "CAD,40.0"), ":5: the currency is CAD"),
+    ("aws_cur_legacy.csv", ("lineItem/UnblendedCost", "x"), ":1: the report has no line_item_unb"),
+    ("aws_cur_2.csv", (",24000.5,\n", ",,\n"), ":3: reservation_effective_cost is empty"),
+    ("focus_1_0.csv", ('"USD","2026-12-01 00:00:00"', '"EUR","2026-12-01 00:00:00"'), ":2: the"),
+    ("focus_1_2.csv", ("3.65,USD,Usage", "3.65,USD,Use"), ":7: ChargeCategory is 'Use'"),
+    ("focus_1_2.csv", ("ProviderName", "Provider"), ":1: FOCUS 1.0 to 1.2 needs the column"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "told_"), BROKEN, ids=[b[2] for b in BROKEN])
+def test_what_is_wrong_is_named_with_its_line(
+    name: str, change: tuple[str, str], told_: str
+) -> None:
+    """Another currency, no amount, no time or a missing column is refused, and located."""
+    text = text_of(name)
+    assert change[0] in text
+    with pytest.raises(InputError) as caught:
+        read_bill(name, text.replace(*change))
+    assert f"{name}" in caught.value.problems[0]
+    assert told_ in caught.value.problems[0]
+
+
+def test_every_problem_of_a_file_is_listed() -> None:
+    """Three bad cells are three problems; beyond fifty they are counted."""
+    text = text_of("digitalocean_invoice.csv").replace("$", "£")
+    with pytest.raises(InputError) as caught:
+        read_bill("i.csv", text)
+    assert len(caught.value.problems) == 6
+    head, _, rows = text.partition("\n")
+    with pytest.raises(InputError) as caught:
+        read_bill("i.csv", head + "\n" + rows * 20)
+    assert len(caught.value.problems) == 51
+    assert caught.value.problems[-1] == "... and 70 problems more."
+
+
+@pytest.mark.parametrize(
+    ("text", "told_"),
+    [
+        ("", "no bill that is known"),
+        ("a,b\n1,2\n", "FOCUS CSV, AWS Cost and Usage Report"),
+        ("{", "no valid JSON"),
+        ('{"a": 1}', "neither"),
+        ('{"invoice_items": []}', "without a single charge"),
+        ('{"invoice_items": [3]}', "invoice_items[0]"),
+        ("MeterCategory,CostInBillingCurrency\n", "export the costs as FOCUS"),
+        (text_of("aws_cur_2.csv").partition("\n")[0] + "\n", "without a single charge"),
+    ],
+)
+def test_what_is_no_bill_is_refused(text: str, told_: str) -> None:
+    """An unknown, empty or unread file is an input error that says what is known."""
+    with pytest.raises(InputError, match=told_.replace("[", r"\[")):
+        read_bill("x", text)
+
+
+@given(st.sampled_from(sorted(FILES)), st.integers(0, 2000), st.text(max_size=5))
+def test_a_damaged_bill_is_read_or_refused(name: str, place: int, noise: str) -> None:
+    """Noise anywhere in a bill gives lines or an input error, never another failure."""
+    text = text_of(name)
+    try:
+        bill = read_bill(name, text[:place] + noise + text[place:])
+    except InputError as error:
+        assert error.problems  # noqa: PT017 - either outcome is right
+    else:
+        assert all(line.usd.is_finite() for line in bill.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("BoxUsage:p5.48xlarge", ("compute", "p5.48xlarge", "on_demand")),
+        ("USE2-SpotUsage:g5.xlarge", ("compute", "g5.xlarge", "spot")),
+        ("EUC1-BoxUsage", ("compute", "m1.small", "on_demand")),
+        ("EBS:SnapshotUsage", ("snapshot", None, None)),
+        ("USW2-TimedStorage-ByteHrs", ("object-storage", None, None)),
+        ("DataTransfer-Regional-Bytes", ("other", None, None)),
+        ("PublicIPv4:InUseAddress", ("address", None, None)),
+        ("AmazonEKS-Hours:perCluster", ("control-plane", None, None)),
+    ],
+)
+def test_usage_types_of_aws(text: str, expected: tuple[str | None, ...]) -> None:
+    """A usage type says what a line is for, with or without a region before it."""
+    assert tuple(kinds.of_usage_type(text)) == expected
+
+
+def test_the_research_samples(shared: Path) -> None:
+    """The published samples of FOCUS and AWS are read whole, to the cent of their own sum."""
+    samples = shared / "samples"
+    focus = samples / "focus-billing" / "focus_1.0_sample_head.csv"
+    cur = samples / "aws-cur" / "aws_cur_legacy_anonymous_head.csv"
+    bill = read_bill(focus.name, focus.read_text(encoding="utf-8"))
+    assert len(bill.lines) == 119
+    sizes = Counter(line.instance_type for line in bill.lines if line.kind == "compute")
+    assert sizes == {"c5.2xlarge": 1, "t2.medium": 1, "m5.2xlarge": 1, "t3.micro": 1}
+    assert bill.lines[0].usd == Decimal("0.00000080000")
+    tax = [line for line in read_bill(cur.name, cur.read_text()).lines if line.kind == "tax"]
+    assert len(tax) == 12
+
+
+def test_an_azure_export_is_named(shared: Path) -> None:
+    """A bill that is known and not read says what to give instead."""
+    (path,) = (shared / "samples" / "azure-ea").glob("*.csv")
+    with pytest.raises(InputError, match="Azure"):
+        read_bill(path.name, path.read_text(encoding="utf-8"))
+
+
+def test_the_published_invoice_example(shared: Path) -> None:
+    """The invoice in DigitalOcean's own API description reads to its two amounts."""
+    text = (shared / "samples" / "digitalocean-billing" / "invoice_csv.openapi.yml").read_text()
+    invoice = "\n".join(
+        line.strip() for line in text.partition("example: |")[2].splitlines() if line
+    )
+    lines = read_bill("invoice.csv", invoice.strip()).lines
+    assert [(line.kind, line.usd) for line in lines] == [
+        ("address", Decimal("3.11")),
+        ("tax", Decimal("0.16")),
+    ]
