@@ -1,8 +1,13 @@
 """Where the console script starts: our own folder first on the path, and errors for people."""
 
+import gc
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+
+# A command lives for a second: looking through a whole catalog for cycles every 700 objects costs
+# a tenth of that and frees nothing.
+_OBJECTS_A_COLLECTION = 50_000
 
 
 def main() -> None:
@@ -12,6 +17,7 @@ def main() -> None:
     path: a `planner.py` elsewhere on PYTHONPATH cannot take the place of ours.
     """
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    gc.set_threshold(_OBJECTS_A_COLLECTION)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 still gets text
