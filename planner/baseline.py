@@ -90,6 +90,8 @@ def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
             gpu_count=max(1, count),
             cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * baseline.count),
             interconnect=hardware.interconnect or offer.interconnect,
+            nodes=hardware.nodes or baseline.count,
+            network_gbps=hardware.network_gbps or offer.network_gbps,
         ),
     )
 

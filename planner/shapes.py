@@ -12,12 +12,12 @@ from planner.baseline import gpu_memory_gib, price
 from planner.case import Case
 from planner.checks import USABLE
 from planner.estimate import Estimate, divide, product
+from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.scale import speed_up
 from pricing.hardware import gpus as gpus_by_name
 from pricing.offer import Offer
 
 _NODE_GPUS = 8
-_WANTED_GBPS = 100.0  # between nodes, for data-parallel training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,8 @@ def _remark(machine: Offer, count: int) -> str:
         network = machine.network_gbps
         if network is None:
             said.append("network speed unknown")
-        elif network < _WANTED_GBPS:
-            said.append(f"{network:g} Gbit/s between machines; {_WANTED_GBPS:g} wanted")
+        elif network < NODE_NETWORK_GBPS:
+            said.append(f"{network:g} Gbit/s between machines; {NODE_NETWORK_GBPS:g} wanted")
     elif machine.gpu_count > 1 and machine.interconnect:
         said.append(machine.interconnect)
     if machine.included_transfer_gib:

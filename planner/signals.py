@@ -161,6 +161,8 @@ SIGNALS: dict[str, _Signal] = {
     "job.parallelism": (lambda p: p.job.parallelism, "parallelism"),
     "job.latency_slo_ms": (lambda p: p.job.latency_slo_ms, "latency target, ms"),
     "hardware.gpu_count": (lambda p: float(p.gpu_count), "GPUs"),
+    "hardware.nodes": (lambda p: float(p.hardware.nodes or 1), "machines"),
+    "hardware.network_gbps": (lambda p: p.hardware.network_gbps, "network, Gbit/s"),
     "hardware.interconnect": (lambda p: p.hardware.interconnect, "interconnect"),
     "hardware.compute_capability": (_capability, "compute capability"),
     "util.kernel_time.mean": (_busy, "GPU busy"),

@@ -110,6 +110,7 @@ class Hardware:
     cpu_cores: float | None = number("cores the job may use", above=0.0)
     ram_gib: float | None = number("host memory the job may use, GiB", above=0.0)
     interconnect: str | None = text("between the GPUs: single, pcie, nvlink-bridge, nvlink, xgmi")
+    network_gbps: float | None = number("between the machines, Gbit/s", above=0.0)
     provider: str | None = text("who bills, as `gpucost prices` names them")
     instance_type: str | None = text("the provider's name of the machine")
     region: str | None = text("the provider's region")

@@ -13,6 +13,8 @@ STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work
 FAST_READS_MIB_S = 100.0  # near the 125 MiB/s that a default AWS gp3 volume sustains
 IDLE_POWER = 0.4  # of the limit; boards idle at 10-40 % of it (idle_w in pricing/data/gpus.csv)
 
+NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for between nodes
+
 WORKS = ("training", "data_preparation", "inference_offline", "unknown")
 LEARNS = ("training", "data_preparation", "unknown")
 SERVES = ("inference_online", "inference_offline")

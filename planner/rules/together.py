@@ -1,7 +1,7 @@
 """Several GPUs: uneven work, communication, links."""
 
-from planner.rule import Case, Rule, is_
-from planner.rules.limits import STEP_SHARE, UNEVEN, step_share
+from planner.rule import Case, Rule, is_, where
+from planner.rules.limits import NODE_NETWORK_GBPS, STEP_SHARE, UNEVEN, step_share
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -39,6 +39,15 @@ RULES: tuple[Rule, ...] = (
         actions=("nccl-tuning", "gradient-accumulation", "numa-binding"),
         severity="low",
         cases=(
+            Case(
+                confidence="possible",
+                cause="Machines train together over a slow network.",
+                tests=(
+                    where("job.kind", "in", ("training",)),
+                    is_("hardware.nodes", ">", 1),
+                    is_("hardware.network_gbps", "<", NODE_NETWORK_GBPS),
+                ),
+            ),
             Case(
                 confidence="possible",
                 cause="Several GPUs train together without NVLink.",

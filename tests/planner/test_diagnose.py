@@ -141,11 +141,21 @@ ALSO: list[tuple[str, Profile, str]] = [
         a_profile(one(0.9), gpu_count=4, interconnect="pcie", parallelism="ddp"),
         "slow-interconnect",
     ),
+    (
+        "machines on 10 Gbit/s",
+        a_profile(one(0.9), gpu_count=16, nodes=2, network_gbps=10.0),
+        "slow-interconnect",
+    ),
     ("target unchecked", a_profile(one(0.6), latency_slo_ms=9.0, **SERVING), "latency-risk"),
     ("spinning, little power", a_profile(one(1.0, 10.0, w=90.0)), "small-batch"),
 ]
 NOT: list[tuple[str, Profile, str]] = [
     ("AMP is on", a_profile(one(0.9)), "no-mixed-precision"),
+    (
+        "machines on 400 Gbit/s",
+        a_profile(one(0.9), gpu_count=16, nodes=2, network_gbps=400.0),
+        "slow-interconnect",
+    ),
     (
         "tensor cores are busy",
         a_profile(one(0.9, tensor=0.4), precision="fp32"),
