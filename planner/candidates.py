@@ -111,6 +111,7 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
         gpu_count=gpus_used(offer, case),
         cpu_cores=offer.vcpus * count if offer.vcpus else None,
         interconnect=offer.interconnect,
+        nodes=count,
     )
     speed = case.speed(target, actions)
     return Draft(

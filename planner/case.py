@@ -1,5 +1,7 @@
 """All that the checks of one job need, and how many machines of a size the job would take."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +18,7 @@ from pricing.hardware import Gpu
 from pricing.offer import Offer
 
 GPUS_PER_NODE = 8
+_SPREADS = (None, "none", "ddp")  # a model that fits one GPU; others need the links of one machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,14 @@ class Case:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
 
+    @cached_property
+    def sold(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
+        """GPUs per machine that each provider sells of a GPU, by way of buying, rising."""
+        counts: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+        for offer in self.catalog.offers:
+            counts[offer.provider, offer.gpu, offer.purchase].add(offer.gpu_count)
+        return {key: tuple(sorted(found)) for key, found in counts.items()}
+
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
         return kernel_speed_up(self.profile, gpu)
@@ -66,21 +77,44 @@ class Case:
 
 
 def machines(offer: Offer, case: Case) -> int:
-    """Return the machines for a job that spans several: nodes as today, or whole large machines."""
+    """Return how many machines of a size the job would take.
+
+    As many nodes as today, or whole large machines. Where a provider sells a GPU by ones and by
+    eights and the job wants a number between, training takes as many single ones as it wants.
+    """
     if same_machine(offer, case):
         return case.baseline.count
     wanted, nodes = case.profile.gpu_count, case.profile.hardware.nodes or case.baseline.count
     if nodes > 1 and offer.gpu_count * nodes == wanted:
         return nodes
-    whole = offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0
-    return max(1, int(wanted // offer.gpu_count)) if whole else 1
+    if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
+        return max(1, int(wanted // offer.gpu_count))
+    spreads = case.profile.job.kind == "training" and case.profile.job.parallelism in _SPREADS
+    if offer.gpu_count == 1 and spreads and _not_sold(offer, case):
+        return wanted
+    return 1
 
 
 def gpus_used(offer: Offer, case: Case) -> int:
-    """Return the GPUs at work: all of them, but on today's machine those that the job uses."""
-    if same_machine(offer, case):
+    """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
+    if same_machine(offer, case) or idle_gpus(offer, case):
         return case.profile.gpu_count
     return round(offer.gpu_count) * machines(offer, case)
+
+
+def idle_gpus(offer: Offer, case: Case) -> int:
+    """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
+    wanted = case.profile.gpu_count
+    if wanted == 1 or not _not_sold(offer, case):
+        return 0
+    larger = [n for n in case.sold[offer.provider, offer.gpu, offer.purchase] if n > wanted]
+    return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
+
+
+def _not_sold(offer: Offer, case: Case) -> bool:
+    """Whether the provider sells this GPU, but no machine with as many as the job wants."""
+    counts = case.sold.get((offer.provider, offer.gpu, offer.purchase), ())
+    return 1 < case.profile.gpu_count < GPUS_PER_NODE and case.profile.gpu_count not in counts
 
 
 def same_machine(offer: Offer, case: Case) -> bool:

@@ -8,7 +8,7 @@ what the method was fitted on.
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.case import Case
+from planner.case import Case, gpus_used, idle_gpus
 from planner.draft import Draft
 from planner.estimate import Estimate
 from planner.move import data_bytes, move
@@ -137,7 +137,7 @@ def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
     offer, today = draft.offer, case.baseline.offer
     same = today is not None and offer.name == today.name
     before = case.profile.gpu_count
-    after = before if same else round(offer.gpu_count) * draft.count
+    after = before if same else gpus_used(offer, case)
     codes = []
     if offer.gpu != case.gpu.name:
         slower = kernel_speed_up(case.profile, gpus()[offer.gpu]).mid < 1.0
@@ -160,6 +160,10 @@ def _why(draft: Draft, case: Case) -> str:
         said.append("the same GPU")
     elif case.work.fixed_work or draft.speed.mid != 1.0:
         said.append(f"{_times(draft.speed)} today's speed on {offer.gpu}")
+    if draft.count > 1:
+        said.append(f"on {draft.count} machines over the network")
+    if idle := idle_gpus(offer, case):
+        said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
     if draft.actions:
         said.append(f"with {', '.join(draft.actions)}")
     if today is not None and today.usd_per_hour:

@@ -20,7 +20,7 @@ from planner.finding import Finding
 from planner.profile.model import Profile
 from planner.remedies import Action, action
 from planner.rules.limits import STARVED
-from planner.scale import speed_up
+from planner.scale import Layout, speed_up
 from planner.signals import measure
 from pricing import hardware
 from pricing.errors import InputError, NotBuiltYetError, UnknownGpuError
@@ -70,12 +70,14 @@ class Target:
         gpu_count: GPUs used.
         cpu_cores: host threads for them, None = unknown.
         interconnect: between the GPUs, None = unknown.
+        nodes: machines that they stand in.
     """
 
     gpu: Gpu
     gpu_count: int = 1
     cpu_cores: float | None = None
     interconnect: str | None = None
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +165,14 @@ def predict_on(
 ) -> Estimate:
     """Return the speed-up on a target with actions applied; see the module for the formulas."""
     kernels = kernel_speed_up(profile, target.gpu)
+    hardware_now = profile.hardware
     count = speed_up(
-        profile.gpu_count,
-        target.gpu_count,
-        link_before=profile.hardware.interconnect,
-        link_after=target.interconnect,
+        Layout(gpus=profile.gpu_count, link=hardware_now.interconnect, nodes=hardware_now.nodes),
+        Layout(
+            gpus=target.gpu_count,
+            link=target.interconnect,
+            nodes=target.nodes if target.nodes > 1 else None,
+        ),
     )
     kernels = product(kernels, count)
     if not parts.input and not parts.host:

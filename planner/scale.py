@@ -6,6 +6,7 @@ counts the efficiency is taken as constant for each doubling.
 """
 
 import math
+from dataclasses import dataclass, replace
 
 from planner.estimate import Estimate, exactly
 
@@ -16,29 +17,38 @@ _GPUS_PER_NODE = 8
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 
 
-def speed_up(
-    before: int,
-    after: int,
-    *,
-    link_before: str | None,
-    link_after: str | None,
-    nodes_after: int | None = None,
-) -> Estimate:
-    """Return the throughput on `after` GPUs over the throughput on `before` GPUs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """GPUs that work together.
 
-    Args:
-        before: GPUs in the profile, >= 1.
-        after: GPUs wanted, >= 1.
-        link_before: interconnect in the profile (`nvlink`, `pcie` ...), None = unknown.
-        link_after: interconnect wanted.
-        nodes_after: machines that the wanted GPUs stand in; None = as few as hold them.
+    Attributes:
+        gpus: how many, >= 1.
+        link: between them inside a machine (`nvlink`, `pcie` ...), None = unknown.
+        nodes: machines that they stand in, None = as few as hold them.
     """
-    link_before, link_after = link_before or link_after, link_after or link_before
-    alike = after == 1 or _fast(link_before) == _fast(link_after)
-    if before == after and alike and nodes_after is None:
+
+    gpus: int
+    link: str | None = None
+    nodes: int | None = None
+
+    @property
+    def machines(self) -> int:
+        """Machines, stated or as few as hold the GPUs."""
+        return self.nodes or max(1, math.ceil(self.gpus / _GPUS_PER_NODE))
+
+
+def speed_up(before: Layout, after: Layout) -> Estimate:
+    """Return the throughput of the wanted GPUs over that of the profiled ones.
+
+    An unknown link is taken to be that of the other side.
+    """
+    before = replace(before, link=before.link or after.link)
+    after = replace(after, link=after.link or before.link)
+    alike = after.gpus == 1 or _fast(before.link) == _fast(after.link)
+    if before.gpus == after.gpus and before.machines == after.machines and alike:
         return exactly(1.0, "as many GPUs as measured")
-    start, end = _efficiency(before, link_before), _efficiency(after, link_after, nodes_after)
-    ratio = after / before
+    start, end = _efficiency(before), _efficiency(after)
+    ratio = after.gpus / before.gpus
     basis = "efficiency of 1 to 8 GPUs in Lambda's benchmarks: median 0.97, 5 % under 0.49"
     mid = ratio * end[1] / start[1]
     # The same job scales alike before and after, so only the difference of the two is uncertain.
@@ -50,14 +60,11 @@ def _fast(link: str | None) -> bool:
     return link in _FAST_LINKS
 
 
-def _efficiency(
-    count: int, link: str | None, nodes: int | None = None
-) -> tuple[float, float, float]:
-    nodes = nodes or max(1, math.ceil(count / _GPUS_PER_NODE))
-    inside = max(1, count // nodes)
+def _efficiency(layout: Layout) -> tuple[float, float, float]:
+    inside = max(1, layout.gpus // layout.machines)
     doublings = math.log2(inside) / _DOUBLINGS
-    spread = math.log2(nodes) / _DOUBLINGS
-    mid = _MEDIAN if _fast(link) else _QUARTER
+    spread = math.log2(layout.machines) / _DOUBLINGS
+    mid = _MEDIAN if _fast(layout.link) else _QUARTER
     return (
         _TWENTIETH**doublings * _NODES_LOW**spread,
         mid**doublings * _NODES_MID**spread,

@@ -13,7 +13,7 @@ from planner.case import Case
 from planner.checks import USABLE
 from planner.estimate import Estimate, divide, product
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.scale import speed_up
+from planner.scale import Layout, speed_up
 from pricing.hardware import gpus as gpus_by_name
 from pricing.offer import Offer
 
@@ -89,16 +89,11 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
 
 def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
-    efficiency = speed_up(
-        1, gpus, link_before="single", link_after=machine.interconnect, nodes_after=count
-    )
-    spread = speed_up(
-        case.profile.gpu_count,
-        gpus,
-        link_before=case.profile.hardware.interconnect,
-        link_after=machine.interconnect,
-        nodes_after=count if count > 1 else None,
-    )
+    wanted = Layout(gpus=gpus, link=machine.interconnect, nodes=count if count > 1 else None)
+    hardware = case.profile.hardware
+    today = Layout(gpus=case.profile.gpu_count, link=hardware.interconnect, nodes=hardware.nodes)
+    efficiency = speed_up(Layout(gpus=1, link="single"), wanted)
+    spread = speed_up(today, wanted)
     speed = product(case.kernel_speed(gpus_by_name()[machine.gpu]), spread)
     hours = divide(case.work.hours.mid, speed, speed.basis)
     low, mid, high = (

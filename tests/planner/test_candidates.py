@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from planner.candidates import candidates
+from planner.option import Option
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.offer import Offer
-from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
+from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
 
 SERVING = {"kind": "inference_online"}
 SLO = {**SERVING, "latency_slo_ms": 50.0}
@@ -338,3 +339,32 @@ def test_as_many_gpus_over_an_unknown_link_are_as_fast() -> None:
     other = sold("other", "15.00", gpu_count=8, interconnect="nvlink")
     drafts, _ = candidates(a_case(seen, a_catalog(EIGHT, other)))
     assert [d.speed.mid for d in drafts] == [1.0]
+
+
+FOUR = a_profile(gpu_count=4, interconnect="nvlink")
+ONES = sold("one", "1.00", "H100-SXM-80GB", provider="elsewhere")
+EIGHTS = sold(
+    "eight", "8.00", "H100-SXM-80GB", gpu_count=8, provider="elsewhere", interconnect="nvlink"
+)
+
+
+def _elsewhere(*offers: Offer) -> dict[str, Option]:
+    today = sold("today", "8.00", gpu_count=4, interconnect="nvlink")
+    (job,) = plan(running(FOUR, today), offers=(today, *offers), providers=("elsewhere",)).jobs
+    return {f"{o.count}x {o.offer.instance_type}": o for o in job.options}
+
+
+def test_where_only_one_or_eight_are_sold_both_are_options_for_four() -> None:
+    """Four single machines over the network, or eight GPUs with four idle; each says so."""
+    found = _elsewhere(ONES, EIGHTS)
+    assert set(found) == {"4x one", "1x eight"}
+    assert "over the network" in found["4x one"].why
+    assert "4 of 8 GPUs idle" in found["1x eight"].why
+    assert found["1x eight"].speed.mid > found["4x one"].speed.mid
+
+
+def test_where_four_are_sold_nobody_pays_for_eight() -> None:
+    """With the wanted number for sale neither more machines nor idle GPUs are offered."""
+    fours = sold("four", "4.00", "H100-SXM-80GB", gpu_count=4, provider="elsewhere")
+    assert "1x four" in _elsewhere(ONES, EIGHTS, fours)
+    assert not {"4x one", "1x eight"} & set(_elsewhere(ONES, EIGHTS, fours))
