@@ -1,6 +1,5 @@
 """plan.json, the diagnosis and the marks that scripts and readers rely on."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,38 +9,13 @@ from planner.remedies import ACTIONS
 from planner.rules import RULES
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, inference, training
+from tests.plan_keys import KEYS, at
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-PLAN_KEYS = {
-    "": "schema as_of currency objective period catalog jobs fleet roi assumptions warnings",
-    "catalog": "offers newest oldest",
-    "jobs[]": "name kind baseline findings options rejected recommended",
-    "jobs[].baseline": "assumed offer hours cost",
-    "jobs[].baseline.hours": "low mid high",
-    "jobs[].baseline.cost": "total lines",
-    "jobs[].findings[]": "code severity confidence cause evidence actions waste_usd",
-    "jobs[].findings[].evidence[]": "metric value test",
-    "jobs[].options[]": "id offer count provisionable actions sharing hours cost cost_per_work "
-    "saves move why",
-    "jobs[].options[].offer": "provider region instance_type gpu gpu_count purchase usd_per_hour "
-    "as_of source",
-    "jobs[].options[].hours": "low mid high basis",
-    "jobs[].options[].cost": "low mid high lines",
-    "jobs[].options[].cost.lines[]": "what usd how",
-    "jobs[].options[].cost_per_work": "unit mid",
-    "jobs[].options[].saves": "usd fraction",
-    "jobs[].options[].move": "once_usd hours pays_back_days",
-    "jobs[].rejected[]": "offer reason detail",
-    "fleet": "gpus_before gpus_after gpus_lower_bound cost_before cost_after saves placements "
-    "unmoved alternatives",
-    "fleet.saves": "usd fraction",
-    "fleet.placements[]": "id offer gpu mode slice jobs relative_speed",
-    "roi": "saves_usd effort_hours payback_days",
-}
 REASONS = _words(
     "memory latency deadline budget slowdown capability gpu-count region purchase unavailable "
     "stale-price unknown-gpu interconnect"
@@ -72,24 +46,12 @@ def plan(call: Call, write: Write) -> Any:
     return ran.json
 
 
-def _at(document: Any, path: str) -> Iterator[Any]:
-    """Yield every value at a path such as `jobs[].options[]`."""
-    if not path:
-        yield document
-        return
-    name, _, rest = path.partition(".")
-    value = document[name.removesuffix("[]")]
-    for item in value if name.endswith("[]") else [value]:
-        if item is not None:
-            yield from _at(item, rest)
-
-
-@pytest.mark.parametrize("path", PLAN_KEYS)
+@pytest.mark.parametrize("path", KEYS)
 def test_plan_json_has_the_keys_of_the_contract(path: str, plan: Any) -> None:
     """Every key of the contract is there, at every place."""
-    found = list(_at(plan, path))
+    found = at(plan, path)
     assert found
-    wanted = set(PLAN_KEYS[path].split())
+    wanted = set(KEYS[path].split())
     assert all(wanted <= set(item) for item in found)
 
 
@@ -97,10 +59,10 @@ def test_codes_are_those_of_the_contract(plan: Any) -> None:
     """Findings, actions and reasons of rejection use the contract's words only."""
     assert {rule.code for rule in RULES} == FINDINGS
     assert set(ACTIONS) == ACTION_CODES
-    assert {one["code"] for one in _at(plan, "jobs[].findings[]")} <= FINDINGS
-    assert {one["reason"] for one in _at(plan, "jobs[].rejected[]")} <= REASONS
+    assert {one["code"] for one in at(plan, "jobs[].findings[]")} <= FINDINGS
+    assert {one["reason"] for one in at(plan, "jobs[].rejected[]")} <= REASONS
     for path in ("jobs[].findings[]", "jobs[].options[]"):
-        assert {code for one in _at(plan, path) for code in one["actions"]} <= ACTION_CODES
+        assert {code for one in at(plan, path) for code in one["actions"]} <= ACTION_CODES
 
 
 def test_options_are_named_once(plan: Any) -> None:
@@ -114,7 +76,7 @@ def test_options_are_named_once(plan: Any) -> None:
 
 def test_ranges_are_in_order(plan: Any) -> None:
     """Low <= mid <= high for hours and dollars, and the lines of a bill make its middle."""
-    for option in _at(plan, "jobs[].options[]"):
+    for option in at(plan, "jobs[].options[]"):
         hours, cost = option["hours"], option["cost"]
         assert 0 < hours["low"] <= hours["mid"] <= hours["high"]
         assert float(cost["low"]) <= float(cost["mid"]) <= float(cost["high"])
