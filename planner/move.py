@@ -1,4 +1,4 @@
-"""What it costs once to bring a job's data to another provider."""
+"""What it costs once to bring a job's data to another provider or region."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ from planner.option import Baseline, Move
 from planner.profile.model import Profile
 from planner.workload import GIB, Workload
 from pricing.catalog import Catalog
-from pricing.offer import Offer
+from pricing.offer import EVERYWHERE, Offer
 from pricing.quote import Usage, quote
 
 _BITS_PER_BYTE = 8
@@ -28,26 +28,39 @@ def move(
     saves: Decimal | None,
     catalog: Catalog,
 ) -> Move | None:
-    """Return the one-off cost of moving the data, or None when the provider stays.
+    """Return the one-off cost of moving the data, or None when it stays where it is.
 
     Args:
-        baseline: today's machine, which bills the egress.
+        baseline: today's machine, which bills the egress, or the traffic between its regions.
         offer: where the job would go.
         moved_bytes: the data; None = not stated, so nothing is known of the cost.
         saves: dollars saved in a month, for the pay-back; None in a plan per run.
         catalog: for the day.
     """
     today = baseline.offer
-    if today is None or today.provider == offer.provider:
+    if today is None or _stays(today, offer):
         return None
     if moved_bytes is None:
         return Move(once_usd=None, hours=None, pays_back_days=None)
-    bill = quote(today, Usage(duration_s=0, egress_bytes=moved_bytes, as_of=catalog.as_of))
+    inside = today.provider == offer.provider
+    usage = Usage(
+        duration_s=0,
+        egress_bytes=0 if inside else moved_bytes,
+        inter_region_bytes=moved_bytes if inside else 0,
+        as_of=catalog.as_of,
+    )
+    bill = quote(today, usage)
     egress = [line.usd for line in bill.lines if line.what == "egress"]
     once = sum(egress, Decimal(0)) if egress or not moved_bytes else None
     speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
     return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
+
+
+def _stays(today: Offer, offer: Offer) -> bool:
+    """Whether the data may stay; a size sold everywhere is taken where the data is."""
+    alike = today.region == offer.region or EVERYWHERE in (today.region, offer.region)
+    return today.provider == offer.provider and alike
 
 
 def _pays_back(once: Decimal | None, saves: Decimal | None) -> float | None:

@@ -77,7 +77,7 @@ class Move:
     """What moving the data costs once.
 
     Attributes:
-        once_usd: egress at today's provider; None where its price is unknown.
+        once_usd: egress at today's provider, or its traffic between regions; None = price unknown.
         hours: transfer time at the stated bandwidth; None where that is unknown.
         pays_back_days: days until the saving has paid for it; None where it never does.
     """
@@ -102,7 +102,7 @@ class Option:
         quote: the bill at the expected hours.
         cost_low: the bill at the low end of the hours.
         cost_high: the bill at the high end.
-        move: what moving there costs once; None at the same provider.
+        move: what moving there costs once; None in the same provider's region.
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
     """

@@ -1,4 +1,4 @@
-"""What it costs once to bring the data to another provider."""
+"""What it costs once to bring the data to another provider or region."""
 
 from decimal import Decimal
 
@@ -13,6 +13,7 @@ from tests.pricing.factories import ASKED_ON, an_offer
 
 CATALOG = load_catalog(ASKED_ON)
 AWS = "aws/g5.xlarge/us-east-1"
+SCALEWAY = "scaleway/L4-1-24G/fr-par"
 
 
 def today() -> Baseline:
@@ -39,9 +40,25 @@ def test_the_data_is_the_data_set_and_what_is_kept(
     assert data_bytes(case.profile, case.work) == (None if gib is None else gib * GIB)
 
 
-def test_staying_costs_nothing() -> None:
-    """No move at the same provider."""
-    assert move(today(), an_offer(provider="aws"), GIB, None, CATALOG) is None
+@pytest.mark.parametrize("region", ["us-east-1", "*"])
+def test_staying_costs_nothing(region: str) -> None:
+    """No move in the region of today, nor to a size that is sold in every region."""
+    assert move(today(), an_offer(provider="aws", region=region), GIB, None, CATALOG) is None
+
+
+def test_another_region_bills_the_traffic_between_regions() -> None:
+    """AWS takes 2 cents a GB from region to region, with nothing free."""
+    found = move(today(), an_offer(provider="aws", region="us-west-2"), 10**12, None, CATALOG)
+    assert found is not None
+    assert found.once_usd == Decimal(20)
+
+
+def test_an_unknown_price_between_regions_is_not_free() -> None:
+    """Where no rule states it, the dollars are unknown."""
+    here = a_case(a_profile(gpu="L4"), CATALOG, current=SCALEWAY).baseline
+    found = move(here, an_offer(provider="scaleway", region="elsewhere"), GIB, None, CATALOG)
+    assert found is not None
+    assert found.once_usd is None
 
 
 def test_data_not_stated_is_unknown() -> None:
