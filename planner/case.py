@@ -1,23 +1,22 @@
 """All that the checks of one job need, and how many machines of a size the job would take."""
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from planner.estimate import Estimate
+from planner.finding import Finding
 from planner.option import Baseline
 from planner.predict import Split, Target, kernel_speed_up, predict_on, source_gpu
 from planner.profile.model import Profile
 from planner.remedies import Action
 from planner.requirements import Requirements
+from planner.scale import GPUS_PER_NODE
 from planner.signals import memory_need_gib
 from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.hardware import Gpu
 from pricing.offer import Offer
 
-GPUS_PER_NODE = 8
 _SPREADS = (None, "none", "ddp")  # a model that fits one GPU; others need the links of one machine
 
 
@@ -31,6 +30,7 @@ class Case:
         work: the hours and data of the period.
         parts: where the time goes.
         fixes: safe actions with a known effect.
+        findings: the causes, as diagnosed.
         idle_share: share of the time that ending the machine when idle may save; None where none.
         catalog: offers and rules of the day.
         asked: limits and wishes.
@@ -39,6 +39,7 @@ class Case:
     profile: Profile
     baseline: Baseline
     work: Workload
+    findings: tuple[Finding, ...]
     parts: Split
     fixes: tuple[Action, ...]
     idle_share: float | None
@@ -55,14 +56,6 @@ class Case:
     def memory_gib(self) -> float | None:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
-
-    @cached_property
-    def sold(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
-        """GPUs per machine that each provider sells of a GPU, by way of buying, rising."""
-        counts: dict[tuple[str, str, str], set[float]] = defaultdict(set)
-        for offer in self.catalog.offers:
-            counts[offer.provider, offer.gpu, offer.purchase].add(offer.gpu_count)
-        return {key: tuple(sorted(found)) for key, found in counts.items()}
 
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
@@ -107,14 +100,14 @@ def idle_gpus(offer: Offer, case: Case) -> int:
     wanted = case.profile.gpu_count
     if wanted == 1 or not _not_sold(offer, case):
         return 0
-    larger = [n for n in case.sold[offer.provider, offer.gpu, offer.purchase] if n > wanted]
+    larger = [n for n in case.catalog.gpu_counts(offer) if n > wanted]
     return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
 
 
 def _not_sold(offer: Offer, case: Case) -> bool:
     """Whether the provider sells this GPU, but no machine with as many as the job wants."""
-    counts = case.sold.get((offer.provider, offer.gpu, offer.purchase), ())
-    return 1 < case.profile.gpu_count < GPUS_PER_NODE and case.profile.gpu_count not in counts
+    wanted = case.profile.gpu_count
+    return 1 < wanted < GPUS_PER_NODE and wanted not in case.catalog.gpu_counts(offer)
 
 
 def same_machine(offer: Offer, case: Case) -> bool:

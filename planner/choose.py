@@ -135,9 +135,7 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
 def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
     offer, today = draft.offer, case.baseline.offer
-    same = today is not None and offer.name == today.name
-    before = case.profile.gpu_count
-    after = before if same else gpus_used(offer, case)
+    before, after = case.profile.gpu_count, gpus_used(offer, case)
     codes = []
     if offer.gpu != case.gpu.name:
         slower = kernel_speed_up(case.profile, gpus()[offer.gpu]).mid < 1.0

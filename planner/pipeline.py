@@ -87,30 +87,36 @@ def plan_jobs(
 
 def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Period) -> JobPlan:
     """Return the plan of one job."""
+    case = assess(profile, catalog, asked, period)
+    drafts, rejected = candidates(case)
+    choice = choose(case, drafts)
+    best = recommended(choice.options, choice.recommended)
+    return JobPlan(
+        profile=case.profile,
+        baseline=case.baseline,
+        work=case.work,
+        findings=case.findings,
+        options=choice.options,
+        rejected=rejected,
+        recommended=choice.recommended,
+        shapes=shapes(case, best.offer if best else case.baseline.offer),
+    )
+
+
+def assess(profile: Profile, catalog: Catalog, asked: Requirements, period: Period) -> Case:
+    """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked)
     profile = with_gpu(profile, baseline)
     findings = diagnose(profile, cost=baseline.cost)
-    case = Case(
+    return Case(
         profile=profile,
         baseline=baseline,
         work=work,
+        findings=findings,
         parts=split(findings),
         fixes=fixes(findings, measure(profile)),
         idle_share=reclaimable(findings, profile),
         catalog=catalog,
         asked=asked,
-    )
-    drafts, rejected = candidates(case)
-    choice = choose(case, drafts)
-    best = recommended(choice.options, choice.recommended)
-    return JobPlan(
-        profile=profile,
-        baseline=baseline,
-        work=work,
-        findings=findings,
-        options=choice.options,
-        rejected=rejected,
-        recommended=choice.recommended,
-        shapes=shapes(case, best.offer if best else baseline.offer),
     )

@@ -13,7 +13,7 @@ from planner.estimate import Estimate, exactly
 _DOUBLINGS = 3.0  # 1 -> 8, and one node -> eight nodes
 _MEDIAN, _QUARTER, _TWENTIETH = 0.97, 0.89, 0.49
 _NODES_LOW, _NODES_MID, _NODES_HIGH = 2.8 / 8, 5.3 / 8, 6.5 / 8
-_GPUS_PER_NODE = 8
+GPUS_PER_NODE = 8
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 
 
@@ -34,7 +34,7 @@ class Layout:
     @property
     def machines(self) -> int:
         """Machines, stated or as few as hold the GPUs."""
-        return self.nodes or max(1, math.ceil(self.gpus / _GPUS_PER_NODE))
+        return self.nodes or max(1, math.ceil(self.gpus / GPUS_PER_NODE))
 
 
 def speed_up(before: Layout, after: Layout) -> Estimate:

@@ -13,11 +13,9 @@ from planner.case import Case
 from planner.checks import USABLE
 from planner.estimate import Estimate, divide, product
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.scale import Layout, speed_up
+from planner.scale import GPUS_PER_NODE, Layout, speed_up
 from pricing.hardware import gpus as gpus_by_name
 from pricing.offer import Offer
-
-_NODE_GPUS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +60,9 @@ def shapes(case: Case, offer: Offer | None) -> tuple[Shape, ...]:
     if single is None or len(machines) == 1:
         return ()
     wanted = [(machines[n], 1) for n in sorted(machines)]
-    wanted.append((single, _NODE_GPUS))
-    if _NODE_GPUS in machines:
-        wanted.append((machines[_NODE_GPUS], 2))
+    wanted.append((single, GPUS_PER_NODE))
+    if GPUS_PER_NODE in machines:
+        wanted.append((machines[GPUS_PER_NODE], 2))
     return tuple(_shape(case, machine, count, single) for machine, count in wanted)
 
 
@@ -80,7 +78,7 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
             offer.purchase,
         )
         count = round(other.gpu_count)
-        if not same or other.gpu_count < 1 or count > _NODE_GPUS or other.is_community:
+        if not same or other.gpu_count < 1 or count > GPUS_PER_NODE or other.is_community:
             continue
         if count not in found or other.usd_per_hour < found[count].usd_per_hour:
             found[count] = other

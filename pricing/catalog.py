@@ -61,6 +61,19 @@ class Catalog:
         ]
         return tuple(sorted(held, key=_offer_order))
 
+    def gpu_counts(self, like: Offer) -> tuple[float, ...]:
+        """GPUs per machine, rising, that an offer's provider sells of its GPU, bought its way."""
+        return self._gpu_counts.get((like.provider, like.gpu, like.purchase), ())
+
+    @cached_property
+    def _gpu_counts(self) -> dict[tuple[str, str, str], tuple[float, ...]]:
+        counts: dict[tuple[str, str, str], set[float]] = {}
+        for offer in self.offers:
+            counts.setdefault((offer.provider, offer.gpu, offer.purchase), set()).add(
+                offer.gpu_count
+            )
+        return {key: tuple(sorted(found)) for key, found in counts.items()}
+
     @property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""

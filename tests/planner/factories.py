@@ -5,14 +5,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from planner.baseline import find_baseline, with_gpu
 from planner.case import Case
-from planner.diagnose import diagnose
 from planner.finding import Finding
 from planner.option import Baseline
-from planner.pipeline import make_plan
+from planner.pipeline import assess, make_plan
 from planner.plan import Plan
-from planner.predict import split
 from planner.profile.model import (
     GpuReadings,
     Hardware,
@@ -24,10 +21,8 @@ from planner.profile.model import (
     Step,
     Work,
 )
-from planner.remedies import fixes, reclaimable
 from planner.requirements import Requirements
-from planner.signals import measure
-from planner.workload import apply, choose_period, workload
+from planner.workload import apply, choose_period
 from pricing.catalog import Catalog
 from pricing.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
@@ -129,20 +124,7 @@ def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> Case:
     """What the checks of one job need, made as the pipeline makes it."""
     requirements = Requirements(**asked)
     profile = apply(profile, requirements)
-    work = workload(profile, requirements, choose_period((profile,), requirements))
-    baseline = find_baseline(profile, work, catalog, requirements)
-    profile = with_gpu(profile, baseline)
-    findings = diagnose(profile, cost=baseline.cost)
-    return Case(
-        profile=profile,
-        baseline=baseline,
-        work=work,
-        parts=split(findings),
-        fixes=fixes(findings, measure(profile)),
-        idle_share=reclaimable(findings, profile),
-        catalog=catalog,
-        asked=requirements,
-    )
+    return assess(profile, catalog, requirements, choose_period((profile,), requirements))
 
 
 def a_baseline(profile: Profile, offer: Offer = TODAY, **asked: Any) -> Baseline:
