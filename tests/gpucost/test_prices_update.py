@@ -1,41 +1,27 @@
 """`gpucost prices update`: new offers appear everywhere; a poisoned answer changes nothing."""
 
-import json
-import socket
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpucost.parameters import today
 from pricing.catalog import load_catalog
 from providers.digitalocean import access
-from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import training
+from tests.providers.fakes.account import TOKEN, a_digitalocean, reach_this_machine_only
 from tests.providers.fakes.digitalocean import DigitalOcean, Document, Fault
-from tests.providers.fakes.server import serving
-from tests.providers.fakes.sizes import the_sizes
 
-TOKEN = "dop_v1_" + "5ec4e7" * 8
-SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
 UPDATE = ("prices", "update", "--provider", "digitalocean")
 NEW = "digitalocean/gpu-b200x8-1440gb"
-CONNECT = socket.socket.connect
 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reach this machine only."""
-
-    def connect_here(self: socket.socket, address: Any) -> None:
-        if isinstance(address, tuple) and address[0] != "127.0.0.1":
-            pytest.fail(f"a command reached for {address}")
-        CONNECT(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect_here)
+    """Reach this machine only, and wait for nothing."""
+    reach_this_machine_only(monkeypatch)
     monkeypatch.setattr(access, "LONGEST_WAIT_S", 0.01)
     monkeypatch.setattr(access, "BACKOFF_S", 0.0)
 
@@ -51,16 +37,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def digitalocean(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DigitalOcean]:
-    """A DigitalOcean that the environment points at; it keeps its contract."""
-    spec = json.loads(SPEC.read_text(encoding="utf-8")) if SPEC.is_file() else None
-    fake = DigitalOcean(token=TOKEN, sizes=the_sizes(), spec=spec)
-    authority = tmp_path / "ca.pem"
-    with serving(fake, authority) as address:
-        monkeypatch.setenv("DIGITALOCEAN_TOKEN", TOKEN)
-        monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", address)
-        monkeypatch.setenv("GPUCOST_DIGITALOCEAN_CA", str(authority))
+    """A DigitalOcean that the environment points at; its token is never written."""
+    with a_digitalocean(tmp_path, monkeypatch) as fake:
         yield fake
-    assert fake.violations == []
     assert not any(TOKEN in path.read_text(encoding="utf-8") for path in cache.glob("*"))
 
 

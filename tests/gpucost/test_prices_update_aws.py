@@ -1,15 +1,14 @@
 """`gpucost prices update --provider aws`: prices of the regions asked for, believed or refused."""
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpucost.parameters import today
 from tests.gpucost.conftest import Call
+from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.aws import Aws
 from tests.providers.fakes.server import serving
 
@@ -17,19 +16,12 @@ HERE = "us-east-1"
 UPDATE = ("prices", "update", "--provider", "aws", "--region", HERE)
 QUOTE = ("quote", f"aws/g6.xlarge/{HERE}", "--duration", "1h", "-f", "json", "-q")
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
-CONNECT = socket.socket.connect
 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reach this machine only."""
-
-    def connect_here(self: socket.socket, address: Any) -> None:
-        if isinstance(address, tuple) and address[0] != "127.0.0.1":
-            pytest.fail(f"a command reached for {address}")
-        CONNECT(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect_here)
+    reach_this_machine_only(monkeypatch)
 
 
 @pytest.fixture(scope="module")

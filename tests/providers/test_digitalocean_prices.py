@@ -13,7 +13,7 @@ from pricing.reading import Reading
 from providers.digitalocean import access
 from providers.digitalocean.prices import fetch, price_text
 from providers.price_source import Request
-from tests.providers.conftest import TOKEN
+from tests.providers.fakes.account import TOKEN
 from tests.providers.fakes.digitalocean import DigitalOcean, Document, Fault
 from tests.providers.fakes.sizes import a_gpu_size
 

@@ -1,0 +1,50 @@
+"""A test's account at a fake: its token, its environment, and the only machine within reach."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.providers.fakes.digitalocean import DigitalOcean, Document
+from tests.providers.fakes.server import serving
+from tests.providers.fakes.sizes import the_sizes
+
+TOKEN = "dop_v1_" + "5ec4e7" * 8
+SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
+CONNECT = socket.socket.connect
+
+
+@cache
+def spec() -> Document | None:
+    """The OpenAPI document, where the research folder is there."""
+    return json.loads(SPEC.read_text(encoding="utf-8")) if SPEC.is_file() else None
+
+
+@contextmanager
+def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
+    """A DigitalOcean over https that the environment points at; it must keep its contract."""
+    fake = DigitalOcean(token=TOKEN, sizes=the_sizes(), spec=spec())
+    authority = folder / "ca.pem"
+    with serving(fake, authority) as address:
+        monkeypatch.setenv("DIGITALOCEAN_TOKEN", TOKEN)
+        monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", address)
+        monkeypatch.setenv("GPUCOST_DIGITALOCEAN_CA", str(authority))
+        yield fake
+    assert fake.violations == []
+
+
+def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a test on the first attempt to reach another machine."""
+
+    def connect_here(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] != "127.0.0.1":
+            pytest.fail(f"a command reached for {address}")
+        CONNECT(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
