@@ -199,6 +199,14 @@ SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)
 GRID, PUE = NumberType(0.0, 5000.0, inclusive=True), NumberType(1.0, 10.0, inclusive=True)
 HOST_SHARE = NumberType(0.0, 0.9, inclusive=True)
 
+chosen_options = click.option(
+    "--option",
+    "named",
+    multiple=True,
+    metavar="JOB/ID",
+    help="In place of the recommended option of that job (repeatable).",
+)
+
 
 def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Check names against the catalog's.

@@ -3,6 +3,7 @@
 import click
 
 from gpucost.output import Output, common_options
+from gpucost.parameters import chosen_options
 from gpucost.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.writing import write_file
 from planner.chosen import choose
@@ -16,13 +17,7 @@ _BUILT = ("focus",)
 @click.command(name="export", epilog="Example: gpucost export plan.json --to focus -o forecast.csv")
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
 @click.option("--to", "tool", type=click.Choice(TARGETS), required=True, help="For what.")
-@click.option(
-    "--option",
-    "named",
-    multiple=True,
-    metavar="JOB/ID",
-    help="In place of the recommended option of that job (repeatable).",
-)
+@chosen_options
 @click.option(
     "--focus-version",
     type=click.Choice(VERSIONS),

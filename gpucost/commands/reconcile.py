@@ -6,6 +6,7 @@ import click
 
 from gpucost.bill_view import print_reconciliation
 from gpucost.output import Output, output_options, print_json
+from gpucost.parameters import chosen_options
 from gpucost.plan_file import load_plan
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
@@ -22,13 +23,7 @@ from pricing.errors import InputError
 )
 @click.argument("plan_path", metavar="PLAN")
 @click.argument("paths", nargs=-1, required=True, metavar="BILL...")
-@click.option(
-    "--option",
-    "named",
-    multiple=True,
-    metavar="JOB/ID",
-    help="In place of the recommended option of that job (repeatable).",
-)
+@chosen_options
 @output_options
 def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output) -> None:
     """Hold a plan against the bill, line by line.
