@@ -20,11 +20,14 @@ from planner.profile.model import (
     Window,
     Work,
 )
+from planner.profile.phases import phases
 from planner.profile.slots import SLOTS
+from planner.profile.stepping import step_of, window_of_steps, work_of
 from planner.profile.suspicions import suspicions
 from planner.profile.weighted import durations, statistics
 from planner.profile.window import ActiveWindow, active_window, main_times
 from planner.telemetry.merge import Merged, device_of
+from planner.telemetry.observed import Observed
 from planner.telemetry.payload import stem
 from pricing.errors import InputError
 
@@ -37,6 +40,7 @@ _TIME, _GPU = "t_s", "gpu"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
 _HOST_FIELDS = (
     "cpu_util",
+    "cpu_busiest_core",
     "ram_used_gib",
     "disk_read_mib_s",
     "disk_write_mib_s",
@@ -63,26 +67,24 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         raise InputError(_nothing_left(merged))
     merged = _without_doubles(merged)
     clock = merged.samples if len(merged.samples) else _host_clock(merged)
-    window = active_window(clock)
+    window = window_of_steps(merged.observed, active_window(clock), clock[_TIME].to_numpy(float))
     coverage = _coverage(clock, window)
     hardware, notes = hardware_of(merged, hints)
     work = _work(merged, window, hints)
     return Profile(
-        job=Job(
-            name=hints.name or label or stem(str(merged.sources[0].path)),
-            kind=hints.kind or "unknown",
-            precision=hints.precision,
-            batch_per_gpu=hints.batch,
-        ),
+        job=_job(merged, label, hints),
         hardware=hardware,
         window=_window(merged, window, coverage),
-        work=work,
+        work=work or work_of(merged.observed, window),
+        step=step_of(merged.observed, window),
+        phases=phases(merged),
         gpus=tuple(_gpus(merged, window, hints)),
         host=_host(merged, window),
         provenance=Provenance(
             sources=merged.sources,
             notes=(
                 *merged.notes,
+                *(merged.observed.notes if merged.observed else ()),
                 *notes,
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
@@ -90,6 +92,20 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
                 *_work_note(work, window),
             ),
         ),
+    )
+
+
+def _job(merged: Merged, label: str | None, hints: Hints) -> Job:
+    """The job: what was seen of it goes before what was said, as the data wins over hints."""
+    seen = merged.observed or Observed()
+    return Job(
+        name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
+        kind=hints.kind or seen.kind or "unknown",
+        framework=seen.framework,
+        precision=seen.precision or hints.precision,
+        batch_per_gpu=seen.batch_per_gpu or hints.batch,
+        parallelism=seen.parallelism,
+        parameters=seen.parameters,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
 from planner.telemetry.merge import device_of
+from planner.telemetry.observed import Observed
 from pricing import hardware
 
 if TYPE_CHECKING:
@@ -36,12 +37,15 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         notes.append("the GPUs have different memory sizes; the smallest is used.")
     devices = {device_of(gpu.key) for gpu in merged.gpus}
     hosts = {gpu.host for gpu in merged.gpus if gpu.host}
+    seen = merged.observed or Observed()
     ready = Hardware(
         gpu=model,
         gpu_count=len(devices) or None,
-        nodes=len(hosts) or None,
+        nodes=len(hosts) or (1 if merged.observed else None),
         gpu_memory_gib=round(min(memories), 6) if memories else None,
-        ram_gib=merged.host_ram_gib,
+        cpu_cores=seen.cpu_cores,
+        ram_gib=seen.ram_gib or merged.host_ram_gib,
+        interconnect=seen.interconnect,
     )
     return ready, tuple(notes)
 

@@ -29,6 +29,7 @@ KINDS = (
 )
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16", "fp8", "int8", "int4")
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
+PHASES = ("start-up", "data-preparation", "steady", "evaluation", "checkpoint", "idle")
 PARALLELISMS = ("none", "ddp", "fsdp", "tensor", "pipeline", "expert", "mixed")
 
 
@@ -152,6 +153,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """What a part of the recording's time went to, all its stretches together."""
+
+    kind: str | None = text("what the job did", choices=PHASES)
+    total_s: float | None = number("seconds in it")
+    time_fraction: float | None = fraction("share of the whole recording")
+    count: int | None = integer("stretches of it")
+    kernel_time: float | None = fraction("how busy the busiest GPU was meanwhile, mean")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuReadings:
     """What one GPU reported."""
 
@@ -171,6 +183,7 @@ class Host:
     """What the machine around the GPUs reported."""
 
     cpu_util: Statistics | None = _host("share of the cores that the job may use", 1.0)
+    cpu_busiest_core: Statistics | None = _host("share of the busiest core in use", 1.0)
     ram_used_gib: Statistics | None = _host("host memory in use, GiB")
     disk_read_mib_s: Statistics | None = _host("disk reads, MiB/s")
     disk_write_mib_s: Statistics | None = _host("disk writes, MiB/s")
@@ -236,6 +249,7 @@ class Profile:
     window: Window | None = record(Window, "what was measured")
     work: Work | None = record(Work, "what got done")
     step: Step | None = record(Step, "where a step's time goes")
+    phases: tuple[Phase, ...] = records(Phase, "what the recording's time went to")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     usage: MonthlyUse | None = record(MonthlyUse, "what a month looks like")

@@ -34,6 +34,7 @@ class ActiveWindow:
         slack_s: how far outside start and last sample readings still belong to the same tick, as
             the readings of several GPUs lie milliseconds apart: before the start, after the last.
         last_s: instant of the last sample.
+        begin_s: first instant of the whole recording.
         whole_s: length of the whole recording.
         interval_s: usual time between samples of a GPU; None for a single instant.
         note: what was left out, or why nothing was; None where there is nothing to say.
@@ -43,6 +44,7 @@ class ActiveWindow:
     end_s: float
     last_s: float
     slack_s: tuple[float, float] = (0.0, 0.0)
+    begin_s: float
     whole_s: float
     interval_s: float | None
     note: str | None = None
@@ -51,6 +53,11 @@ class ActiveWindow:
     def duration_s(self) -> float:
         """Length in seconds."""
         return self.end_s - self.start_s
+
+    @property
+    def finish_s(self) -> float:
+        """End of the whole recording."""
+        return self.begin_s + self.whole_s
 
     def holds(self, t_s: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which instants lie in the window."""
@@ -112,6 +119,7 @@ def _whole(groups: list[pd.DataFrame]) -> ActiveWindow:
         end_s=float(end),
         last_s=float(newest),
         slack_s=(slack_s, slack_s),
+        begin_s=start,
         whole_s=float(end) - start,
         interval_s=usual,
     )

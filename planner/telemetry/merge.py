@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
+    from planner.telemetry.observed import Observed
 
 _T = TypeVar("_T")
 ANY_JOB = "*"
@@ -48,6 +49,7 @@ class Merged:
         mig: whether a device was split into instances.
         work: unit and number done, where a source says so.
         host_ram_gib: memory of the machine.
+        observed: the job itself, where a source watched it.
         notes: what a reader of the profile should know.
     """
 
@@ -61,6 +63,7 @@ class Merged:
     mig: bool
     work: tuple[str, float] | None
     host_ram_gib: float | None
+    observed: Observed | None
     notes: tuple[str, ...]
 
 
@@ -85,6 +88,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         mig=any(one.mig for one in recordings),
         work=next((one.work for one in recordings if one.work), None),
         host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
+        observed=next((one.observed for one in recordings if one.observed), None),
         notes=tuple(notes),
     )
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Source
+    from planner.telemetry.observed import Observed
 
 TIME, GPU, JOB = "t_s", "gpu", "job"
 
@@ -70,6 +71,7 @@ class Recording:
         mig: whether a device was split into instances.
         work: unit and number done, where the source says so.
         host_ram_gib: memory of the machine.
+        observed: the job itself, where the source watched it.
         notes: what a reader of the profile should know.
     """
 
@@ -85,6 +87,7 @@ class Recording:
     mig: bool = False
     work: tuple[str, float] | None = None
     host_ram_gib: float | None = None
+    observed: Observed | None = None
     notes: tuple[str, ...] = ()
 
     @property

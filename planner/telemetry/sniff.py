@@ -77,6 +77,12 @@ def _is_csv(head: str) -> bool:
 
 FORMATS = (
     Format(
+        name="gpucost-capture",
+        title="the capture of a `gpucost profile` that was cut off",
+        module="capture",
+        fits=_json_with(r'^\s*\{\s*"capture"\s*:\s*"gpucost\.capture/'),
+    ),
+    Format(
         name="prometheus-json",
         title="Prometheus HTTP API JSON",
         module="prometheus_json",

@@ -1,0 +1,184 @@
+"""Splits a recording into phases: start-up, data preparation, steady, evaluation, checkpoint, idle.
+
+Pauses that the probe timed (evaluation, checkpoint) are taken from it. Apart from them, a stretch
+is steady where steps run or a GPU is busy; a quiet stretch (every GPU under 5 % busy for 10 s or 5
+readings) is data preparation where the host works meanwhile, start-up before the first work, and
+idle otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.profile.model import Phase
+from planner.profile.weighted import durations
+from planner.profile.window import main_times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from planner.telemetry.merge import Merged
+    from planner.telemetry.observed import Observed, Pause
+
+_BUSY_FRACTION = 0.05
+_QUIET_S, _QUIET_READINGS = 10.0, 5
+# A quarter of the cores at work is a job that prepares data, not one that waits.
+_HOST_WORKS = 0.25
+_LOADS = ("util.kernel_time", "util.sm_active")
+_TIMED = ("evaluation", "checkpoint")
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    """Readings on one clock: when, for how long, how busy the busiest GPU and the host were."""
+
+    t_s: NDArray[np.float64]
+    stood_s: NDArray[np.float64]
+    busy: NDArray[np.float64]
+    host: NDArray[np.float64]
+
+
+def phases(merged: Merged) -> tuple[Phase, ...]:
+    """Return what the time of a recording went to, in the order of first appearance.
+
+    Empty where neither load nor steps were recorded over time.
+    """
+    ticks = _ticks(merged)
+    if ticks is None:
+        return ()
+    observed = merged.observed
+    labels = _labels(ticks, observed)
+    timed = [p for p in observed.pauses if p.kind in _TIMED] if observed is not None else []
+    whole = float(ticks.stood_s.sum())
+    found = {kind: _phase(kind, ticks, labels, timed, whole) for kind in dict.fromkeys(labels)}
+    for kind in dict.fromkeys(pause.kind for pause in timed):
+        found[kind] = _phase(kind, ticks, labels, timed, whole)
+    return tuple(phase for phase in found.values() if phase.total_s)
+
+
+def _ticks(merged: Merged) -> _Ticks | None:
+    groups = [rows for _, rows in merged.samples.groupby("gpu", sort=True)]
+    loads = [load for rows in groups if (load := _load(rows)) is not None]
+    stepped = merged.observed is not None and merged.observed.steps is not None
+    if loads:
+        clock = loads[0][0]
+    elif stepped and merged.host is not None:
+        clock = merged.host["t_s"].to_numpy(dtype=float)
+    else:
+        return None
+    if len(np.unique(clock)) < 2:  # noqa: PLR2004 - one instant has no phases
+        return None
+    busy = [_at(clock, times, values) for times, values in loads]
+    return _Ticks(
+        t_s=clock,
+        stood_s=durations(clock),
+        busy=np.max(busy, axis=0) if busy else np.full(len(clock), np.nan),
+        host=_host(clock, merged.host),
+    )
+
+
+def _load(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    for slot in _LOADS:
+        if slot in rows and rows[slot].notna().any():
+            known = rows[rows[slot].notna()]
+            return known["t_s"].to_numpy(dtype=float), known[slot].to_numpy(dtype=float)
+    return None
+
+
+def _host(clock: NDArray[np.float64], host: pd.DataFrame | None) -> NDArray[np.float64]:
+    if host is None or "cpu_util" not in host or not host["cpu_util"].notna().any():
+        return np.full(len(clock), np.nan)
+    known = host[host["cpu_util"].notna()]
+    return _at(clock, main_times(known), known["cpu_util"].to_numpy(dtype=float))
+
+
+def _at(
+    clock: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The reading that stood at each instant of the clock."""
+    place = np.clip(np.searchsorted(times, clock, side="right") - 1, 0, len(times) - 1)
+    return np.asarray(values[place], dtype=float)
+
+
+def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
+    labels = _by_load(ticks)
+    steps = observed.steps if observed is not None else None
+    if observed is None or steps is None:
+        return labels
+    ends, lengths = steps["t_s"].to_numpy(dtype=float), steps["step_s"].to_numpy(dtype=float)
+    first, last = ends[0] - lengths[0], ends[-1]
+    following = np.clip(np.searchsorted(ends, ticks.t_s), 0, len(ends) - 1)
+    stepping = ticks.t_s >= (ends - lengths)[following]
+    for i, t in enumerate(ticks.t_s):
+        if t < first:
+            labels[i] = "start-up" if labels[i] in {"steady", "idle"} else labels[i]
+        elif t > last:
+            labels[i] = "evaluation" if labels[i] == "steady" else labels[i]
+        elif stepping[i]:
+            labels[i] = "steady"
+    for pause in observed.pauses:
+        if pause.kind in _TIMED:
+            end_s = pause.start_s + pause.length_s
+            inside = (ticks.t_s >= pause.start_s) & (ticks.t_s < end_s)
+            labels = [pause.kind if held else old for held, old in zip(inside, labels, strict=True)]
+    return labels
+
+
+def _by_load(ticks: _Ticks) -> list[str]:
+    quiet = ~(ticks.busy >= _BUSY_FRACTION)
+    labels = ["steady"] * len(quiet)
+    started = False
+    for is_quiet, members in groupby(range(len(quiet)), key=lambda i: bool(quiet[i])):
+        run = list(members)
+        if not is_quiet:
+            started = True
+            continue
+        for i in run:
+            labels[i] = _quiet(ticks, run, started=started)
+    return labels
+
+
+def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
+    long = float(ticks.stood_s[run].sum()) >= _QUIET_S and len(run) >= _QUIET_READINGS
+    if long and float(np.nan_to_num(ticks.host[run]).mean()) >= _HOST_WORKS:
+        return "data-preparation"
+    if not started:
+        return "start-up"
+    return "idle" if long else "steady"
+
+
+def _phase(
+    kind: str, ticks: _Ticks, labels: list[str], timed: list[Pause], whole_s: float
+) -> Phase:
+    at = np.array([label == kind for label in labels])
+    own = [pause.length_s for pause in timed if pause.kind == kind]
+    total = float(ticks.stood_s[at].sum())
+    if own:
+        total = sum(own)
+    elif kind == "steady":
+        inside = np.isin(labels, ["steady", *_TIMED])
+        total = max(0.0, float(ticks.stood_s[inside].sum()) - sum(p.length_s for p in timed))
+    busy, stood = ticks.busy[at], ticks.stood_s[at]
+    known = np.isfinite(busy)
+    load = float(np.average(busy[known], weights=stood[known])) if known.any() else None
+    return Phase(
+        kind=kind,
+        total_s=round(total, _DIGITS),
+        time_fraction=round(min(1.0, total / whole_s), _DIGITS) if whole_s else None,
+        count=len(own) or sum(1 for _ in _starts(at)),
+        kernel_time=None if load is None else round(load, _DIGITS),
+    )
+
+
+def _starts(at: NDArray[np.bool_]) -> Iterator[int]:
+    for i, (before, now) in enumerate(pairwise([False, *at.tolist()])):
+        if now and not before:
+            yield i

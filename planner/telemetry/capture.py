@@ -1,0 +1,170 @@
+"""Reads the capture of `gpucost profile`: written line by line, so it is whole up to a kill.
+
+The first line says what was measured, with what interval and on which host. A `columns` line
+declares a series (a GPU or the host) and gives it a number; rows are lists `[number, t_s, values]`.
+Lines of the probe carry `event`. A last line that was cut off is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.slots import SLOTS
+from planner.telemetry.draft import Draft
+from planner.telemetry.events import together
+from planner.telemetry.observed import Observed
+from planner.telemetry.recording import EXTRA, GPU, TIME, GpuIdentity, Recording
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.telemetry.hints import Hints
+    from planner.telemetry.payload import Payload
+
+FORMAT = "gpucost-capture"
+SCHEMA = "gpucost.capture/v1"
+_IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
+_HOST = "host"
+_FACTS = ("cpu_cores", "ram_gib", "interconnect")
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a capture, sorted by what they are."""
+
+    begin: dict[str, Any] = field(default_factory=dict)
+    end: dict[str, Any] = field(default_factory=dict)
+    series: dict[int, dict[str, Any]] = field(default_factory=dict)
+    rows: dict[int, list[list[float | None]]] = field(default_factory=lambda: defaultdict(list))
+    events: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    read: int = 0
+    damaged: int = 0
+
+
+def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one signature for readers
+    """Return what a capture holds.
+
+    Raises:
+        InputError: it is no capture, of another version, or holds no reading.
+    """
+    lines = _sorted_lines(payload.text)
+    if lines.begin.get("capture") != SCHEMA:
+        raise InputError(
+            f"{payload.name}: its first line is not that of a capture ({SCHEMA}), so it cannot be "
+            "trusted. Measure again: gpucost profile -- COMMAND."
+        )
+    draft = Draft(payload, FORMAT)
+    draft.rows_read = lines.read + lines.damaged
+    if lines.damaged:
+        draft.dropped["cut line"] += lines.damaged
+    draft.notes += dict.fromkeys(lines.notes)
+    if not lines.end:
+        draft.notes.append("the measurement was cut off; what it had measured until then is here.")
+    samples, gpus = _gpus(lines, draft)
+    host = _host(lines)
+    return draft.recording(
+        samples, gpus, host=host, observed=_observed(lines), mig=any(g.partition for g in gpus)
+    )
+
+
+def _sorted_lines(text: str) -> _Lines:
+    lines = _Lines()
+    for line in text.split("\n"):
+        if not line:
+            continue
+        try:
+            item = json.loads(line)
+        except (ValueError, RecursionError):
+            lines.damaged += 1
+            continue
+        if isinstance(item, list):
+            lines.damaged += not _keep_row(lines, item)
+        elif isinstance(item, dict):
+            _keep_word(lines, item)
+        else:
+            lines.damaged += 1
+    return lines
+
+
+def _keep_row(lines: _Lines, item: list[Any]) -> bool:
+    declared = lines.series.get(item[0]) if item and isinstance(item[0], int) else None
+    known = all(v is None or isinstance(v, int | float) for v in item)
+    if declared is None or not known or len(item) != len(declared["columns"]) + 2:
+        return False
+    lines.rows[item[0]].append(item[1:])
+    lines.read += 1
+    return True
+
+
+def _keep_word(lines: _Lines, item: dict[str, Any]) -> None:
+    if "capture" in item:
+        lines.begin = lines.begin or item
+    elif isinstance(item.get("columns"), list) and isinstance(item.get("id"), int):
+        lines.series[item["id"]] = item
+    elif "event" in item:
+        lines.events.append(item)
+    elif "note" in item:
+        lines.notes.append(str(item["note"]))
+    elif "end" in item:
+        lines.end = item
+
+
+def _gpus(lines: _Lines, draft: Draft) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
+    frames, identities = [], {}
+    for number, declared in sorted(lines.series.items()):
+        gpu = declared.get("gpu")
+        if not isinstance(gpu, dict):
+            continue
+        known = {name: gpu.get(name) for name in _IDENTITY}
+        key = str(known.pop("key"))
+        identities[key] = GpuIdentity(key=key, **known)
+        frame = _frame(lines, number, (*SLOTS, *EXTRA))
+        if len(frame):
+            frames.append(frame.assign(**{GPU: key}))
+    if not frames:
+        empty = pd.DataFrame({TIME: np.empty(0), GPU: pd.Series(dtype=object)})
+        return empty, tuple(identities.values())
+    samples = pd.concat(frames, ignore_index=True)
+    for slot in sorted(c for c in samples.columns if c not in (TIME, GPU)):
+        draft.column(str(slot), str(slot), 1.0, samples[slot].to_numpy(dtype=float))
+    return samples, tuple(identities.values())
+
+
+def _host(lines: _Lines) -> pd.DataFrame | None:
+    frames = [
+        frame
+        for number, declared in sorted(lines.series.items())
+        if declared.get(_HOST) and len(frame := _frame(lines, number, None))
+    ]
+    return pd.concat(frames, ignore_index=True).sort_values(TIME) if frames else None
+
+
+def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.DataFrame:
+    columns = [str(name) for name in lines.series[number]["columns"]]
+    frame = pd.DataFrame(lines.rows.get(number, []), columns=[TIME, *columns]).astype(float)
+    return frame if wanted is None else frame[[TIME, *(c for c in columns if c in wanted)]]
+
+
+def _observed(lines: _Lines) -> Observed:
+    steps = together(lines.events)
+    begin, end = lines.begin, lines.end
+    times = [row[0] for rows in lines.rows.values() for row in rows[-1:]]
+    last = max((t_s for t_s in times if t_s is not None), default=None)
+    return Observed(
+        name=begin.get("job"),
+        begin_s=begin.get("t_s"),
+        end_s=end.get("t_s", last),
+        steps=steps.frame,
+        step_count=steps.count,
+        items=steps.items,
+        pauses=steps.pauses,
+        notes=steps.notes,
+        **{name: begin.get(name) for name in _FACTS},
+        **steps.facts,
+    )
