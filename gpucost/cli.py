@@ -13,6 +13,7 @@ INTERRUPTED = 130
 
 # name -> (module, one-line help); a command's module is imported only when it runs.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "profile": ("profile", "Measure a GPU job: put it in front of a command."),
     "import": ("import_telemetry", "Turn telemetry files into a profile."),
     "diagnose": ("diagnose", "Say what a job wastes and why."),
     "plan": ("plan", "Find the cheapest way to run measured jobs."),
@@ -34,7 +35,6 @@ LATER = (
     "down",
     "iam-policy",
     "list",
-    "profile",
     "provision",
     "reap",
     "recipe",

@@ -55,13 +55,11 @@ def phases(merged: Merged) -> tuple[Phase, ...]:
     if ticks is None:
         return ()
     observed = merged.observed
-    labels = _labels(ticks, observed)
+    labels = np.array(_labels(ticks, observed), dtype=object)
     timed = [p for p in observed.pauses if p.kind in _TIMED] if observed is not None else []
-    whole = float(ticks.stood_s.sum())
-    found = {kind: _phase(kind, ticks, labels, timed, whole) for kind in dict.fromkeys(labels)}
-    for kind in dict.fromkeys(pause.kind for pause in timed):
-        found[kind] = _phase(kind, ticks, labels, timed, whole)
-    return tuple(phase for phase in found.values() if phase.total_s)
+    kinds = dict.fromkeys((*labels, *(pause.kind for pause in timed)))
+    found = (_phase(kind, ticks, labels, timed) for kind in kinds)
+    return tuple(phase for phase in found if phase.total_s)
 
 
 def _ticks(merged: Merged) -> _Ticks | None:
@@ -124,11 +122,6 @@ def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
             labels[i] = "evaluation" if labels[i] == "steady" else labels[i]
         elif stepping[i]:
             labels[i] = "steady"
-    for pause in observed.pauses:
-        if pause.kind in _TIMED:
-            end_s = pause.start_s + pause.length_s
-            inside = (ticks.t_s >= pause.start_s) & (ticks.t_s < end_s)
-            labels = [pause.kind if held else old for held, old in zip(inside, labels, strict=True)]
     return labels
 
 
@@ -155,27 +148,34 @@ def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
     return "idle" if long else "steady"
 
 
-def _phase(
-    kind: str, ticks: _Ticks, labels: list[str], timed: list[Pause], whole_s: float
-) -> Phase:
-    at = np.array([label == kind for label in labels])
-    own = [pause.length_s for pause in timed if pause.kind == kind]
-    total = float(ticks.stood_s[at].sum())
-    if own:
-        total = sum(own)
-    elif kind == "steady":
-        inside = np.isin(labels, ["steady", *_TIMED])
-        total = max(0.0, float(ticks.stood_s[inside].sum()) - sum(p.length_s for p in timed))
-    busy, stood = ticks.busy[at], ticks.stood_s[at]
+def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pause]) -> Phase:
+    """One kind's stretches: those of the labels and the timed ones, which lie in steady time."""
+    own = [pause for pause in timed if pause.kind == kind]
+    labelled = labels == kind
+    stood, whole_s = float(ticks.stood_s[labelled].sum()), float(ticks.stood_s.sum())
+    elsewhere_s = sum(p.length_s for p in timed) if kind == "steady" else 0.0
+    total_s = max(0.0, stood + sum(p.length_s for p in own) - elsewhere_s)
+    at = (labelled & ~_inside(ticks.t_s, timed)) | _inside(ticks.t_s, own)
+    busy, weights = ticks.busy[at], ticks.stood_s[at]
     known = np.isfinite(busy)
-    load = float(np.average(busy[known], weights=stood[known])) if known.any() else None
+    load = float(np.average(busy[known], weights=weights[known])) if known.any() else None
     return Phase(
         kind=kind,
-        total_s=round(total, _DIGITS),
-        time_fraction=round(min(1.0, total / whole_s), _DIGITS) if whole_s else None,
-        count=len(own) or sum(1 for _ in _starts(at)),
+        total_s=round(total_s, _DIGITS),
+        time_fraction=round(min(1.0, total_s / whole_s), _DIGITS),
+        count=len(own) + sum(1 for _ in _starts(labelled)),
         kernel_time=None if load is None else round(load, _DIGITS),
     )
+
+
+def _inside(t_s: NDArray[np.float64], pauses: list[Pause]) -> NDArray[np.bool_]:
+    """Which instants lie in a pause; pauses are in order and do not overlap."""
+    if not pauses:
+        return np.zeros(len(t_s), dtype=bool)
+    starts = np.array([pause.start_s for pause in pauses])
+    ends = np.array([pause.start_s + pause.length_s for pause in pauses])
+    place = np.searchsorted(starts, t_s, side="right") - 1
+    return np.asarray((place >= 0) & (t_s < ends[np.clip(place, 0, None)]))
 
 
 def _starts(at: NDArray[np.bool_]) -> Iterator[int]:

@@ -42,7 +42,9 @@ def suspicions(
         )
     if coverage is not None and coverage < _GOOD_COVERAGE:
         yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
-    if _MEASURED.isdisjoint(merged.samples.dropna(axis="columns", how="all").columns):
+    if not merged.gpus:
+        yield "no GPU was measured; what the GPU did is unknown."
+    elif _MEASURED.isdisjoint(merged.samples.dropna(axis="columns", how="all").columns):
         cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
         yield (
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "

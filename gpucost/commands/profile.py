@@ -1,0 +1,91 @@
+"""`gpucost profile`: put it in front of a command and get a job profile, without code changes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpucost.output import Output, common_options
+from gpucost.parameters import DURATION
+from planner.profile.model import KINDS, PRECISIONS
+from pricing.errors import InputError
+
+_SHORTEST_S, _LONGEST_S = 0.1, 60.0
+
+
+@click.command(
+    name="profile",
+    epilog="Example: gpucost profile -- python train.py && gpucost plan",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    default="profile.json",
+    show_default=True,
+    help="Where the profile goes; the series lie beside it.",
+)
+@click.option(
+    "--interval", type=DURATION, default="1s", show_default=True, help="Between readings: 0.1s-60s."
+)
+@click.option("--duration", type=DURATION, help="Measure so long at most: 10m.")
+@click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: all the command may use]")
+@click.option("--pid", type=click.IntRange(min=1), help="Measure a process that runs already.")
+@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option("--name", help="The job's name.")
+@click.option("--kind", type=click.Choice(KINDS), help="What sort of job it is.")
+@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric format of the work.")
+@click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
+@common_options
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -> int:
+    """Measure a GPU job: run COMMAND, or look at --pid or the whole machine.
+
+    GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
+    COMMAND keeps its output, its signals and its exit code.
+    """
+    from gpucost.measurement import Asked, measure  # noqa: PLC0415 - not on `gpucost --help`
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - the same
+
+    interval_s, duration = float(given.pop("interval")), given.pop("duration")
+    pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")
+    _check(words, pid, target, interval_s)
+    asked = Asked(
+        command=words,
+        pid=pid,
+        target=Path(target),
+        interval_s=interval_s,
+        duration_s=None if duration is None else float(duration),
+        gpus=_indices(gpus),
+        no_gpu=no_gpu,
+        hints=Hints(**given),
+    )
+    return measure(asked, output)
+
+
+def _check(words: tuple[str, ...], pid: int | None, target: str, interval_s: float) -> None:
+    problems = []
+    if words and pid is not None:
+        problems.append("--pid and a COMMAND: one of the two can be measured; leave one out.")
+    if not _SHORTEST_S <= interval_s <= _LONGEST_S:
+        problems.append(f"--interval {interval_s:g}s: readings can lie 0.1s to 60s apart.")
+    if target == "-" or target.endswith("/") or Path(target).is_dir():
+        problems.append(f"-o {target}: name a file, such as profile.json; series lie beside it.")
+    elif not Path(target).parent.is_dir():
+        problems.append(f"-o {target}: there is no folder {Path(target).parent}; make it first.")
+    if problems:
+        raise InputError(problems)
+
+
+def _indices(text: str | None) -> tuple[int, ...] | None:
+    """The GPUs to read: as asked, else those that CUDA_VISIBLE_DEVICES leaves to the command."""
+    if text is None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        known = all(word.strip().isdecimal() for word in visible)
+        return tuple(int(word) for word in visible) if known else None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise InputError(f"--gpus {text}: give the driver's indices, such as 0,1.")
+    return tuple(dict.fromkeys(int(word) for word in words))

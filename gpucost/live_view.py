@@ -1,0 +1,157 @@
+"""The live view of a measurement: the last lines of the terminal, below the job's own output.
+
+The job keeps the terminal: its output scrolls in the lines above, as a scroll region keeps them
+apart. Each drawing is one write that saves and restores the cursor.
+"""
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+_MOST_GPUS = 8
+_LEAST_ABOVE = 8
+_REDRAW_S = 0.5
+_VERDICT_S = 10.0
+_BAR_WIDTH = 20
+_GIB_SLOT, _BUSY_SLOT, _POWER_SLOT = "mem.used_gib", "util.kernel_time", "power.board_w"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """What the view shows.
+
+    Attributes:
+        gpus: readings of each device by its label, slots in slot units.
+        host: readings of the host, as `model.Host` names them.
+        step: mean seconds of the last steps: `step_s`, `data_wait_s`; empty where none are seen.
+        elapsed_s: since the measurement began.
+    """
+
+    gpus: Mapping[str, Mapping[str, Any]]
+    host: Mapping[str, Any]
+    step: Mapping[str, float]
+    elapsed_s: float
+
+
+class LiveView:
+    """Draws a glance now and then; a context manager, and nothing where there is no terminal.
+
+    Args:
+        glance: returns what to show.
+        verdict: returns the finding so far, in a few words; asked every ten seconds.
+        color: whether colours may be used.
+    """
+
+    def __init__(
+        self, glance: Callable[[], Glance], verdict: Callable[[], str], *, color: bool
+    ) -> None:
+        self._glance = glance
+        self._verdict = verdict
+        self._color = color
+        self._height = 0
+        self._size = os.terminal_size((0, 0))
+        self._drawn_s = self._judged_s = float("-inf")
+        self._words = "…"
+        self._shown = sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        self.draw()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._height:
+            top = self._size.lines - self._height + 1
+            clear = "".join(f"\x1b[{top + i};1H\x1b[2K" for i in range(self._height))
+            _write(f"\x1b7\x1b[r{clear}\x1b8")
+
+    def draw(self) -> None:
+        """Draw, unless that was done just now."""
+        now = time.monotonic()
+        if not self._shown or now - self._drawn_s < _REDRAW_S:
+            return
+        self._drawn_s = now
+        glance = self._glance()
+        if now - self._judged_s >= _VERDICT_S and glance.elapsed_s >= _VERDICT_S / 2:
+            self._judged_s, self._words = now, self._verdict()
+        lines = self._lines(glance)
+        if not self._reserve(len(lines)):
+            return
+        top = self._size.lines - self._height + 1
+        drawn = "".join(f"\x1b[{top + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
+        _write(f"\x1b7{drawn}\x1b8")
+
+    def _reserve(self, height: int) -> bool:
+        """Keep the last lines of the terminal for us; False where it is too small."""
+        try:
+            size = os.get_terminal_size(sys.stderr.fileno())
+        except OSError:
+            return False
+        if size.lines < height + _LEAST_ABOVE:
+            return False
+        if (size, height) != (self._size, self._height):
+            room = "\n" * max(0, height - self._height)
+            above = size.lines - height
+            _write(f"{room}\x1b7\x1b[1;{above}r\x1b8\x1b[{max(1, height)}A")
+            self._size, self._height = size, height
+        return True
+
+    def _lines(self, glance: Glance) -> list[str]:
+        from rich.console import Console  # noqa: PLC0415 - only where a view is drawn
+        from rich.progress_bar import ProgressBar  # noqa: PLC0415 - the same
+        from rich.table import Table  # noqa: PLC0415 - the same
+
+        text = io.StringIO()
+        try:
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+        except OSError:
+            return []
+        system: Any = "standard" if self._color else None
+        console = Console(
+            file=text, force_terminal=True, width=width, color_system=system, highlight=False
+        )
+        console.rule(f"gpucost profile, {glance.elapsed_s:.0f} s", style="dim", align="left")
+        grid = Table.grid(padding=(0, 2))
+        for name, readings in list(glance.gpus.items())[:_MOST_GPUS]:
+            busy = readings.get(_BUSY_SLOT)
+            bar = ProgressBar(total=1.0, completed=busy or 0.0, width=_BAR_WIDTH)
+            grid.add_row(name, bar, *_cells(readings))
+        if glance.gpus:
+            console.print(grid)
+        if len(glance.gpus) > _MOST_GPUS:
+            console.print(f"and {len(glance.gpus) - _MOST_GPUS} more GPUs")
+        console.print(_summary(glance), markup=False, overflow="ellipsis", no_wrap=True)
+        console.print(f"so far: {self._words}", markup=False, overflow="ellipsis", no_wrap=True)
+        return text.getvalue().splitlines()
+
+
+def _cells(readings: Mapping[str, Any]) -> tuple[str, str, str]:
+    busy, held, power = (readings.get(s) for s in (_BUSY_SLOT, _GIB_SLOT, _POWER_SLOT))
+    return (
+        "busy ?" if busy is None else f"busy {busy:4.0%}",
+        "" if held is None else f"{held:5.1f} GiB",
+        "" if power is None else f"{power:4.0f} W",
+    )
+
+
+def _summary(glance: Glance) -> str:
+    cpu, ram = glance.host.get("cpu_util"), glance.host.get("ram_used_gib")
+    parts = [] if cpu is None else [f"CPU {cpu:.0%}"]
+    parts += [] if ram is None else [f"RAM {ram:.1f} GiB"]
+    step_s = glance.step.get("step_s")
+    if step_s:
+        waiting = glance.step.get("data_wait_s", 0.0) / step_s
+        parts.append(f"step {step_s * 1000:.1f} ms, {waiting:.0%} of it waiting for data")
+    else:
+        parts.append("no step seen yet")
+    return "   ".join(parts)
+
+
+def _write(text: str) -> None:
+    try:
+        os.write(sys.stderr.fileno(), text.encode())
+    except OSError:
+        return  # the terminal has gone; the measurement goes on

@@ -1,0 +1,183 @@
+"""The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.event_tail import EventTail
+from planner.telemetry.measure.host import HostReader
+from planner.telemetry.measure.processes import Tree
+from planner.telemetry.recording import GpuIdentity
+
+# A kill of ours loses at most this much of the probe's events.
+_DRAIN_S = 1.0
+_LOOK_AROUND_S = 2.0
+_NO_PROBE = (
+    "no Python program with the probe in it ran, so where a step's time goes is unknown (another "
+    "language, or Python started with -I, -E or an environment of its own)."
+)
+_NO_STEPS = "data was loaded, but no optimizer stepped, so there are no step times (inference?)."
+_NO_FRAMEWORK = (
+    "no PyTorch or Keras training was seen, so where a step's time goes is unknown; device and "
+    "host readings are complete."
+)
+
+
+class GpuReader(Protocol):
+    """What reads the GPUs: `nvml.NvmlReader`, or nothing with `--no-gpu`."""
+
+    identities: tuple[GpuIdentity, ...]
+    notes: list[str]
+
+    def read(self, pids: frozenset[int]) -> list[dict[str, Any]]:
+        """Return the readings of each device that answers, with its key under `gpu`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is measured.
+
+    Attributes:
+        job: its name.
+        pid: the process at its top, None for the whole machine.
+        events: where the probe writes, None without a probe.
+    """
+
+    job: str | None
+    pid: int | None = None
+    events: EventTail | None = None
+
+
+class Recorder:
+    """Writes what it reads, tick by tick.
+
+    Args:
+        capture: where to.
+        gpus: the devices, None without a GPU.
+        subject: what is measured.
+        interval_s: seconds between readings.
+    """
+
+    def __init__(
+        self, capture: CaptureFile, gpus: GpuReader | None, subject: Subject, interval_s: float
+    ) -> None:
+        self._capture = capture
+        self._gpus = gpus
+        self._subject = subject
+        self._interval_s = interval_s
+        self._host = HostReader()
+        self._tree = Tree(subject.pid) if subject.pid is not None else None
+        self._identities = {g.key: asdict(g) for g in gpus.identities} if gpus else {}
+        # One clock: readings keep their distance where the system's time is set meanwhile.
+        self._offset_s = time.time() - time.monotonic()
+        self._pids: frozenset[int] = frozenset()
+        self._looked_s = float("-inf")
+        self._said: set[str] = set()
+        self.ticks = 0
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since 1970 UTC."""
+        return time.monotonic() + self._offset_s
+
+    def begin(self, facts: Mapping[str, Any]) -> None:
+        """Write what is measured, and on what."""
+        host = {"cpu_cores": self._host.cpu_cores, "ram_gib": self._host.ram_gib}
+        first = {"job": self._subject.job, "interval_s": self._interval_s, **host, **facts}
+        self._capture.begin(self.now_s, first)
+
+    def record(
+        self,
+        ended: Callable[[float], bool],
+        duration_s: float | None,
+        on_tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read until the subject ended or the time is over.
+
+        Args:
+            ended: waits so many seconds at most, and tells whether the subject ended.
+            duration_s: the longest time, None without a limit.
+            on_tick: called after each reading.
+        """
+        begin_s = due_s = time.monotonic()
+        while True:
+            self.tick()
+            on_tick()
+            # A tick that came late is not made up for: readings stay on their grid.
+            late = time.monotonic() - due_s
+            due_s += self._interval_s * max(1.0, late // self._interval_s + 1.0)
+            if duration_s is not None and due_s - begin_s > duration_s:
+                ended(begin_s + duration_s - time.monotonic())
+                return
+            if self._wait(ended, due_s):
+                return
+
+    def tick(self) -> None:
+        """Read everything once."""
+        self._look_around()
+        t_s = self.now_s
+        if self._gpus is not None:
+            for reading in self._gpus.read(self._pids):
+                values = {name: value for name, value in reading.items() if name != "gpu"}
+                self._capture.row(t_s, self._identities[reading["gpu"]], values)
+            self._say(self._gpus.notes)
+        self._capture.row(t_s, None, self._host.read())
+        self._drain()
+        self.ticks += 1
+
+    def end(self, why: str) -> None:
+        """Write the events that are left and what they lack, and close the capture."""
+        self._drain()
+        if self._subject.events is not None:
+            self._say(_shortcomings(self._subject.events))
+        self._capture.end(self.now_s, why)
+
+    def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
+        while (left := due_s - time.monotonic()) > 0:
+            if ended(min(left, _DRAIN_S)):
+                return True
+            if left > _DRAIN_S:
+                self._drain()
+        return ended(0.0)
+
+    def _drain(self) -> None:
+        if self._subject.events is not None:
+            self._capture.lines(self._subject.events.new_lines())
+
+    def _look_around(self) -> None:
+        """Now and then: which processes the job has, and which of them the probe missed."""
+        now = time.monotonic()
+        if self._tree is None or now - self._looked_s < _LOOK_AROUND_S:
+            return
+        self._looked_s = now
+        self._pids = self._tree.pids()
+        events = self._subject.events
+        if events is not None:
+            missed = self._tree.unreached(events.reached(), self.now_s)
+            self._say([_unreached(name) for name in missed])
+
+    def _say(self, sentences: list[str]) -> None:
+        for sentence in sentences:
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._capture.note(sentence)
+
+
+def _unreached(name: str) -> str:
+    return (
+        f"{name}: the probe is not in it, so its steps are not in this profile. Python was started "
+        "without our path (-I, -E, -S, `env -i`, or PYTHONPATH set anew)."
+    )
+
+
+def _shortcomings(events: EventTail) -> list[str]:
+    """Why there are no steps, where there are none."""
+    seen = events.kinds
+    if "step" in seen:
+        return []
+    if not events.reached():
+        return [_NO_PROBE]
+    return [_NO_STEPS if "hello" in seen else _NO_FRAMEWORK]

@@ -1,0 +1,294 @@
+"""`gpucost profile` around a command: what passes through, and what survives a kill."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from planner.profile.model import Profile
+from planner.telemetry.hints import Hints
+from planner.telemetry.sources import read_source
+
+GPUCOST = str(Path(sys.executable).parent / "gpucost")
+STEPPING = str(Path(__file__).parent / "stepping.py")
+FAST = ("--no-gpu", "--interval", "0.1s")
+PATIENCE_S = 30.0
+
+no_device = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
+
+
+def _profile(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = [GPUCOST, "profile", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start `gpucost profile` in a session of its own; nothing of it outlives the test."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def started(*words: str, **more: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [GPUCOST, "profile", *words],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **more,
+        )
+        running.append(process)
+        return process
+
+    yield started
+    for process in running:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        finally:
+            process.communicate()
+
+
+def _wait_for(found: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not found():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+def _steps_in(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count('"event":"step"') if path.exists() else 0
+
+
+def _loaded(path: str) -> Profile:
+    (profile,) = read_source(path, Hints())
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("sh", "-c", "exit 0"), 0),
+        (("sh", "-c", "exit 7"), 7),
+        (("sh", "-c", "kill -9 $$"), 137),
+        (("sh", "-c", "kill -TERM $$"), 143),
+        (("no-such-program-here",), 127),
+        (("/",), 126),
+    ],
+)
+def test_the_exit_code_is_the_commands_own(words: tuple[str, ...], code: int) -> None:
+    """What the command exits with is what we exit with; 128 + N for signal N, as in a shell."""
+    assert _profile(*FAST, "--", *words).returncode == code
+
+
+def test_the_commands_output_is_left_alone() -> None:
+    """Standard output and, with -q, standard error are the command's, byte for byte."""
+    ran = _profile(*FAST, "-q", "--", "sh", "-c", "echo out; echo err >&2")
+    assert (ran.stdout, ran.stderr) == ("out\n", "err\n")
+
+
+def test_the_commands_options_are_its_own() -> None:
+    """After the command begins nothing is ours, with or without --."""
+    ran = _profile(*FAST, "-q", "echo", "-n", "--interval", "-o", "x")
+    assert ran.stdout == "--interval -o x"
+
+
+def test_a_measured_job_is_ready_to_diagnose(empty_folder: Path) -> None:
+    """Steps, waits and work are in the profile, its series beside it, the capture gone."""
+    ran = _profile(*FAST, "-o", "p.json", "--", sys.executable, STEPPING, "40", "0.05")
+    assert ran.returncode == 0, ran.stderr
+    assert {path.name for path in empty_folder.iterdir()} == {
+        "p.json",
+        "p.samples.parquet",
+        "p.steps.jsonl",
+    }
+    profile = _loaded("p.json")
+    assert profile.job.name == "stepping"
+    assert profile.step is not None
+    assert profile.step.count == 40
+    assert profile.step.data_wait_s == pytest.approx(0.0375)
+    assert profile.work is not None
+    assert profile.work.rate_per_s == pytest.approx(16 / 0.05, rel=0.2)
+    lines = (empty_folder / "p.steps.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 41))
+    verdict = subprocess.run(
+        [GPUCOST, "diagnose", "p.json", "-f", "json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(verdict.stdout)["jobs"][0]["findings"][0]["code"] == "data-loading"
+
+
+def test_the_series_are_parquet(empty_folder: Path) -> None:
+    """Readings can be opened with any Parquet tool, on one clock with the steps."""
+    _profile(*FAST, "--", sys.executable, STEPPING, "10", "0.05")
+    frame = duckdb.read_parquet(str(empty_folder / "profile.samples.parquet")).df()
+    assert {"t_s", "gpu", "host.cpu_util", "host.ram_used_gib"} <= set(frame.columns)
+    assert abs(frame["t_s"].max() - time.time()) < 60
+
+
+@no_device
+def test_without_a_gpu_the_command_is_not_started(empty_folder: Path) -> None:
+    """It refuses before the command begins, and says how to go on without one."""
+    ran = _profile("--", "touch", "started")
+    assert ran.returncode == 125
+    assert not (empty_folder / "started").exists()
+    assert "--no-gpu" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@no_device
+def test_without_a_gpu_and_a_command_it_is_bad_usage() -> None:
+    """Nothing of the user's was to run: an ordinary error."""
+    assert _profile("--duration", "1s").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--interval", "0.01s"), "readings can lie 0.1s to 60s apart"),
+        (("-o", "-"), "name a file"),
+        (("-o", "nowhere/p.json"), "there is no folder nowhere"),
+        (("--pid", "1", "--", "true"), "one of the two"),
+        (("--pid", "4194304", "--no-gpu"), "no such process"),
+        (("--gpus", "first", "--", "true"), "driver's indices"),
+    ],
+)
+def test_bad_usage_says_what_to_type(words: tuple[str, ...], sentence: str) -> None:
+    """Every wrong option is refused with a sentence."""
+    ran = _profile(*words)
+    assert ran.returncode == 2
+    assert sentence in ran.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_command(
+    start: Callable[..., subprocess.Popen[bytes]], empty_folder: Path, number: signal.Signals
+) -> None:
+    """A signal sent to us is the command's; it ends as it likes, and the profile is there."""
+    script = empty_folder / "trap.py"
+    script.write_text(
+        "import signal, sys, time, pathlib\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(41))\n"
+        "pathlib.Path('ready').touch()\n"
+        "time.sleep(60)\n",
+        encoding="utf-8",
+    )
+    process = start(*FAST, "--", sys.executable, str(script))
+    _wait_for((empty_folder / "ready").exists)
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 41
+    assert _loaded("profile.json").job.name == "trap"
+
+
+def test_a_killed_command_leaves_its_profile(
+    start: Callable[..., subprocess.Popen[bytes]], empty_folder: Path
+) -> None:
+    """Kill -9 of the job: we exit 137, and every step it told is in the profile."""
+    process = start(*FAST, "--", sys.executable, STEPPING, "10000", "0.02")
+    capture = empty_folder / "profile.capture.jsonl"
+    _wait_for(lambda: _steps_in(capture) >= 20)
+    subprocess.run(["pkill", "-9", "-s", str(process.pid), "-f", "stepping.py 10000"], check=True)
+    process.communicate(timeout=PATIENCE_S)
+    # pkill also matches us by the command line; either way what was measured loads.
+    step = _loaded("profile.json" if process.returncode == 137 else str(capture)).step
+    assert step is not None
+    assert (step.count or 0) >= 20
+
+
+def _kill_ours(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+
+
+def _kill_both(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kill", [_kill_ours, _kill_both])
+def test_a_killed_measurement_leaves_its_capture(
+    start: Callable[..., subprocess.Popen[bytes]],
+    empty_folder: Path,
+    kill: Callable[[subprocess.Popen[bytes]], None],
+) -> None:
+    """Kill -9 of us, or of us and the job: the capture loads, and the job is not disturbed."""
+    process = start(*FAST, "--", sys.executable, STEPPING, "100000", "0.02")
+    capture = empty_folder / "profile.capture.jsonl"
+    _wait_for(lambda: _steps_in(capture) >= 20)
+    kill(process)
+    process.communicate(timeout=PATIENCE_S)
+    told = _steps_in(capture)
+    profile = _loaded(str(capture))
+    assert profile.step is not None
+    assert profile.step.count == told
+    assert profile.host is not None
+    imported = subprocess.run([GPUCOST, "import", str(capture)], capture_output=True, check=False)
+    assert imported.returncode == 0
+
+
+def test_a_full_disk_costs_later_readings_only(empty_folder: Path) -> None:
+    """Files that may not grow beyond 6 KiB: the job ends as it would, and what fitted loads."""
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6144, 6144))
+
+    ran = _profile(
+        *FAST, "--", sys.executable, "-c", "import time; time.sleep(8)", preexec_fn=small_files
+    )
+    assert "Traceback" not in ran.stderr
+    left = sorted(path.name for path in empty_folder.iterdir())
+    source = "profile.json" if "profile.json" in left else "profile.capture.jsonl"
+    assert ran.returncode == (0 if source == "profile.json" else 125), ran.stderr
+    assert "could not be written" in ran.stderr
+    assert _loaded(source).host is not None
+
+
+def test_duration_ends_the_measurement_not_the_command(empty_folder: Path) -> None:
+    """The command outlives the time asked for, and its exit code is passed on still."""
+    ran = _profile(*FAST, "--duration", "1s", "--", "sh", "-c", "sleep 3; touch finished; exit 5")
+    assert ran.returncode == 5
+    assert (empty_folder / "finished").exists()
+    window = _loaded("profile.json").window
+    assert window is not None
+    assert window.duration_s == pytest.approx(1.0, abs=0.3)
+
+
+def test_a_running_process_can_be_watched() -> None:
+    """--pid measures until the process ends."""
+    process = subprocess.Popen(["sleep", "2"])
+    ran = _profile(*FAST, "--pid", str(process.pid), "--kind", "training")
+    process.wait()
+    assert ran.returncode == 0, ran.stderr
+    assert _loaded("profile.json").job.kind == "training"
+
+
+def test_arguments_of_the_command_are_not_kept(empty_folder: Path) -> None:
+    """A token on the command line is in no file of ours."""
+    _profile(*FAST, "--", "sh", "-c", "true", "--token", "hunter2secret")
+    for path in empty_folder.iterdir():
+        assert b"hunter2secret" not in path.read_bytes()
+
+
+def test_a_python_that_the_probe_cannot_reach_is_named() -> None:
+    """Python -I ignores our path: the profile says that its steps are missing, not zero."""
+    ran = _profile(*FAST, "--", sys.executable, "-I", "-c", "import time; time.sleep(5)")
+    assert "-I" in ran.stderr
+    assert "the probe is not in it" in ran.stderr
+    assert _loaded("profile.json").step is None
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")
+def test_no_folder_is_left_in_tmp(tmp_path: Path) -> None:
+    """The folder of the probe's events is gone after the measurement."""
+    room = tmp_path / "tmp"
+    room.mkdir()
+    _profile(*FAST, "--", "true", env={**os.environ, "TMPDIR": str(room)})
+    assert list(room.iterdir()) == []
