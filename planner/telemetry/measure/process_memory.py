@@ -42,7 +42,7 @@ class ProcessMemory:
         """Return the GiB that the job holds on a device, by slot; empty where it is unknown.
 
         Raises:
-            pynvml.NVMLError: the device is gone.
+            pynvml.NVMLError: the device is gone, or does not answer now.
         """
         held = dict[int, int | None]()
         for calls in _LISTS:
@@ -72,13 +72,11 @@ class ProcessMemory:
             try:
                 found = getattr(self._nvml, call)(handle)
             except self._nvml.NVMLError as error:
-                if verdict(error.value) is Verdict.GONE:
-                    raise
                 if verdict(error.value) is Verdict.NEVER:
                     self._left_out.add((key, call))
                     continue
-                if error.value != Code.NOT_FOUND:  # said where no process runs
-                    return
+                if error.value != Code.NOT_FOUND:  # which is said where no process runs
+                    raise
                 found = []
             yield from ((process.pid, process.usedGpuMemory) for process in found)
             return
