@@ -2,8 +2,8 @@
 
 The GPUs are stand-ins: a small library of ours in place of the NVIDIA driver's, compiled here with
 gcc, that the real pynvml loads. So this is what our reading and pynvml cost; what a driver adds to
-each call is not in it, and can be seen only on a machine with GPUs. Prints shares and always exits 0:
-on a shared machine a time is a measurement, not a test.
+each call is not in it, and can be seen only on a machine with GPUs. Prints shares and always exits
+0: on a shared machine a time is a measurement, not a test.
 
 Usage: python benchmarks/sampler.py [SECONDS]
 """

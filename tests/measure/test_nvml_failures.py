@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from planner.telemetry.measure.nvml_codes import Verdict, verdict
 from planner.telemetry.measure.pace import Pace
+from tests.fake_nvml.fixture import SOURCE
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows
 from tests.measure.test_nvml import ACTIVE, EVERYWHERE, columns, series
@@ -182,6 +184,91 @@ def test_success_as_an_error_is_worth_another_try() -> None:
     assert verdict(0) is Verdict.LATER
 
 
+CODES = [
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    10,
+    11,
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+    20,
+    21,
+    23,
+    25,
+    26,
+    27,
+    28,
+    29,
+    999,
+    1234,
+]
+
+
+def test_whatever_a_device_answers_nothing_is_raised(read_nvml: Read) -> None:
+    """Devices that answer every call with some code for a while raise nothing, and end alone."""
+    broken = [
+        failure
+        for index, code in enumerate(CODES)
+        for failure in failing("*", code, str(index), from_s=0.5, until_s=1.5)
+    ]
+    everyone = machine(len(CODES) + 1)
+    answer = read_nvml(Scenario(devices=everyone, failures=broken), *TENTHS, pids=[4242])
+    assert set(answer["lost"]) == {str(CODES.index(code)) for code in (LOST, RESET_REQUIRED, 28)}
+    assert len(_present(answer, str(len(CODES)))) == len(TENTHS)
+
+
+FUNCTIONS = sorted(
+    set(re.findall(r"^int (nvml(?:Device|Gpm)\w+)\(Device \*d", SOURCE.read_text(), re.MULTILINE))
+)
+
+
+ONLY_WAY = {
+    "nvmlDeviceGetClockInfo": {"clock.sm_mhz"},
+    "nvmlDeviceGetDecoderUtilization": {"util.decoder"},
+    "nvmlDeviceGetEncoderUtilization": {"util.encoder"},
+    "nvmlDeviceGetEnforcedPowerLimit": {"power.limit_w"},
+    "nvmlDeviceGetTemperature": {"temp.core_c"},
+    "nvmlDeviceGetTotalEnergyConsumption": {"counter.energy_j"},
+    "nvmlDeviceGetUtilizationRates": {"util.kernel_time", "util.mem_controller"},
+    "nvmlGpmQueryDeviceSupport": ACTIVE,
+    "nvmlGpmSampleGet": ACTIVE,
+}
+# Tried for some ticks before the next way is taken, and every list of processes is needed.
+UNTIL_GIVEN_UP = {
+    "nvmlDeviceGetComputeRunningProcesses_v3": {"mem.process_gib"},
+    "nvmlDeviceGetGraphicsRunningProcesses_v3": {"mem.process_gib"},
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3": {"mem.process_gib"},
+}
+
+
+@pytest.mark.parametrize(("code", "more"), [(NOT_SUPPORTED, {}), (UNKNOWN, UNTIL_GIVEN_UP)])
+def test_whatever_function_fails_the_rest_is_read(
+    read_nvml: Read, code: int, more: dict[str, set[str]]
+) -> None:
+    """Each function of NVML fails on one device: it misses the slots of that function, no more."""
+    broken = [
+        failure
+        for index, function in enumerate(FUNCTIONS)
+        for failure in failing(function, code, str(index))
+    ]
+    everyone = machine(len(FUNCTIONS))
+    answer = read_nvml(Scenario(devices=everyone, failures=broken), *TENTHS[:12], pids=[4242])
+    missing = {
+        function: slots
+        for index, function in enumerate(FUNCTIONS)
+        if (slots := (EVERYWHERE | ACTIVE) - columns(answer)[str(index)])
+    }
+    assert missing == ONLY_WAY | more
+
+
 OLD = (
     *("nvmlGpm*", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons"),
     *("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetP2PStatus"),
@@ -196,6 +283,13 @@ def test_an_old_driver_is_read_through_its_old_functions(read_nvml: Read) -> Non
     assert not ACTIVE & columns(answer)["0"]
     (note,) = answer["notes"]
     assert note.startswith("GPU 0: no SM, tensor, FP32 and device memory activity: this driver")
+
+
+def test_a_library_without_lists_of_processes_leaves_them_out(read_nvml: Read) -> None:
+    """Where no function lists processes, the job's memory is unknown and the rest is read."""
+    scenario = Scenario(devices={"0": a100()}, without=("nvmlDeviceGet*RunningProcesses*",))
+    answer = read_nvml(scenario, 0.0, pids=[4242])
+    assert EVERYWHERE - columns(answer)["0"] == {"mem.process_gib"}
 
 
 def test_gpm_that_a_profiler_holds_is_taken_up_when_it_is_free(read_nvml: Read) -> None:

@@ -158,7 +158,9 @@ class NvmlReader:
         """The keys of devices that will answer nothing any more."""
         return frozenset(d.identity.key for d in self._devices if d.lost)
 
-    def read(self, pids: Collection[int] = ()) -> list[dict[str, object]]:
+    def read(
+        self, pids: Collection[int] = (), *, everything: bool = False
+    ) -> list[dict[str, object]]:
         """Return a row for each device that says something: `gpu` and what is known now, by slot.
 
         Columns are slots and counters of `recording.COUNTERS`. What is not in a row is unknown at
@@ -166,9 +168,11 @@ class NvmlReader:
 
         Args:
             pids: the processes of the job, for `mem.process_gib`.
+            everything: what moves slowly and what costs more too, whenever it was last read: at the
+                end of a job, so that counters reach to its end.
         """
         now_s = self._clock()
-        rows = [device.read(now_s, pids) for device in self._devices]
+        rows = [device.read(now_s, pids, everything=everything) for device in self._devices]
         return [row for row in rows if len(row) > 1]
 
     def _found(self, gpus: tuple[int, ...] | None) -> Iterator[tuple[GpuIdentity, Handle]]:

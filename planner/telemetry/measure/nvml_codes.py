@@ -51,6 +51,17 @@ LACKING = {
 }
 
 
+def failures(nvml: Nvml) -> tuple[type[Exception], ...]:
+    """Return what calls of pynvml raise."""
+    return (nvml.NVMLError, nvml.NVMLLibraryMismatchError)
+
+
+def code_of(error: Nvml) -> int:
+    """Return the code of what a call of pynvml raised."""
+    # NVMLLibraryMismatchError, for some functions that a library does not have, has none.
+    return int(getattr(error, "value", Code.FUNCTION_NOT_FOUND))
+
+
 def verdict(code: int) -> Verdict:
     """Return what a failed call means; codes that are not listed are worth another try."""
     if code in LOST:

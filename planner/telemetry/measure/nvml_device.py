@@ -7,7 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.gpm import LEAST_S, Gpm
-from planner.telemetry.measure.nvml_codes import LACKING, LOST, Code, Verdict, verdict
+from planner.telemetry.measure.nvml_codes import (
+    LACKING,
+    LOST,
+    Code,
+    Verdict,
+    code_of,
+    failures,
+    verdict,
+)
 from planner.telemetry.measure.nvml_readings import (
     NVLINK,
     PCIE,
@@ -78,7 +86,9 @@ class Device:
         """What notes call it."""
         return f"GPU {self.identity.key}"
 
-    def read(self, now_s: float, pids: Collection[int]) -> dict[str, object]:
+    def read(
+        self, now_s: float, pids: Collection[int], *, everything: bool = False
+    ) -> dict[str, object]:
         """Return what is known now, by slot; only the key where nothing is."""
         row: dict[str, object] = {"gpu": self.identity.key}
         if self._of is not None and self._of.lost:
@@ -87,7 +97,7 @@ class Device:
             return row
         for reading in tuple(self._often):
             self._ask(reading, row)
-        if self._slow.due(now_s):
+        if everything or self._slow.due(now_s):
             start_s = time.thread_time()
             for reading in tuple(self._seldom):
                 self._ask(reading, row)
@@ -110,8 +120,10 @@ class Device:
         of = self._of or self
         try:
             self._gpm = Gpm(self._nvml, of.handle, self._instance)
-        except self._nvml.NVMLError as error:
-            self._fail(GPM_SLOTS, error.value)
+        except failures(self._nvml) as error:
+            code = code_of(error)
+            why = LACKING[Code(code)] if verdict(code) is Verdict.NEVER else str(error)
+            self._shared.notes.lacks(self.label, GPM_SLOTS, why)
 
     def _processes(self, pids: Collection[int]) -> dict[str, float]:
         if self._split:
@@ -124,9 +136,10 @@ class Device:
             way = reading.ways[self._way[reading.what]]
             try:
                 row.update(way(nvml, self.handle))
-            except (nvml.NVMLError, nvml.NVMLLibraryMismatchError) as error:
-                code = getattr(error, "value", Code.FUNCTION_NOT_FOUND)
-                if verdict(code) is Verdict.NEVER and self._next_way(reading):
+            except failures(nvml) as error:
+                code = code_of(error)
+                stuck = self._failures[reading.what] >= _STUBBORN - 1
+                if (stuck or verdict(code) is Verdict.NEVER) and self._next_way(reading):
                     continue
                 self._fail(reading.what, code, reading)
             else:
@@ -134,16 +147,17 @@ class Device:
             return
 
     def _next_way(self, reading: Reading) -> bool:
-        self._way[reading.what] += 1
-        return self._way[reading.what] < len(reading.ways)
+        more = self._way[reading.what] + 1 < len(reading.ways)
+        self._way[reading.what] += more
+        return more
 
     def _try(self, what: str, row: dict[str, object], read: Callable[[], dict[str, float]]) -> None:
         if self.lost:
             return
         try:
             row.update(read())
-        except self._nvml.NVMLError as error:
-            self._fail(what, error.value)
+        except failures(self._nvml) as error:
+            self._fail(what, code_of(error))
         else:
             self._failures.pop(what, None)
 

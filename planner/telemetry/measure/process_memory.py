@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import Code, Verdict, verdict
+from planner.telemetry.measure.nvml_codes import Code, Verdict, code_of, failures, verdict
 from planner.telemetry.units import GIB
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ class ProcessMemory:
                 continue
             try:
                 found = getattr(self._nvml, call)(handle)
-            except self._nvml.NVMLError as error:
-                if verdict(error.value) is Verdict.NEVER:
+            except failures(self._nvml) as error:
+                if verdict(code_of(error)) is Verdict.NEVER:
                     self._left_out.add((key, call))
                     continue
-                if error.value != Code.NOT_FOUND:  # which is said where no process runs
+                if code_of(error) != Code.NOT_FOUND:  # which is said where no process runs
                     raise
                 found = []
             yield from ((process.pid, process.usedGpuMemory) for process in found)
