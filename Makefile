@@ -39,9 +39,10 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers
+bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, reading 8 GPUs
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/catalog.py
+	$(BIN)/python benchmarks/sampler.py
 
 .venv-focus/.ready: # the official validator needs an older numpy and pandas than we do
 	$(PYTHON) -m venv .venv-focus
@@ -53,6 +54,7 @@ focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the of
 
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .venv-focus build dist *.egg-info report.md

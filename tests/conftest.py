@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fake_nvml.fixture import fake_nvml, nvml_folder
+
+__all__ = ["fake_nvml", "nvml_folder"]  # fixtures of every test
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

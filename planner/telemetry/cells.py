@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry.units import SCALES, spelled
+from planner.telemetry.units import SCALES, THROTTLE_BITS, spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?")
 MOST = 1e30  # nothing measured is greater, and sums of greater numbers overflow
-THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
 THROTTLE_MOST = 0xFFFF_FFFF
 _FLAGS = {"active": 1.0, "not active": 0.0, "1": 1.0, "0": 0.0}
 

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from planner.telemetry import clock
-from planner.telemetry.cells import MOST, THROTTLE_BITS, THROTTLE_MOST
+from planner.telemetry.cells import MOST, THROTTLE_MOST
 from planner.telemetry.columns import BITMASK, meaning
 from planner.telemetry.draft import Draft, real_uuid
 from planner.telemetry.metric_names import BLANKS, IDENTITY_METRIC, METRICS, RATE_OR_COUNTER
 from planner.telemetry.recording import GPU, JOB, TIME, GpuIdentity, Recording
+from planner.telemetry.units import THROTTLE_BITS
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

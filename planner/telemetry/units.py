@@ -7,6 +7,7 @@ from planner.telemetry.recording import COUNTERS, MEMORY_FRACTION
 
 MIB = 1 << 20
 GIB = 1 << 30
+THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
 
 # (source's unit, slot's unit) -> factor. GB is 10^9 bytes and GiB 2^30; where a tool prints MB and
 # means MiB, its own name table says so.

@@ -1,0 +1,79 @@
+"""What reading eight GPUs ten times a second costs, as a share of one core.
+
+The GPUs are stand-ins: a small library of ours in place of the NVIDIA driver's, compiled here with
+gcc, that the real pynvml loads. So this is what our reading and pynvml cost; what a driver adds to
+each call is not in it, and can be seen only on a machine with GPUs. Prints shares and always exits
+0: on a shared machine a time is a measurement, not a test.
+
+Usage: python benchmarks/sampler.py [SECONDS]
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.fake_nvml.fixture import build, environment  # noqa: E402 - of this checkout
+from tests.fake_nvml.machines import a100, h100, machine, t4  # noqa: E402
+from tests.fake_nvml.scenario import Scenario  # noqa: E402
+
+GPUS, EVERY_S, SECONDS = 8, 0.1, 20.0
+PROMISED = 0.02
+MACHINES: dict[str, Callable[..., object]] = {"H100": h100, "A100": a100, "T4": t4}
+READ = "--read"  # in the process that loads the stand-in
+
+
+def read(seconds: float) -> None:
+    """Read all GPUs on time for so long; print the share of a core, the latest tick, the rows."""
+    from planner.telemetry.measure.nvml import NvmlReader  # noqa: PLC0415 - in the other process only
+
+    with NvmlReader() as reader:
+        start_s, spent_s, late_s, rows = time.monotonic(), time.process_time(), 0.0, 0
+        for tick in range(round(seconds / EVERY_S)):
+            due_s = start_s + tick * EVERY_S
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            late_s = max(late_s, time.monotonic() - due_s)
+            rows += len(reader.read((os.getpid(),)))
+        share = (time.process_time() - spent_s) / (time.monotonic() - start_s)
+    print(share, late_s, rows)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure every machine and print it."""
+    if arguments[:1] == [READ]:
+        read(float(arguments[1]))
+        return
+    seconds = float(arguments[0]) if arguments else SECONDS
+    print(
+        f"{GPUS} stand-ins read every {EVERY_S:g} s for {seconds:g} s, "
+        f"Python {sys.version.split()[0]}; promised: under {PROMISED:.0%} of one core"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        library, trace = build(Path(folder) / "nvml"), Path(folder) / "trace.txt"
+        for name, kind in MACHINES.items():
+            devices = (
+                machine(GPUS, kind) if kind is not t4 else {str(i): t4(i) for i in range(GPUS)}
+            )
+            trace.write_text(Scenario(devices=devices).text())
+            done = subprocess.run(
+                [sys.executable, __file__, READ, str(seconds)],
+                env=environment(library, trace),
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            share, late_s, rows = done.stdout.split()
+            print(
+                f"  {GPUS}x {name:<5} {float(share):6.2%} of one core, latest tick "
+                f"{float(late_s) * 1000:.1f} ms, {rows} rows"
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,234 @@
+"""One device, or one MIG instance: its readings at a tick, and what becomes of failed ones."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from planner.telemetry.measure.gpm import LEAST_S, Gpm
+from planner.telemetry.measure.nvml_codes import (
+    LACKING,
+    LOST,
+    Code,
+    Verdict,
+    code_of,
+    failures,
+    verdict,
+)
+from planner.telemetry.measure.nvml_readings import (
+    NVLINK,
+    PCIE,
+    READINGS,
+    UTILISATION,
+    Reading,
+)
+from planner.telemetry.measure.pace import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from planner.telemetry.measure.notes import Notes
+    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.pcie_thread import PcieThread
+    from planner.telemetry.measure.process_memory import ProcessMemory
+    from planner.telemetry.recording import GpuIdentity
+
+SHARE_OF_CORE = 0.005  # that costly readings of all devices may take, for each of two kinds
+_EARLY_S = 0.05
+_STUBBORN = 10  # failures in a row that are worth a note
+# A device with instances says nothing of its utilisation, and its memory is theirs.
+_PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
+GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
+
+
+class Device:
+    """What is read of one device at every tick.
+
+    Args:
+        nvml: the module `pynvml`, initialised.
+        identity: what its rows are called.
+        handle: of the device or MIG instance.
+        split: whether it is a device with MIG instances, which answer for parts of it.
+        of: the device that this is an instance of, None for a whole device.
+        instance: the GPU instance, None for a whole device.
+        shared: what all devices share.
+    """
+
+    def __init__(  # noqa: PLR0913 - what tells a device from an instance
+        self,
+        nvml: Nvml,
+        identity: GpuIdentity,
+        handle: Handle,
+        shared: Shared,
+        *,
+        split: bool = False,
+        of: Device | None = None,
+        instance: int | None = None,
+    ) -> None:
+        self.identity, self.handle, self.lost = identity, handle, False
+        self._nvml, self._shared, self._of, self._instance = nvml, shared, of, instance
+        self._split = split
+        mine = [r for r in READINGS if (r.of_parts or of is None) and not (split and r in _PARTIAL)]
+        self._often = [r for r in mine if r.often]
+        self._seldom = [r for r in mine if not r.often]
+        self._way = {r.what: 0 for r in mine}
+        self._failures: Counter[str] = Counter()
+        share = SHARE_OF_CORE / shared.devices
+        self._slow = Pace(shared.slow_s, share, early_s=min(_EARLY_S, shared.slow_s / 4))
+        self._gpm_pace = Pace(LEAST_S, share)
+        self._gpm: Gpm | None = None
+        if not split:
+            self._open_gpm()
+
+    @property
+    def label(self) -> str:
+        """What notes call it."""
+        return f"GPU {self.identity.key}"
+
+    def read(
+        self, now_s: float, pids: Collection[int], *, everything: bool = False
+    ) -> dict[str, object]:
+        """Return what is known now, by slot; only the key where nothing is."""
+        row: dict[str, object] = {"gpu": self.identity.key}
+        if self._of is not None and self._of.lost:
+            self.lost = True
+        if self.lost:
+            return row
+        for reading in tuple(self._often):
+            self._ask(reading, row)
+        if everything or self._slow.due(now_s):
+            start_s = time.thread_time()
+            for reading in tuple(self._seldom):
+                self._ask(reading, row)
+            self._try("process memory", row, lambda: self._processes(pids))
+            self._slow.took(now_s, time.thread_time() - start_s)
+        if self._gpm is not None and self._gpm_pace.due(now_s):
+            start_s = time.thread_time()
+            self._try(GPM_SLOTS, row, self._gpm.read)
+            self._gpm_pace.took(now_s, time.thread_time() - start_s)
+            self._drop_counters(row)
+        row |= self._shared.pcie.take(self.identity.key)
+        return row
+
+    def close(self) -> None:
+        """Give back what was allocated."""
+        if self._gpm is not None:
+            self._gpm.close()
+
+    def _open_gpm(self) -> None:
+        of = self._of or self
+        try:
+            self._gpm = Gpm(self._nvml, of.handle, self._instance)
+        except failures(self._nvml) as error:
+            code = code_of(error)
+            why = LACKING[Code(code)] if verdict(code) is Verdict.NEVER else str(error)
+            self._shared.notes.lacks(self.label, GPM_SLOTS, why)
+
+    def _processes(self, pids: Collection[int]) -> dict[str, float]:
+        if self._split:
+            return {}
+        return self._shared.processes.read(self.identity.key, self.handle, pids)
+
+    def _ask(self, reading: Reading, row: dict[str, object]) -> None:
+        nvml = self._nvml
+        while not self.lost:
+            way = reading.ways[self._way[reading.what]]
+            try:
+                row.update(way(nvml, self.handle))
+            except failures(nvml) as error:
+                code = code_of(error)
+                stuck = self._failures[reading.what] >= _STUBBORN - 1
+                if (stuck or verdict(code) is Verdict.NEVER) and self._next_way(reading):
+                    continue
+                self._fail(reading.what, code, reading)
+            else:
+                self._failures.pop(reading.what, None)
+            return
+
+    def _next_way(self, reading: Reading) -> bool:
+        more = self._way[reading.what] + 1 < len(reading.ways)
+        self._way[reading.what] += more
+        return more
+
+    def _try(self, what: str, row: dict[str, object], read: Callable[[], dict[str, float]]) -> None:
+        if self.lost:
+            return
+        try:
+            row.update(read())
+        except failures(self._nvml) as error:
+            self._fail(what, code_of(error))
+        else:
+            self._failures.pop(what, None)
+
+    def _fail(self, what: str, code: int, reading: Reading | None = None) -> None:
+        """Draw the consequence of a failed call."""
+        said = verdict(code)
+        if said is Verdict.GONE:
+            self._lose(code)
+        elif said is Verdict.NEVER:
+            self._drop(what, code, reading)
+        else:
+            self._failures[what] += 1
+            if self._failures[what] == _STUBBORN:
+                why = self._nvml.NVMLError(code)
+                self._shared.notes.say(
+                    f"{self.label}: {what} failed {_STUBBORN} times in a row ({why}); "
+                    "it is still tried."
+                )
+
+    def _lose(self, code: int) -> None:
+        self.lost = True
+        after = self._shared.elapsed_s()
+        how = LOST[Code(code)]
+        self._shared.notes.say(
+            f"{self.label} {how} {after:.0f} s after the start; its readings end there. "
+            "Look for its Xid in `dmesg`."
+        )
+
+    def _drop(self, what: str, code: int, reading: Reading | None) -> None:
+        if reading is not None:
+            self._forget(reading)
+        elif what == GPM_SLOTS:
+            self._gpm = None
+        if reading is PCIE:
+            self._shared.pcie.add(self.identity.key, self.handle)
+        if reading is None or not reading.quiet:
+            self._shared.notes.lacks(self.label, what, LACKING[Code(code)])
+
+    def _drop_counters(self, row: dict[str, object]) -> None:
+        """Leave to GPM what it measures: it is exact between any two ticks."""
+        for reading, slot in ((PCIE, "io.pcie_rx_mib_s"), (NVLINK, "io.nvlink_rx_mib_s")):
+            if slot in row:
+                self._forget(reading)
+
+    def _forget(self, reading: Reading) -> None:
+        for readings in (self._often, self._seldom):
+            if reading in readings:
+                readings.remove(reading)
+
+
+class Shared:
+    """What the devices of one reader share.
+
+    Attributes:
+        devices: how many there are.
+        slow_s: between two readings of what moves slowly.
+        notes: what a reader of the profile should know.
+        processes: the memory of the job's processes.
+        pcie: the traffic of devices without counters.
+        elapsed_s: seconds since the start.
+    """
+
+    def __init__(  # noqa: PLR0913 - a record
+        self,
+        *,
+        devices: int,
+        slow_s: float,
+        notes: Notes,
+        processes: ProcessMemory,
+        pcie: PcieThread,
+        elapsed_s: Callable[[], float],
+    ) -> None:
+        self.devices, self.slow_s, self.notes = devices, slow_s, notes
+        self.processes, self.pcie, self.elapsed_s = processes, pcie, elapsed_s

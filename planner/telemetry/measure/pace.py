@@ -1,0 +1,25 @@
+"""How often a costly reading is made: not more often than it makes sense, nor than it may cost."""
+
+
+class Pace:
+    """The times of one reading.
+
+    Args:
+        least_s: between two readings.
+        share: of one core that the reading may take; it waits longer where it costs more.
+        early_s: how much earlier than `least_s` it may come, so that a tick that comes a little
+            early does not skip a whole turn.
+    """
+
+    def __init__(self, least_s: float, share: float, *, early_s: float = 0.0) -> None:
+        self._least_s = least_s - early_s
+        self._share = share
+        self._next_s = float("-inf")
+
+    def due(self, now_s: float) -> bool:
+        """Return whether it is time."""
+        return now_s >= self._next_s
+
+    def took(self, now_s: float, cost_s: float) -> None:
+        """Take note of a reading that began at a time and cost so much of the processor's time."""
+        self._next_s = now_s + max(self._least_s, cost_s / self._share)

@@ -1,0 +1,87 @@
+"""PCIe traffic of devices without byte counters, sampled beside the ticks: each call blocks."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from planner.telemetry.measure.nvml_codes import Verdict, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+
+KIB_PER_MIB = 1024
+EVERY_S = 1.0
+_JOIN_S = 1.0
+_SLOTS = {
+    "NVML_PCIE_UTIL_TX_BYTES": "io.pcie_tx_mib_s",
+    "NVML_PCIE_UTIL_RX_BYTES": "io.pcie_rx_mib_s",
+}
+
+
+class PcieThread:
+    """Asks one device after the other for its traffic, once a second each.
+
+    The driver counts for 20 ms and the call waits for it, a fiftieth of a second's traffic: over a
+    minute a fair sample, over a second a rough one. It sleeps meanwhile, and so does the thread.
+
+    Args:
+        nvml: the module `pynvml`, initialised.
+        lacking: called with key and code of a device that does not answer; it is not asked again.
+    """
+
+    def __init__(self, nvml: Nvml, lacking: Callable[[str, int], None]) -> None:
+        self._nvml = nvml
+        self._lacking = lacking
+        self._handles: dict[str, Handle] = {}
+        self._found: dict[str, dict[str, float]] = {}
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, key: str, handle: Handle) -> None:
+        """Watch a device too."""
+        with self._lock:
+            self._handles[key] = handle
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="pcie", daemon=True)
+            self._thread.start()
+
+    def take(self, key: str) -> dict[str, float]:
+        """Return what was measured of a device since the last call, by slot."""
+        with self._lock:
+            return self._found.pop(key, {})
+
+    def close(self) -> None:
+        """End the thread."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_S)
+
+    def _watch(self) -> None:
+        while not self._end.is_set():
+            with self._lock:
+                handles = list(self._handles.items())
+            for key, handle in handles:
+                self._ask(key, handle)
+                self._end.wait(EVERY_S / len(handles))
+            if not handles:
+                self._end.wait(EVERY_S)
+
+    def _ask(self, key: str, handle: Handle) -> None:
+        nvml = self._nvml
+        try:
+            found = {
+                slot: nvml.nvmlDeviceGetPcieThroughput(handle, getattr(nvml, name)) / KIB_PER_MIB
+                for name, slot in _SLOTS.items()
+            }
+        except nvml.NVMLError as error:
+            if verdict(error.value) is not Verdict.LATER:
+                with self._lock:
+                    self._handles.pop(key, None)
+                self._lacking(key, error.value)
+            return
+        with self._lock:
+            self._found[key] = found

@@ -1,0 +1,46 @@
+"""Reads the GPUs that NVML shows, step by step: the process that tests load the fake NVML into.
+
+Standard input: {"gpus": [0], "slow_s": 1.0, "steps": [{"t": 0.0, "pids": [1], "wait_s": 0}]}.
+The reader's clock and the trace's, the file FAKE_NVML_CLOCK, are the step's `t`.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader
+
+
+def main(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what the reader said at every step, and what it knows at the end."""
+    now = Path(os.environ["FAKE_NVML_CLOCK"])
+    now.write_text("0")
+    gpus = None if asked.get("gpus") is None else tuple(asked["gpus"])
+    try:
+        reader = NvmlReader(
+            gpus, slow_s=asked.get("slow_s", 1.0), clock=lambda: float(now.read_text())
+        )
+    except GpuUnavailableError as error:
+        return {"problems": error.problems}
+    with reader:
+        told = []
+        for step in asked["steps"]:
+            now.write_text(str(step["t"]))
+            time.sleep(step.get("wait_s", 0))
+            told.append(reader.read(step.get("pids", ())))
+    return {
+        "rows": told,
+        "notes": reader.notes,
+        "lost": sorted(reader.lost),
+        "driver": reader.driver,
+        "interconnect": reader.interconnect,
+        "identities": [asdict(who) for who in reader.identities],
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.load(sys.stdin))))  # noqa: T201 - its answer
