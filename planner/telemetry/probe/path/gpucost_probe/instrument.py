@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_HOOK, _TOKEN = "_gpucost_hook", "_gpucost_token"
+_HOOK, _TOKEN, _VALUE = "_gpucost_hook", "_gpucost_token", "_gpucost_value"
 _MARK = "gpucost: the hook is put here"
 _FEATURES = functools.reduce(
     lambda flags, name: flags | getattr(features, name).compiler_flag,
@@ -59,22 +59,22 @@ class Hook:
                 self._stop(error)
         return None
 
-    def finish(self, token: Any, value: Any) -> Any:
-        """Call `after`, guarded, and return the value."""
-        if self.alive:
+    def finish(self, token: Any, value: Any) -> None:
+        """Call `after`, guarded; nothing where `fail` was called before."""
+        if self.alive and token is not self:
             try:
                 self.after(token, value)
             except Exception as error:  # noqa: BLE001 - never the program's trouble
                 self._stop(error)
-        return value
 
-    def fail(self, token: Any) -> None:
-        """Call `failed`, guarded."""
+    def fail(self, token: Any) -> Hook:
+        """Call `failed`, guarded, and return the token that says so."""
         if self.alive:
             try:
                 self.failed(token)
             except Exception as error:  # noqa: BLE001 - never the program's trouble
                 self._stop(error)
+        return self
 
     def _stop(self, error: Exception) -> None:
         self.alive = False
@@ -109,7 +109,8 @@ def _wrapped(function: Any, hook: Hook, arguments: tuple[str, ...]) -> Any:
         except BaseException:
             hook.fail(token)
             raise
-        return hook.finish(token, value)
+        hook.finish(token, value)
+        return value
 
     return wrapper
 
@@ -140,15 +141,19 @@ def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     block = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
     line = code.co_firstlineno - 1
-    if block[:1].isspace():  # a method: the name of its class decides how private names are read
-        block = "class %s:\n%s" % (function.__qualname__.split(".")[-2], block)
+    inner = block[:1].isspace()
+    if inner:
+        # A method: the name of its class decides how private names are read. Or a closure.
+        free, parents = ", ".join(code.co_freevars), function.__qualname__.split(".")
+        first = "def around(%s)" % free if free else "class " + parents[-2]
+        block = "%s:\n%s" % (first, block)
         line -= 1
     # Python compiles a call of an imported module's function in another way than other calls.
     modules = [n for n in code.co_names if isinstance(function.__globals__.get(n), types.ModuleType)]
     tree = ast.parse("import %s\n%s" % (", ".join(modules or ["sys"]), block))
     ast.increment_lineno(tree, line - 1)
-    first = tree.body[-1]
-    (definition,) = first.body if isinstance(first, ast.ClassDef) else (first,)
+    outer: Any = tree.body[-1]
+    definition = outer.body[0] if inner else outer
     if not isinstance(definition, ast.FunctionDef):
         raise NotInstrumentedError
     return tree, definition
@@ -168,53 +173,53 @@ def _compiled(tree: ast.Module, like: types.CodeType) -> types.CodeType:
 
 
 class _Returns(ast.NodeTransformer):
-    """Makes `return X` of one function hand X to the hook first."""
+    """Makes `return X` of one function keep X for the hook."""
 
     def visit_Return(self, node: ast.Return) -> ast.Return:  # noqa: N802 - the name that ast calls
-        value = node.value or ast.copy_location(ast.Constant(value=None), node)
-        token = ast.Name(id=_TOKEN, ctx=ast.Load())
-        node.value = ast.copy_location(_call("finish", token, value), value)
-        return ast.fix_missing_locations(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802
+        if node.value is not None:
+            kept = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
+            node.value = ast.copy_location(kept, node.value)
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:  # noqa: N802
+    def _leave(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:  # noqa: N802
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:  # noqa: N802
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave  # noqa: N815
 
 
-def _call(method: str, *arguments: ast.expr) -> ast.Call:
-    hook = ast.Attribute(
-        value=ast.Name(id=_HOOK, ctx=ast.Load()), attr=method, ctx=ast.Load()
-    )
-    return ast.Call(func=hook, args=list(arguments), keywords=[])
+def _name(name: str, context: ast.expr_context) -> ast.Name:
+    return ast.Name(id=name, ctx=context)
+
+
+def _call(method: str, *names: str) -> ast.Call:
+    hook = ast.Attribute(value=_name(_HOOK, ast.Load()), attr=method, ctx=ast.Load())
+    return ast.Call(func=hook, args=[_name(n, ast.Load()) for n in names], keywords=[])
+
+
+def _set(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign(targets=[_name(name, ast.Store())], value=value)
 
 
 def _add_calls(definition: ast.FunctionDef, arguments: tuple[str, ...]) -> None:
-    """Put the calls of the hook into the definition of a function."""
-    token = ast.Name(id=_TOKEN, ctx=ast.Load())
-    names: list[ast.expr] = [ast.Name(id=name, ctx=ast.Load()) for name in arguments]
-    body = [_Returns().visit(statement) for statement in definition.body]
+    """Put the calls of the hook around the body of a function."""
+    body: list[Any] = [_Returns().visit(statement) for statement in definition.body]
     doc = body[:1] if ast.get_docstring(definition, clean=False) is not None else []
-    body = body[len(doc) :] or [ast.Pass()]
     failed = ast.ExceptHandler(
-        type=None, name=None, body=[ast.Expr(_call("fail", token)), ast.Raise(exc=None, cause=None)]
+        type=None,
+        name=None,
+        body=[_set(_TOKEN, _call("fail", _TOKEN)), ast.Raise(exc=None, cause=None)],
     )
-    done = ast.Expr(_call("finish", token, ast.Constant(value=None)))
-    if isinstance(body[-1], ast.Return):
-        rest = body
-    else:
-        rest = [*body, done]
+    around = ast.Try(
+        body=body[len(doc) :] or [ast.Pass()],
+        handlers=[failed],
+        orelse=[],
+        finalbody=[ast.Expr(_call("finish", _TOKEN, _VALUE))],
+    )
     added = [
-        ast.Assign(targets=[ast.Name(id=_HOOK, ctx=ast.Store())], value=ast.Constant(value=_MARK)),
-        ast.Assign(targets=[ast.Name(id=_TOKEN, ctx=ast.Store())], value=_call("begin", *names)),
-        ast.Try(body=rest, handlers=[failed], orelse=[], finalbody=[]),
+        _set(_HOOK, ast.Constant(value=_MARK)),
+        _set(_VALUE, ast.Constant(value=None)),
+        _set(_TOKEN, _call("begin", *arguments)),
+        around,
     ]
     for statement in added:
         ast.copy_location(statement, definition)

@@ -82,6 +82,8 @@ class Loaders:
             known.batch_size = loader.batch_size
             known.sampled = _length(loader.sampler) if known.batch_size else None
         fields = {name: _plain(getattr(loader, name, None)) for name in SETTINGS}
+        if loader.batch_size is None:  # a batch sampler of the program's own may know it
+            fields["batch_size"] = _plain(getattr(loader.batch_sampler, "batch_size", None))
         events.write(
             "loader",
             loader=known.number,

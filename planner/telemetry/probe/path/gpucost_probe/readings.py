@@ -38,6 +38,8 @@ class Reading:
         wait_s: time of it that was spent waiting for batches.
         batches: their number.
         items: their items, None if unknown.
+        saved_s: time of it that was spent saving.
+        pending_s: time of saving since `end_s`; part of it if the reading goes on.
         is_start: the iteration began here.
         is_end: the loader was exhausted here.
     """
@@ -49,6 +51,8 @@ class Reading:
         "wait_s",
         "batches",
         "items",
+        "saved_s",
+        "pending_s",
         "is_start",
         "is_end",
     )
@@ -59,7 +63,18 @@ class Reading:
         self.wait_s = 0.0
         self.batches = 0
         self.items: int | None = 0
+        self.saved_s = self.pending_s = 0.0
         self.is_start = self.is_end = False
+
+    def extend(self, end_s: float) -> None:
+        """Take that it has lasted until now."""
+        self.end_s = end_s
+        self.saved_s += self.pending_s
+        self.pending_s = 0.0
+
+    def length_s(self, start_s: float = 0.0) -> float:
+        """Return how long it lasted, after `start_s`, without saving."""
+        return max(self.end_s - max(self.begin_s, start_s) - self.saved_s, 0.0)
 
 
 class Interval:
@@ -83,12 +98,12 @@ class Interval:
         last = self.readings[-1] if self.readings else None
         if last is None or last.loader is not loader or last.is_end or starts:
             if last is not None and last.loader is not loader and last.loader.is_open:
-                last.end_s = begin_s  # it was left before its end: it lasted until now
+                last.extend(begin_s)  # it was left before its end: it lasted until now
             last = Reading(loader, begin_s)
             last.is_start = starts
             self.readings.append(last)
         last.wait_s += end_s - begin_s
-        last.end_s = end_s
+        last.extend(end_s)
         return last
 
     def training(self, known: Loader | None) -> Loader | None:

@@ -117,9 +117,9 @@ class Steps:
         if loader.started_s is None:
             loader.started_s = begin_s
         if loader.evaluates and loader is not self.training and end_s - reading.begin_s >= PIECE_S:
-            self._interval().evaluation_s += end_s - reading.begin_s
+            self._interval().evaluation_s += reading.length_s()
             self._write_evaluations([reading])
-            reading.begin_s, reading.wait_s = end_s, 0.0
+            reading.begin_s, reading.wait_s, reading.saved_s = end_s, 0.0, 0.0
 
     def exhausted(self, loader: Loader, begin_s: float, end_s: float) -> None:
         """Take the last call, which found no batch."""
@@ -128,7 +128,10 @@ class Steps:
 
     def saved(self, seconds: float) -> None:
         """Take the time of a checkpoint file."""
-        self._interval().checkpoint_s += seconds
+        interval = self._interval()
+        interval.checkpoint_s += seconds
+        if interval.readings:
+            interval.readings[-1].pending_s += seconds
 
     def stepped(self, end_s: float, optimizer_s: float | None) -> None:
         """Take one optimizer step.
@@ -148,11 +151,7 @@ class Steps:
         spent.evaluation_s = interval.evaluation_s
         if evaluated:
             self._write_evaluations(evaluated)
-            spent.evaluation_s += sum(
-                reading.end_s - max(reading.begin_s, start_s or 0.0)
-                for reading in evaluated
-                if reading.end_s > (start_s or 0.0)
-            )
+            spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
         spent.step_s = None if start_s is None else end_s - start_s - spent.evaluation_s
         if training is None or start_s is None or self._elsewhere:
             spent.wait_s = spent.items = None
@@ -189,10 +188,8 @@ class Steps:
     def _write_evaluations(self, readings: list[Reading]) -> None:
         for reading in readings:
             reading.loader.evaluates = True
-            seconds = reading.end_s - reading.begin_s
-            self._events.write(
-                "span", wall(reading.begin_s), kind="evaluation", s=round(seconds, 6)
-            )
+            seconds = round(reading.length_s(), 6)
+            self._events.write("span", wall(reading.begin_s), kind="evaluation", s=seconds)
 
     def _hold(self, spent: Spent, training: Loader | None) -> None:
         """Keep a step for the next line; a first step of unknown length gets a line of its own."""
