@@ -1,0 +1,81 @@
+"""What is written beside the steps: rank, model, precision, memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import perf_counter
+
+from . import copies, memory, model, precision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .process import Probe
+
+MEMORY_EVERY_S = 5.0
+
+
+class Circumstances:
+    """Looks around after steps: at everything after the first, then at what may change."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+        self._optimizer = 0
+        self._autocast: Any = self
+        self._dtype: str | None = None
+        self._memory_s = 0.0
+
+    def look(self, optimizer: Any, end_s: float) -> None:
+        """Write what is new since the last step.
+
+        Args:
+            optimizer: the one that stepped.
+            end_s: when it did, by time.perf_counter().
+        """
+        probe = self._probe
+        autocast, probe.autocast = probe.autocast, None
+        if id(optimizer) != self._optimizer:
+            if not self._optimizer:
+                self._guarded(_write_rank, probe)
+            self._optimizer = id(optimizer)
+            self._guarded(self._write_model, optimizer)
+            self._autocast = self
+        if autocast != self._autocast:
+            self._autocast = autocast
+            self._guarded(precision.write, probe, autocast, self._dtype)
+        if end_s - self._memory_s >= MEMORY_EVERY_S:
+            self._memory_s = end_s
+            self._guarded(memory.write, probe.events)
+            self._guarded(copies.watch, probe)
+        else:
+            return
+        probe.steps.resume(perf_counter())
+
+    def _write_model(self, optimizer: Any) -> None:
+        found = model.describe(optimizer)
+        self._dtype = found["dtype"]
+        self._probe.events.write("model", **found)
+
+    def _guarded(self, part: Any, *arguments: Any) -> None:
+        try:
+            part(*arguments)
+        except Exception as error:  # noqa: BLE001 - one part less, the others go on
+            self._probe.events.odd("%s is unknown: %r" % (part.__name__.strip("_"), error))
+
+
+def _write_rank(probe: Probe) -> None:
+    """Write the rank of this process in a distributed job of more than one."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    world = distributed.get_world_size()
+    if world > 1:
+        local = os.environ.get("LOCAL_RANK", "")
+        probe.events.write(
+            "rank",
+            rank=distributed.get_rank(),
+            world=world,
+            local_rank=int(local) if local.isdigit() else None,
+        )

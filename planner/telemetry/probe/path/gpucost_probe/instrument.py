@@ -1,0 +1,227 @@
+"""Makes a function tell when it begins and ends, without standing in its way.
+
+The function gets another code object, compiled from its own source with calls added at its begin and its
+ends. It stays the same object with the same signature, is found by pickle and inspect as before, adds no
+frame to a traceback, and warnings keep their line. Where the source is not at hand or is not what runs, the
+function is wrapped instead: the same, but for one more line in a traceback that passes through it.
+"""
+
+from __future__ import annotations
+
+import __future__ as features
+import ast
+import functools
+import inspect
+import linecache
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+_HOOK, _TOKEN, _VALUE = "_gpucost_hook", "_gpucost_token", "_gpucost_value"
+_MARK = "gpucost: the hook is put here"
+_FEATURES = functools.reduce(
+    lambda flags, name: flags | getattr(features, name).compiler_flag,
+    features.all_feature_names,
+    0,
+)
+_UNUSUAL = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class NotInstrumentedError(Exception):
+    """The code of the function cannot be extended."""
+
+
+class Hook:
+    """What is called around a function; an error in here switches the hook off, and is told once."""
+
+    def __init__(self, tell: Callable[[str], None], name: str) -> None:
+        self._tell = tell
+        self._name = name
+        self.alive = True
+
+    def before(self, *arguments: Any) -> Any:
+        """Return a token that is handed to `after` or `failed`."""
+
+    def after(self, token: Any, value: Any) -> None:
+        """Take the value that the function returned."""
+
+    def failed(self, token: Any) -> None:
+        """Learn that the function raised."""
+
+    def begin(self, *arguments: Any) -> Any:
+        """Call `before`, guarded."""
+        if self.alive:
+            try:
+                return self.before(*arguments)
+            except Exception as error:  # noqa: BLE001 - never the program's trouble
+                self._stop(error)
+        return None
+
+    def finish(self, token: Any, value: Any) -> None:
+        """Call `after`, guarded; nothing where `fail` was called before."""
+        if self.alive and token is not self:
+            try:
+                self.after(token, value)
+            except Exception as error:  # noqa: BLE001 - never the program's trouble
+                self._stop(error)
+
+    def fail(self, token: Any) -> Hook:
+        """Call `failed`, guarded, and return the token that says so."""
+        if self.alive:
+            try:
+                self.failed(token)
+            except Exception as error:  # noqa: BLE001 - never the program's trouble
+                self._stop(error)
+        return self
+
+    def _stop(self, error: Exception) -> None:
+        self.alive = False
+        self._tell("the hook of %s stepped aside: %r" % (self._name, error))
+
+
+def attach(owner: Any, name: str, hook: Hook, arguments: tuple[str, ...]) -> None:
+    """Attach a hook to the function `name` of a class or module.
+
+    Args:
+        owner: class or module that defines the function.
+        name: of the function.
+        hook: its `before` gets the arguments with these names.
+        arguments: names of parameters of the function.
+    """
+    function = vars(owner)[name]
+    try:
+        function.__code__ = _extended(function, hook, arguments)
+    except Exception:  # noqa: BLE001 - any doubt: the plain way
+        setattr(owner, name, _wrapped(function, hook, arguments))
+
+
+def _wrapped(function: Any, hook: Hook, arguments: tuple[str, ...]) -> Any:
+    names = inspect.getfullargspec(function).args
+
+    @functools.wraps(function)
+    def wrapper(*given: Any, **named: Any) -> Any:
+        bound = dict(zip(names, given), **named)
+        token = hook.begin(*[bound.get(argument) for argument in arguments])
+        try:
+            value = function(*given, **named)
+        except BaseException:
+            hook.fail(token)
+            raise
+        hook.finish(token, value)
+        return value
+
+    return wrapper
+
+
+def _extended(function: Any, hook: Hook, arguments: tuple[str, ...]) -> types.CodeType:
+    """Return the code of the function with the calls of the hook in it."""
+    code: types.CodeType = function.__code__
+    if code.co_flags & _UNUSUAL or not set(arguments) <= set(code.co_varnames):
+        raise NotInstrumentedError
+    tree, definition = _parsed(function)
+    plain = _compiled(tree, code)
+    if (plain.co_code, plain.co_names) != (code.co_code, code.co_names):
+        raise NotInstrumentedError  # the source is not what runs
+    _add_calls(definition, arguments)
+    extended = _compiled(tree, code)
+    consts = tuple(hook if const == _MARK else const for const in extended.co_consts)
+    return extended.replace(co_consts=consts, **_naming(code))
+
+
+def _naming(code: types.CodeType) -> dict[str, Any]:
+    """Return the qualified name as code carries it (Python 3.11 and later)."""
+    return {"co_qualname": code.co_qualname} if hasattr(code, "co_qualname") else {}
+
+
+def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
+    """Return the syntax tree of a function, at the lines of its file, and its definition therein."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    block = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
+    line = code.co_firstlineno - 1
+    inner = block[:1].isspace()
+    if inner:
+        # A method: the name of its class decides how private names are read. Or a closure.
+        free, parents = ", ".join(code.co_freevars), function.__qualname__.split(".")
+        first = "def around(%s)" % free if free else "class " + parents[-2]
+        block = "%s:\n%s" % (first, block)
+        line -= 1
+    # Python compiles a call of an imported module's function in another way than other calls.
+    modules = [n for n in code.co_names if isinstance(function.__globals__.get(n), types.ModuleType)]
+    tree = ast.parse("import %s\n%s" % (", ".join(modules or ["sys"]), block))
+    ast.increment_lineno(tree, line - 1)
+    outer: Any = tree.body[-1]
+    definition = outer.body[0] if inner else outer
+    if not isinstance(definition, ast.FunctionDef):
+        raise NotInstrumentedError
+    return tree, definition
+
+
+def _compiled(tree: ast.Module, like: types.CodeType) -> types.CodeType:
+    """Return the code of the one function in a tree, compiled as its file was."""
+    unit = compile(tree, like.co_filename, "exec", like.co_flags & _FEATURES, dont_inherit=True)
+    units = [unit]
+    for unit in units:
+        for const in unit.co_consts:
+            if isinstance(const, types.CodeType):
+                if const.co_name == like.co_name and const.co_freevars == like.co_freevars:
+                    return const
+                units.append(const)
+    raise NotInstrumentedError
+
+
+class _Returns(ast.NodeTransformer):
+    """Makes `return X` of one function keep X for the hook."""
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:  # noqa: N802 - the name that ast calls
+        if node.value is not None:
+            kept = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
+            node.value = ast.copy_location(kept, node.value)
+        return node
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave  # noqa: N815
+
+
+def _name(name: str, context: ast.expr_context) -> ast.Name:
+    return ast.Name(id=name, ctx=context)
+
+
+def _call(method: str, *names: str) -> ast.Call:
+    hook = ast.Attribute(value=_name(_HOOK, ast.Load()), attr=method, ctx=ast.Load())
+    return ast.Call(func=hook, args=[_name(n, ast.Load()) for n in names], keywords=[])
+
+
+def _set(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign(targets=[_name(name, ast.Store())], value=value)
+
+
+def _add_calls(definition: ast.FunctionDef, arguments: tuple[str, ...]) -> None:
+    """Put the calls of the hook around the body of a function."""
+    body: list[Any] = [_Returns().visit(statement) for statement in definition.body]
+    doc = body[:1] if ast.get_docstring(definition, clean=False) is not None else []
+    failed = ast.ExceptHandler(
+        type=None,
+        name=None,
+        body=[_set(_TOKEN, _call("fail", _TOKEN)), ast.Raise(exc=None, cause=None)],
+    )
+    around = ast.Try(
+        body=body[len(doc) :] or [ast.Pass()],
+        handlers=[failed],
+        orelse=[],
+        finalbody=[ast.Expr(_call("finish", _TOKEN, _VALUE))],
+    )
+    added = [
+        _set(_HOOK, ast.Constant(value=_MARK)),
+        _set(_VALUE, ast.Constant(value=None)),
+        _set(_TOKEN, _call("begin", *arguments)),
+        around,
+    ]
+    for statement in added:
+        ast.copy_location(statement, definition)
+    definition.body = [*doc, *added]
+    ast.fix_missing_locations(definition)

@@ -1,0 +1,204 @@
+"""PyTorch's DataLoader: how long the program waits for batches."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from threading import get_ident
+from time import perf_counter
+
+from .batch import items_of_batch, items_of_place
+from .events import wall
+from .instrument import Hook, attach
+from .readings import Loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from .process import Probe
+
+# Settings that an event tells; `given` names those that differ from the constructor's default. A script that
+# writes a default out cannot be told from one that leaves it away.
+SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+OTHERS = ("drop_last", "timeout", "generator", "worker_init_fn", "collate_fn")
+DERIVED = {"prefetch_factor": (None, 2)}
+_ATTRIBUTE = "_gpucost_loader"
+
+
+class Known(Loader):
+    """A loader with what it takes to know it again and to count its items."""
+
+    __slots__ = ("batch_size", "generation", "sampled")
+
+    def __init__(self, number: int, generation: int) -> None:
+        super().__init__(number)
+        self.generation = generation
+        self.batch_size: int | None = None
+        self.sampled: int | None = None
+
+
+class Loaders:
+    """The loaders of this process, each with its number."""
+
+    def __init__(self, module: ModuleType, probe: Probe) -> None:
+        self.probe = probe
+        self._module = module
+        self._known: dict[int, tuple[Any, Known]] = {}
+        self._generation = probe.generation
+        self._count = 0
+
+    def known(self, loader: Any) -> Known | None:
+        """Return what is known of a loader; its event is written the first time. None in a worker."""
+        if self._is_worker():
+            return None
+        if self._generation != self.probe.generation:
+            self._generation, self._count = self.probe.generation, 0
+            self._known.clear()
+        entry = self._known.get(id(loader))
+        if entry is not None and entry[0]() is loader:
+            return entry[1]
+        self._count += 1
+        known = Known(self._count, self._generation)
+        forget = self._known.pop
+        self._known[id(loader)] = (
+            weakref.ref(loader, lambda _, key=id(loader): forget(key, None)),  # type: ignore[misc]
+            known,
+        )
+        self._tell(loader, known)
+        return known
+
+    def _is_worker(self) -> bool:
+        return self._module.get_worker_info() is not None  # type: ignore[no-any-return]
+
+    def _tell(self, loader: Any, known: Known) -> None:
+        events = self.probe.events
+        if not events.greeted:
+            events.hello("pytorch", str(sys.modules["torch"].__version__))
+        iterable = bool(loader._dataset_kind)
+        if not iterable:
+            known.batch_size = loader.batch_size
+            known.sampled = _length(loader.sampler) if known.batch_size else None
+        fields = {name: _plain(getattr(loader, name, None)) for name in SETTINGS}
+        if loader.batch_size is None:  # a batch sampler of the program's own may know it
+            fields["batch_size"] = _plain(getattr(loader.batch_sampler, "batch_size", None))
+        events.write(
+            "loader",
+            loader=known.number,
+            **fields,
+            dataset=type(loader.dataset).__name__,
+            iterable=iterable,
+            # The length of an iterable loader is not asked: asking makes PyTorch warn later.
+            length=None if iterable else _length(loader),
+            given=_given(loader),
+        )
+
+
+def _given(loader: Any) -> list[str]:
+    """Return the names of settings that differ from the default."""
+    given = []
+    parameters = inspect.signature(type(loader).__mro__[_place(loader)].__init__).parameters
+    for name in (*SETTINGS, *OTHERS):
+        if name in parameters and hasattr(loader, name):
+            default = parameters[name].default
+            value = getattr(loader, name)
+            if name == "collate_fn":
+                plain = getattr(value, "__name__", "") in {"default_collate", "default_convert"}
+                defaults: tuple[Any, ...] = (value,) if plain else ()
+            else:
+                defaults = DERIVED.get(name, (default,))
+            if not any(value is each or _equal(value, each) for each in defaults):
+                given.append(name)
+    return given
+
+
+def _equal(value: Any, default: Any) -> bool:
+    plain = (bool, int, float, str)
+    return isinstance(value, plain) and isinstance(default, plain) and value == default
+
+
+def _place(loader: Any) -> int:
+    """Return the place of PyTorch's own class among the bases of a loader's class."""
+    return [base.__name__ for base in type(loader).__mro__].index("DataLoader")
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else None
+
+
+def _length(sized: Any) -> int | None:
+    """Return a length, None where there is none."""
+    try:
+        return len(sized)
+    except Exception:  # noqa: BLE001 - a sampler may raise what it likes
+        return None
+
+
+class IterHook(Hook):
+    """Around DataLoader.__iter__: the start of an iteration, and of workers."""
+
+    def __init__(self, loaders: Loaders) -> None:
+        super().__init__(loaders.probe.events.odd, "DataLoader.__iter__")
+        self._loaders = loaders
+
+    def before(self, loader: Any) -> Any:
+        """Return the loader and the time."""
+        return loader, self._loaders.known(loader), perf_counter()
+
+    def after(self, token: Any, iterator: Any) -> None:
+        """Take the new iterator."""
+        if token is None or token[1] is None:
+            return
+        loader, known, begin_s = token
+        end_s = perf_counter()
+        iterator.__dict__[_ATTRIBUTE] = known
+        probe = self._loaders.probe
+        probe.steps.started(known, begin_s, end_s)
+        if loader.num_workers > 0:
+            probe.events.write(
+                "span", wall(begin_s), kind="loader-start", s=round(end_s - begin_s, 6)
+            )
+
+
+class NextHook(Hook):
+    """Around the `__next__` of a loader's iterator: one wait for a batch."""
+
+    def __init__(self, loaders: Loaders) -> None:
+        super().__init__(loaders.probe.events.odd, "DataLoader's __next__")
+        self._probe = loaders.probe
+        self._inside: set[int] = set()
+
+    def before(self, iterator: Any) -> Any:
+        """Return the loader and the time; None for a loader that another loader's data set reads."""
+        thread = get_ident()
+        known = iterator.__dict__.get(_ATTRIBUTE)
+        if known is None or known.generation != self._probe.generation or thread in self._inside:
+            return None
+        self._inside.add(thread)
+        return known, iterator, perf_counter()
+
+    def after(self, token: Any, batch: Any) -> None:
+        """Take a batch."""
+        if token is not None:
+            end_s = perf_counter()
+            known, iterator, begin_s = token
+            self._inside.discard(get_ident())
+            items = items_of_place(known, iterator._num_yielded)
+            if items is None:
+                items = items_of_batch(batch)
+            self._probe.steps.fetched(known, begin_s, end_s, items)
+
+    def failed(self, token: Any) -> None:
+        """Take the end of the iteration, or an error of the data set."""
+        if token is not None:
+            self._inside.discard(get_ident())
+            self._probe.steps.exhausted(token[0], token[2], perf_counter())
+
+
+def patch(module: ModuleType, probe: Probe) -> None:
+    """Patch torch.utils.data.dataloader."""
+    loaders = Loaders(module, probe)
+    attach(module.DataLoader, "__iter__", IterHook(loaders), ("self",))
+    attach(module._BaseDataLoaderIter, "__next__", NextHook(loaders), ("self",))

@@ -1,0 +1,204 @@
+"""PyTorch's optimizers: each step counts once."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from time import perf_counter
+
+from .circumstances import Circumstances
+from .instrument import Hook, attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+    from typing import Any, Callable
+
+    from .process import Probe
+
+PATIENCE = 20  # steps of another optimizer until it becomes the clock
+
+
+class Clock:
+    """Decides which optimizer's steps are the steps of the process: one a process, the first that steps."""
+
+    def __init__(self) -> None:
+        self._chosen: weakref.ref[Any] | None = None
+        self._others: dict[int, int] = {}
+
+    def is_chosen(self, optimizer: Any) -> bool:
+        """Return whether a step of this optimizer counts."""
+        chosen = None if self._chosen is None else self._chosen()
+        if chosen is optimizer:
+            if self._others:
+                self._others.clear()
+            return True
+        if chosen is not None:
+            key = id(optimizer)
+            self._others[key] = self._others.get(key, 0) + 1
+            if self._others[key] < PATIENCE:
+                return False
+        self._chosen = weakref.ref(optimizer)
+        self._others.clear()
+        return True
+
+
+class StepWatch:
+    """Watches steps begin and end; a step within a step (`super().step()`, a wrapper) is part of it."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+        self.depth = 0
+        self._begin_s = 0.0
+        self._spent_s: float | None = 0.0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._generation = self._probe.generation
+        self._clock = Clock()
+        self._circumstances = Circumstances(self._probe)
+
+    def begin(self) -> None:
+        """Take the begin of a step."""
+        self.depth += 1
+        if self.depth == 1:
+            self._begin_s = perf_counter()
+
+    def end(self, optimizer: Any, *, closure: bool) -> None:
+        """Take the end of a step.
+
+        Args:
+            optimizer: that stepped.
+            closure: the step was given the model to run, so its time is not the optimizer's alone.
+        """
+        self.depth -= 1
+        if self.depth:
+            return
+        end_s = perf_counter()
+        if self._generation != self._probe.generation:
+            self._begin_anew()
+        if closure or self._spent_s is None:
+            self._spent_s = None
+        else:
+            self._spent_s += end_s - self._begin_s
+        if self._clock.is_chosen(optimizer):
+            spent_s, self._spent_s = self._spent_s, 0.0
+            if not self._probe.events.greeted:
+                self._probe.events.hello("pytorch", str(sys.modules["torch"].__version__))
+            self._probe.steps.stepped(end_s, spent_s)
+            self._circumstances.look(optimizer, end_s)
+
+
+def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether a step was given a function that runs the model."""
+    return any(callable(value) for value in (*args, *kwargs.values()))
+
+
+def global_hooks(
+    watch: StepWatch, tell: Callable[[str], None], compiling: Callable[[], bool]
+) -> tuple[Any, Any]:
+    """Return the hooks that PyTorch 2 calls before and after each step.
+
+    They are never in the stack of the step itself. A step that raises calls no second hook; whether an
+    earlier step is still going on is then read from the stack. While torch.compile traces an optimizer, the
+    hooks are nothing, so a compiled step is not counted.
+    """
+    alive = True
+
+    def stop(error: Exception) -> None:
+        nonlocal alive
+        alive = False
+        tell("the hook of Optimizer.step stepped aside: %r" % (error,))
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if compiling():
+            return
+        if alive:
+            try:
+                if watch.depth and not _within(sys._getframe(1)):
+                    watch.depth = 0
+                watch.begin()
+            except Exception as error:  # noqa: BLE001 - never the program's trouble
+                stop(error)
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if compiling():
+            return
+        if alive:
+            try:
+                # args[0] is the optimizer itself
+                watch.end(optimizer, closure=has_closure(args[1:], kwargs))
+            except Exception as error:  # noqa: BLE001 - never the program's trouble
+                stop(error)
+
+    return before, after
+
+
+def _within(wrapper: FrameType) -> bool:
+    """Return whether the step whose wrapper this is runs within another step."""
+    frame = wrapper.f_back
+    while frame is not None:
+        if frame.f_code is wrapper.f_code:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class StepHook(Hook):
+    """Around one optimizer class's own `step`, where PyTorch has no hooks for all (before 2.0)."""
+
+    def __init__(self, watch: StepWatch, tell: Callable[[str], None], name: str) -> None:
+        super().__init__(tell, name)
+        self._watch = watch
+
+    def before(self, *arguments: Any) -> Any:
+        """Take the begin."""
+        self._watch.begin()
+        return arguments
+
+    def after(self, token: Any, value: Any) -> None:
+        """Take the end."""
+        args, kwargs = token
+        self._watch.end(args[0], closure=has_closure(args[1:], kwargs))
+
+    def failed(self, token: Any) -> None:
+        """Take the end of a step that raised: it does not count."""
+        self._watch.depth = max(self._watch.depth - 1, 0)
+
+
+class InitHook(Hook):
+    """Around Optimizer.__init__: gives each class of optimizers its hook, once."""
+
+    def __init__(self, watch: StepWatch, tell: Callable[[str], None]) -> None:
+        super().__init__(tell, "Optimizer.__init__")
+        self._watch = watch
+
+    def before(self, optimizer: Any) -> Any:
+        """Return the optimizer."""
+        return optimizer
+
+    def after(self, optimizer: Any, value: Any) -> None:
+        """Attach the hook to the class of the optimizer, where its own wrapper of `step` is by now."""
+        owner = type(optimizer)
+        step = vars(owner).get("step")
+        if step is None or hasattr(step, "_gpucost"):
+            return
+        hook = StepHook(self._watch, self._tell, owner.__name__ + ".step")
+        attach(owner, "step", hook, ("args", "kwargs"))
+        vars(owner)["step"]._gpucost = True
+
+
+def patch(module: ModuleType, probe: Probe) -> None:
+    """Patch torch.optim.optimizer."""
+    watch, tell = StepWatch(probe), probe.events.odd
+    before_all = getattr(module, "register_optimizer_step_pre_hook", None)
+    after_all = getattr(module, "register_optimizer_step_post_hook", None)
+    if before_all is None or after_all is None:
+        attach(module.Optimizer, "__init__", InitHook(watch, tell), ("self",))
+        return
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    before, after = global_hooks(
+        watch, tell, getattr(compiler, "is_compiling", None) or (lambda: False)
+    )
+    before_all(before)
+    after_all(after)
