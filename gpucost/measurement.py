@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from gpucost.live_view import Glance, LiveView
 from gpucost.output import Output
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.telemetry.measure.capture_file import CaptureFile
     from planner.telemetry.measure.child import Child
     from planner.telemetry.measure.event_tail import EventTail
-    from planner.telemetry.measure.recorder import GpuReader, Recorder, Subject
+    from planner.telemetry.measure.recorder import GpuReader, Subject
 
 AROUND_CHILD = 125
 
@@ -126,50 +126,47 @@ class _Measurement:
         """Run the command or watch, then write what was measured."""
         if self._asked.command:
             return self._around_command()
-        watched = _Watched(self._asked.pid)
-        with watched:
+        with _Watched(self._asked.pid) as watched:
             self._record(watched.ended, _subject(self._asked, self._asked.pid, None))
-        self._finish("stopped" if watched.interrupted else "ended")
+        self._finish()
         return 0
 
     def _around_command(self) -> int:
         from planner.telemetry.measure.child import Child, CommandError  # noqa: PLC0415 - lazy
 
-        if self._events is None:
-            raise AssertionError("a command is measured with the probe's folder")
+        events = self._events
         try:
-            child = Child(self._asked.command, _environment(self._events))
+            child = Child(self._asked.command, _environment(events) if events else os.environ)
         except CommandError:
             self._capture.remove()
             raise
-        problem: Exception | None = None
+        problems: tuple[str, ...] = ()
         with child:
             try:
-                self._record(child.ended, _subject(self._asked, child.pid, self._events))
+                self._record(child.ended, _subject(self._asked, child.pid, events))
+                self._finish()
+            except GpucostError as error:
+                problems = error.problems
             except Exception as error:  # noqa: BLE001 - the user's command goes on, whatever we do
-                problem = error
+                problems = (f"measuring failed, a bug: {error!r}; {self._where()}.",)
             _wait(child)
-        code = child.exit_code
-        try:
-            self._finish(f"exit {code}", problem)
-        except GpucostError as error:
-            if code == 0:
-                raise AroundChildError(error.problems) from error
-            for sentence in error.problems:
-                self._output.say(f"gpucost: {sentence}")
-        return code
+        if problems and child.exit_code == 0:
+            raise AroundChildError(problems)
+        for sentence in problems:
+            self._output.say(f"gpucost: {sentence}")
+        return child.exit_code
 
     def _record(self, ended: Callable[[float], bool], subject: "Subject") -> None:
         from planner.telemetry.measure.recorder import Recorder  # noqa: PLC0415 - lazy
 
         recorder = Recorder(self._capture, self._gpus, subject, self._asked.interval_s)
         recorder.begin(self._facts())
-        view = LiveView(self._glance, self._verdict, color=self._output.color)
-        with view if not self._output.quiet else contextlib.nullcontext():
-            recorder.record(
-                ended, self._asked.duration_s, lambda: None if self._output.quiet else view.draw()
-            )
-        self._end = recorder
+        if self._output.quiet:
+            recorder.record(ended, self._asked.duration_s)
+        else:
+            with LiveView(self._glance, self._verdict, color=self._output.color) as view:
+                recorder.record(ended, self._asked.duration_s, view.draw)
+        recorder.end()
 
     def _facts(self) -> dict[str, Any]:
         if self._gpus is None:
@@ -179,25 +176,25 @@ class _Measurement:
             "driver": getattr(self._gpus, "driver", None),
         }
 
-    def _finish(self, why: str, problem: Exception | None = None) -> None:
+    def _finish(self) -> None:
         """Write series and profile; what was measured stays in the capture until both are there."""
-        recorder: Recorder | None = getattr(self, "_end", None)
-        if recorder is not None:
-            recorder.end(why)
-        where = f"what was measured until then is in {self._capture.path}: gpucost import it"
-        if problem is not None:
-            raise GpucostError(f"measuring stopped: {type(problem).__name__}: {problem}; {where}.")
         if self._capture.problem is not None:
             self._output.say(
-                f"{self._capture.lost} readings could not be written ({self._capture.problem}); "
-                "the profile is of the others."
+                f"{self._capture.lost} lines could not be written ({self._capture.problem}); the "
+                "profile is of the others."
             )
         try:
             profile = self._write()
         except InputError as error:
-            raise InputError([*error.problems, f"{where}."]) from error
+            raise InputError([*error.problems, f"{self._where()}."]) from error
         self._capture.remove()
-        self._tell(profile)
+        for note in profile.provenance.notes:
+            self._output.say(f"note: {note}")
+        self._output.say(f"wrote {self._asked.target}; next: gpucost plan {self._asked.target}")
+
+    def _where(self) -> str:
+        path = self._capture.path
+        return f"what was measured until then is in {path}: gpucost import {path}"
 
     def _write(self) -> "Profile":
         from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
@@ -211,12 +208,6 @@ class _Measurement:
         profile = write_series(profile, recording, self._asked.target)
         write_file(str(self._asked.target), dump((profile,)))
         return profile
-
-    def _tell(self, profile: "Profile") -> None:
-        say = self._output.say
-        for note in profile.provenance.notes:
-            say(f"note: {note}")
-        say(f"wrote {self._asked.target}; next: gpucost plan {self._asked.target}")
 
     def _glance(self) -> Glance:
         latest: Mapping[str, Mapping[str, Any]] = self._capture.latest
@@ -262,12 +253,13 @@ class _Watched:
                 f"--pid {pid}: no such process; `ps` or `nvidia-smi` list them."
             ) from error
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         import signal  # noqa: PLC0415 - lazy
 
         self._signal = signal
         numbers = (signal.SIGINT, signal.SIGTERM)
         self._before = {number: signal.signal(number, self._stop) for number in numbers}
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

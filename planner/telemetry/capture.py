@@ -43,6 +43,7 @@ class _Lines:
     rows: dict[int, list[list[float | None]]] = field(default_factory=lambda: defaultdict(list))
     events: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    device_notes: list[str] = field(default_factory=list)
     read: int = 0
     damaged: int = 0
 
@@ -63,7 +64,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     draft.rows_read = lines.read + lines.damaged
     if lines.damaged:
         draft.dropped["cut line"] += lines.damaged
-    draft.notes += dict.fromkeys(lines.notes)
+    draft.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
     if not lines.end:
         draft.notes.append("the measurement was cut off; what it had measured until then is here.")
     samples, gpus = _gpus(lines, draft)
@@ -111,6 +112,8 @@ def _keep_word(lines: _Lines, item: dict[str, Any]) -> None:
         lines.events.append(item)
     elif "note" in item:
         lines.notes.append(str(item["note"]))
+    elif isinstance(item.get("device_notes"), list):
+        lines.device_notes = [str(note) for note in item["device_notes"]]
     elif "end" in item:
         lines.end = item
 
@@ -159,7 +162,7 @@ def _observed(lines: _Lines) -> Observed:
     return Observed(
         name=begin.get("job"),
         begin_s=begin.get("t_s"),
-        end_s=end.get("t_s", last),
+        end_s=end.get("end", last),
         steps=steps.frame,
         step_count=steps.count,
         items=steps.items,

@@ -32,7 +32,7 @@ class CaptureFile:
         self.path, self._handle = _opened(path)
         self.problem: str | None = None
         self.lost = 0
-        self.latest: dict[str, Mapping[str, float]] = {}
+        self.latest: dict[str, Mapping[str, Any]] = {}
         self._words: list[str] = []
         self._rows: deque[str] = deque(maxlen=_RECENT_LINES)
         self._cut = False
@@ -44,7 +44,7 @@ class CaptureFile:
         self._write({"capture": SCHEMA, "t_s": round(t_s, 3), **facts})
 
     def row(
-        self, t_s: float, identity: Mapping[str, Any] | None, values: Mapping[str, float]
+        self, t_s: float, identity: Mapping[str, Any] | None, values: Mapping[str, Any]
     ) -> None:
         """Write the readings of one instant.
 
@@ -81,9 +81,13 @@ class CaptureFile:
         """Write what a reader of the profile should know."""
         self._write({"note": sentence})
 
-    def end(self, t_s: float, why: str) -> None:
+    def device_notes(self, sentences: Sequence[str]) -> None:
+        """Write what is to be known of the devices; later sentences replace earlier ones."""
+        self._write({"device_notes": list(sentences)})
+
+    def end(self, t_s: float) -> None:
         """Write the last line and close the file; its absence tells that the writer was killed."""
-        self._write({"end": why, "t_s": round(t_s, 3)})
+        self._write({"end": round(t_s, 3)})
         os.close(self._handle)
 
     def remove(self) -> None:

@@ -1,7 +1,7 @@
 """The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -29,9 +29,15 @@ class GpuReader(Protocol):
     """What reads the GPUs: `nvml.NvmlReader`, or nothing with `--no-gpu`."""
 
     identities: tuple[GpuIdentity, ...]
-    notes: list[str]
 
-    def read(self, pids: frozenset[int]) -> list[dict[str, Any]]:
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the profile should know, as far as it is known now."""
+        ...
+
+    def read(
+        self, pids: Collection[int] = (), *, everything: bool = False
+    ) -> list[dict[str, object]]:
         """Return the readings of each device that answers, with its key under `gpu`."""
         ...
 
@@ -76,6 +82,7 @@ class Recorder:
         self._pids: frozenset[int] = frozenset()
         self._looked_s = float("-inf")
         self._said: set[str] = set()
+        self._device_notes: list[str] = []
         self.ticks = 0
 
     @property
@@ -115,25 +122,27 @@ class Recorder:
             if self._wait(ended, due_s):
                 return
 
-    def tick(self) -> None:
-        """Read everything once."""
+    def tick(self, *, last: bool = False) -> None:
+        """Read once; the last time what moves slowly too, so that counters reach to the end."""
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
-            for reading in self._gpus.read(self._pids):
-                values = {name: value for name, value in reading.items() if name != "gpu"}
-                self._capture.row(t_s, self._identities[reading["gpu"]], values)
-            self._say(self._gpus.notes)
+            for reading in self._gpus.read(self._pids, everything=last):
+                who = self._identities[str(reading.pop("gpu"))]
+                self._capture.row(t_s, who, reading)
+            if self._gpus.notes != self._device_notes:
+                self._device_notes = self._gpus.notes
+                self._capture.device_notes(self._device_notes)
         self._capture.row(t_s, None, self._host.read())
         self._drain()
         self.ticks += 1
 
-    def end(self, why: str) -> None:
-        """Write the events that are left and what they lack, and close the capture."""
-        self._drain()
+    def end(self) -> None:
+        """Write the last readings and events and what they lack, and close the capture."""
+        self.tick(last=True)
         if self._subject.events is not None:
             self._say(_shortcomings(self._subject.events))
-        self._capture.end(self.now_s, why)
+        self._capture.end(self.now_s)
 
     def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
         while (left := due_s - time.monotonic()) > 0:

@@ -37,7 +37,7 @@ def _written(folder: Path, seconds: int = 60, *, end: bool = True) -> Path:
         if i >= 10:
             capture.lines([_step(t_s), _step(t_s + 0.5)])
     if end:
-        capture.end(BEGIN_S + seconds, "exit 0")
+        capture.end(BEGIN_S + seconds)
     return capture.path
 
 
@@ -116,7 +116,7 @@ def test_a_slot_that_appears_later_is_kept(tmp_path: Path) -> None:
     for i in range(20):
         more = {"temp.core_c": 50.0} if i >= 10 else {}
         capture.row(BEGIN_S + i, GPU, {"util.kernel_time": 0.5, **more})
-    capture.end(BEGIN_S + 20, "exit 0")
+    capture.end(BEGIN_S + 20)
     profile = _profile(capture.path)
     assert profile.mean("util.kernel_time") == pytest.approx(0.5)
     assert profile.mean("temp.core_c") == pytest.approx(50.0)
