@@ -9,7 +9,7 @@ from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.measure.event_tail import EventTail
 from planner.telemetry.measure.host import HostReader
 from planner.telemetry.measure.processes import Tree
-from planner.telemetry.recording import GpuIdentity
+from planner.telemetry.recording import COUNTERS, GpuIdentity
 
 # A kill of ours loses at most this much of the probe's events.
 _DRAIN_S = 1.0
@@ -123,13 +123,14 @@ class Recorder:
                 return
 
     def tick(self, *, last: bool = False) -> None:
-        """Read once; the last time what moves slowly too, so that counters reach to the end."""
+        """Read once; after the job ended its counters alone: they reach to its end."""
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
             for reading in self._gpus.read(self._pids, everything=last):
                 who = self._identities[str(reading.pop("gpu"))]
-                self._capture.row(t_s, who, reading)
+                counts = {name: value for name, value in reading.items() if name in COUNTERS}
+                self._capture.row(t_s, who, counts if last else reading)
             if self._gpus.notes != self._device_notes:
                 self._device_notes = self._gpus.notes
                 self._capture.device_notes(self._device_notes)
