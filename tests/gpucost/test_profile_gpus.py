@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.profile.model import Profile
+from planner.profile.model import GpuReadings, Profile
 from planner.telemetry.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
@@ -49,6 +49,14 @@ def _levels(device: str, readings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows(device, (0.5, upper), (0.5, lower))
 
 
+def _readings_of(profile: Profile, name: str) -> GpuReadings:
+    """The readings of a device "0", or of instance 2 of it, "0:2"."""
+    index, _, instance = name.partition(":")
+    ends = f" {instance}" if instance else "-0123456789ab"
+    (found,) = (g for g in profile.gpus if g.index == int(index) and str(g.uuid).endswith(ends))
+    return found
+
+
 @pytest.mark.parametrize(
     "devices",
     [
@@ -71,7 +79,8 @@ def test_the_profile_says_what_the_trace_says(
     assert len(profile.gpus) == len(devices)
     assert profile.window is not None
     assert profile.window.coverage == pytest.approx(1.0, abs=0.05)
-    for name, gpu in zip(devices, profile.gpus, strict=True):
+    for name in devices:
+        gpu = _readings_of(profile, name)
         truth = scenario.means(name)
         for slot, expected in truth.items():
             told_by_instances = slot == "mem.used_gib" and f"{name}:1" in devices
