@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,6 @@ from tests.fake_nvml.scenario import Scenario, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Read = Callable[..., dict[str, Any]]
 
@@ -153,7 +153,7 @@ def test_gpm_leaves_more_than_100_ms_between_samples(read_nvml: Read) -> None:
 def test_pcie_without_counters_is_sampled_beside_the_ticks(read_nvml: Read) -> None:
     """A T4's traffic comes from the blocking call, MiB a second, without holding up a tick."""
     times_s = [i / 10 for i in range(8)]
-    answer = read_nvml(Scenario(devices={"0": t4()}), *times_s, wait_s=0.03)
+    answer = read_nvml(Scenario(devices={"0": t4()}), *times_s, wait_s=0.06)
     received = [v for v in series(answer, "0", "io.pcie_rx_mib_s") if v is not None]
     sent = [v for v in series(answer, "0", "io.pcie_tx_mib_s") if v is not None]
     assert (received[0], sent[0]) == (1200.0, 150.0)
@@ -162,7 +162,7 @@ def test_pcie_without_counters_is_sampled_beside_the_ticks(read_nvml: Read) -> N
 def test_counters_that_overflow_within_a_second_are_not_used(read_nvml: Read) -> None:
     """PCIe counters of 32 bits are left for the sampled traffic."""
     scenario = Scenario(devices={"0": {**a100(), "offers.pcie_counters": 32}})
-    answer = read_nvml(scenario, 0.0, 1.0, 2.0, wait_s=0.05)
+    answer = read_nvml(scenario, 0.0, 1.0, 2.0, wait_s=0.15)
     assert not columns(answer)["0"] & PCIE
     assert 2100.0 in series(answer, "0", "io.pcie_rx_mib_s")
 
@@ -223,6 +223,9 @@ def test_at_the_end_everything_is_read(read_nvml: Read) -> None:
     }
 
 
+@pytest.mark.skipif(
+    not Path("/proc/thread-self/children").exists(), reason="this kernel lists no children"
+)
 def test_the_memory_of_a_child_is_found_by_its_number(read_nvml: Read) -> None:
     """The stand-in can hold memory for every child of the measuring process."""
     answer = read_nvml(Scenario(devices={"0": a100()}), 0.0, child=True)
