@@ -27,7 +27,7 @@ def read_nvml(
     def read(
         scenario: Scenario, *times_s: float, env: dict[str, str] | None = None, **asked: Any
     ) -> dict[str, Any]:
-        each = {key: asked.pop(key) for key in ("pids", "wait_s") if key in asked}
+        each = {key: asked.pop(key) for key in ("pids", "wait_s", "everything") if key in asked}
         steps = [{"t": t_s, **each} for t_s in times_s]
         done = subprocess.run(
             [sys.executable, "-m", "tests.measure.read_nvml"],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,7 +153,7 @@ def test_gpm_leaves_more_than_100_ms_between_samples(read_nvml: Read) -> None:
 def test_pcie_without_counters_is_sampled_beside_the_ticks(read_nvml: Read) -> None:
     """A T4's traffic comes from the blocking call, MiB a second, without holding up a tick."""
     times_s = [i / 10 for i in range(8)]
-    answer = read_nvml(Scenario(devices={"0": t4()}), *times_s, wait_s=0.03)
+    answer = read_nvml(Scenario(devices={"0": t4()}), *times_s, wait_s=0.06)
     received = [v for v in series(answer, "0", "io.pcie_rx_mib_s") if v is not None]
     sent = [v for v in series(answer, "0", "io.pcie_tx_mib_s") if v is not None]
     assert (received[0], sent[0]) == (1200.0, 150.0)
@@ -159,7 +162,7 @@ def test_pcie_without_counters_is_sampled_beside_the_ticks(read_nvml: Read) -> N
 def test_counters_that_overflow_within_a_second_are_not_used(read_nvml: Read) -> None:
     """PCIe counters of 32 bits are left for the sampled traffic."""
     scenario = Scenario(devices={"0": {**a100(), "offers.pcie_counters": 32}})
-    answer = read_nvml(scenario, 0.0, 1.0, 2.0, wait_s=0.05)
+    answer = read_nvml(scenario, 0.0, 1.0, 2.0, wait_s=0.15)
     assert not columns(answer)["0"] & PCIE
     assert 2100.0 in series(answer, "0", "io.pcie_rx_mib_s")
 
@@ -206,3 +209,55 @@ def test_mig_instances_are_devices_of_their_own(read_nvml: Read) -> None:
     assert (first["partition"], first["memory_gib"]) == ("3g.40gb 1", 39.5)
     assert (second["partition"], second["memory_gib"]) == ("1g.10gb 2", 9.75)
     assert any("MIG" in note and "utilisation" in note for note in answer["notes"])
+
+
+def test_at_the_end_everything_is_read(read_nvml: Read) -> None:
+    """Asked for everything, a tick holds what moves slowly too: counters reach to the end."""
+    device = {"devices": {"0": a100()}}
+    often = read_nvml(Scenario(**device), 0.0, 0.3)["rows"][1][0]
+    last = read_nvml(Scenario(**device), 0.0, 0.3, everything=True)["rows"][1][0]
+    assert set(last) - set(often) == {
+        *PCIE,
+        *NVLINK,
+        *("util.encoder", "util.decoder", "power.limit_w", "temp.core_c"),
+    }
+
+
+@pytest.mark.skipif(
+    not Path("/proc/thread-self/children").exists(), reason="this kernel lists no children"
+)
+def test_the_memory_of_a_child_is_found_by_its_number(read_nvml: Read) -> None:
+    """The stand-in can hold memory for every child of the measuring process."""
+    answer = read_nvml(Scenario(devices={"0": a100()}), 0.0, child=True)
+    assert series(answer, "0", "mem.process_gib") == [20.25]
+
+
+def test_it_can_be_opened_again(read_nvml: Read) -> None:
+    """A reader that was closed leaves nothing behind that the next one trips over."""
+    answer = read_nvml(Scenario(devices=machine(2)), 0.0, 0.2, opened=3)
+    assert columns(answer)["1"] >= ACTIVE
+
+
+def test_the_stand_in_runs_by_the_clock_too(
+    fake_nvml: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """Without a file of times the trace runs `speed` times as fast as the clock, and rates stay."""
+    trace = rows("0", (50.0, {"clock.sm_mhz": 300}), (1.0, {"clock.sm_mhz": 1500}))
+    scenario = Scenario(devices={"0": a100()}, rows=trace, speed=1000.0)
+    script = (
+        "import time; from planner.telemetry.measure.nvml import NvmlReader\n"
+        "with NvmlReader() as r:\n"
+        "    (a,) = r.read(); time.sleep(0.2); (b,) = r.read(everything=True)\n"
+        "    joules, mib = (b[c] - a[c] for c in ('counter.energy_j', 'counter.pcie_rx_mib'))\n"
+        "    print(b['clock.sm_mhz'], joules * 2100 / mib)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        env=fake_nvml(scenario),
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert said[0] == "1500.0"
+    assert float(said[1]) == pytest.approx(340.25, rel=0.01)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.telemetry.measure import nvml_topology
 from planner.telemetry.measure.notes import Notes
-from planner.telemetry.measure.nvml_codes import LACKING, LOST, Code
+from planner.telemetry.measure.nvml_codes import LACKING, LOST, Code, failures
 from planner.telemetry.measure.nvml_device import Device, Shared
 from planner.telemetry.measure.pcie_thread import PcieThread
 from planner.telemetry.measure.process_memory import ProcessMemory
@@ -145,7 +145,7 @@ class NvmlReader:
             for device in self._devices:
                 device.close()
             self._nvml.nvmlShutdown()
-        except self._nvml.NVMLError as error:
+        except failures(self._nvml) as error:
             self._notes.say(f"The driver did not let go ({error}); nothing measured is lost.")
 
     @property
@@ -213,7 +213,7 @@ class NvmlReader:
     def _parts(self, who: GpuIdentity, handle: Handle) -> list[tuple[GpuIdentity, Handle, int]]:
         try:
             parts = list(nvml_topology.instances(self._nvml, who, handle))
-        except self._nvml.NVMLError:  # as most devices: no MIG
+        except failures(self._nvml):  # as most devices: no MIG
             return []
         if parts:
             self._notes.say(
@@ -225,7 +225,7 @@ class NvmlReader:
     def _driver_version(self) -> str | None:
         try:
             return str(self._nvml.nvmlSystemGetDriverVersion())
-        except self._nvml.NVMLError:
+        except failures(self._nvml):
             return None
 
     def _no_pcie(self, key: str, code: int) -> None:

@@ -52,13 +52,17 @@ LACKING = {
 
 
 def failures(nvml: Nvml) -> tuple[type[Exception], ...]:
-    """Return what calls of pynvml raise."""
-    return (nvml.NVMLError, nvml.NVMLLibraryMismatchError)
+    """Return what calls of pynvml raise.
+
+    AttributeError: an older package of that name stands in the same environment and lacks the call.
+    """
+    mismatch: type[Exception] = getattr(nvml, "NVMLLibraryMismatchError", AttributeError)
+    return (nvml.NVMLError, mismatch, AttributeError)
 
 
 def code_of(error: Nvml) -> int:
     """Return the code of what a call of pynvml raised."""
-    # NVMLLibraryMismatchError, for some functions that a library does not have, has none.
+    # The others, of functions that the library or the package does not have, carry none.
     return int(getattr(error, "value", Code.FUNCTION_NOT_FOUND))
 
 

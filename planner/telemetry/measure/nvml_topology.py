@@ -6,6 +6,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from planner.telemetry.measure.nvml_codes import failures
 from planner.telemetry.recording import GpuIdentity
 from planner.telemetry.units import GIB
 
@@ -46,7 +47,7 @@ def instances(
             part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
             gpu_instance = nvml.nvmlDeviceGetGpuInstanceId(part)
             compute_instance = nvml.nvmlDeviceGetComputeInstanceId(part)
-        except nvml.NVMLError:  # no instance at this place
+        except failures(nvml):  # no instance at this place
             continue
         found = _MIG_NAME.search(_text(nvml, nvml.nvmlDeviceGetName, part) or "")
         profile = found[1] if found else "instance"
@@ -74,7 +75,7 @@ def interconnect(nvml: Nvml, devices: Sequence[tuple[GpuIdentity, Handle]]) -> s
     for (_, one), (_, other) in combinations(devices, 2):
         try:
             status = nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
-        except nvml.NVMLError:
+        except failures(nvml):
             return None
         linked.append(status == nvml.NVML_P2P_STATUS_OK)
     if not any(linked):
@@ -84,10 +85,10 @@ def interconnect(nvml: Nvml, devices: Sequence[tuple[GpuIdentity, Handle]]) -> s
 
 
 def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
-    for version in (nvml.nvmlMemory_v2, None):
+    for arguments in ((nvml.nvmlMemory_v2,), ()):
         try:
-            return float(nvml.nvmlDeviceGetMemoryInfo(handle, version).total) / GIB
-        except nvml.NVMLError:
+            return float(nvml.nvmlDeviceGetMemoryInfo(handle, *arguments).total) / GIB
+        except failures(nvml):
             continue
     return None
 
@@ -95,6 +96,6 @@ def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
 def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str | None:
     try:
         said = call(handle)
-    except (nvml.NVMLError, UnicodeDecodeError):
+    except (*failures(nvml), UnicodeDecodeError):
         return None
     return str(said) or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import Verdict, verdict
+from planner.telemetry.measure.nvml_codes import Verdict, code_of, failures, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,11 +77,12 @@ class PcieThread:
                 slot: nvml.nvmlDeviceGetPcieThroughput(handle, getattr(nvml, name)) / KIB_PER_MIB
                 for name, slot in _SLOTS.items()
             }
-        except nvml.NVMLError as error:
-            if verdict(error.value) is not Verdict.LATER:
+        except failures(nvml) as error:
+            code = code_of(error)
+            if verdict(code) is not Verdict.LATER:
                 with self._lock:
                     self._handles.pop(key, None)
-                self._lacking(key, error.value)
+                self._lacking(key, code)
             return
         with self._lock:
             self._found[key] = found
