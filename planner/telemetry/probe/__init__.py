@@ -1,9 +1,10 @@
 """The probe: what runs inside the user's training process and writes down its steps.
 
-The folder `path` is put first on the child's PYTHONPATH. It holds `sitecustomize.py`, which Python runs at
-start, and the package `gpucost_probe`: standard library only, Python 3.8 or newer, because the child may live
-in another environment. This package here, which belongs to gpucost itself, only knows how to start a child
-with it. What the probe writes is described in `gpucost_probe/__init__.py`.
+The folder `path` is put first on the child's PYTHONPATH. It holds `sitecustomize.py`, which Python
+runs at start, and the package `gpucost_probe`: standard library only, Python 3.8 or newer, because
+the child may live in another environment. This package here, which belongs to gpucost itself, only
+knows how to start a child with it. What the probe writes is described in
+`gpucost_probe/__init__.py`.
 """
 
 import os

@@ -1,8 +1,9 @@
 # -*- coding: utf-8 -*-
 """Start the probe of gpucost, then run the environment's own sitecustomize, if it has one.
 
-Every Python that the child starts runs this file, also one of another age: the syntax is that of Python 2.7
-and 3 alike. Nothing of ours may fail, print, or hide what the environment would do without us.
+Every Python that the child starts runs this file, also one of another age: the syntax is that of
+Python 2.7 and 3 alike. Nothing of ours may fail, print, or hide what the environment would do
+without us.
 """
 # mypy: ignore-errors
 
@@ -11,7 +12,7 @@ import sys
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
 _OLDEST = (3, 8)
-_RAN = "_gpucost_ran"  # files that were run as sitecustomize, kept in sys: this module may be run twice
+_RAN = "_gpucost_ran"  # files run as sitecustomize; in sys, as this module may be run twice
 
 
 def _start():

@@ -1,17 +1,17 @@
 """The probe of gpucost, in the process of the program that is measured.
 
-It waits until the program imports PyTorch or Keras (it never imports them itself), changes a handful of
-their functions so that they tell when a batch is fetched, an optimizer steps, a checkpoint is saved, and
-writes that as JSON lines into the folder named by GPUCOST_PROBE_DIR:
+It waits until the program imports PyTorch or Keras (it never imports them itself), changes a
+handful of their functions so that they tell when a batch is fetched, an optimizer steps, a
+checkpoint is saved, and writes that as JSON lines into the folder named by GPUCOST_PROBE_DIR:
 
     reached            one line with the process id of each interpreter that started with the probe
     PID-START.jsonl    the events of one process; made when the first event happens
 
-An error of the probe never reaches the program: the hook that failed goes silent and says so in an `odd`
-event. Without a disk to write to, the probe goes silent altogether.
+An error of the probe never reaches the program: the hook that failed goes silent and says so in an
+`odd` event. Without a disk to write to, the probe goes silent altogether.
 
-Tried with PyTorch 2.13 on CPU. What concerns CUDA (copies, memory) was tried with a stand-in for the
-calls of torch.cuda that it makes; nothing here waits for a GPU.
+Tried with PyTorch 2.13 on CPU. What concerns CUDA (copies, memory) was tried with a stand-in for
+the calls of torch.cuda that it makes; nothing here waits for a GPU.
 """
 
 import os

@@ -12,10 +12,10 @@ DEEPEST = 8
 
 
 def items_of_place(known: Known, number: int) -> int | None:
-    """Return the items of the batch with this number, counted from 1, where the loader cuts the batches itself.
+    """Return the items of batch `number`, from 1, of a loader that cuts the batches itself.
 
-    Then each has `batch_size` items, but for a rest at the end; what a collate function makes of them does
-    not matter.
+    Then each has `batch_size` items, but for a rest at the end; what a collate function makes of
+    them does not matter.
     """
     size, sampled = known.batch_size, known.sampled
     if not size or sampled is None:

@@ -90,7 +90,7 @@ def _size(target: Any) -> int | None:
         if isinstance(target, (str, os.PathLike)):
             return None if os.path.isdir(target) else os.path.getsize(target)
         return int(target.tell())
-    except Exception:  # noqa: BLE001 - a file of another kind
+    except Exception:
         return None
 
 

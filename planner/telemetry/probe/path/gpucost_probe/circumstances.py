@@ -61,7 +61,7 @@ class Circumstances:
     def _guarded(self, part: Any, *arguments: Any) -> None:
         try:
             part(*arguments)
-        except Exception as error:  # noqa: BLE001 - one part less, the others go on
+        except Exception as error:
             self._probe.events.odd("%s is unknown: %r" % (part.__name__.strip("_"), error))
 
 

@@ -21,8 +21,9 @@ def wall(moment_s: float) -> float:
 class Events:
     """Writes events, or nothing at all once the disk has refused one.
 
-    The file is made at the first event that says hello, so launchers and loader workers make none. A line is
-    on its way to the disk when `write` returns: killing the process loses no line that was written.
+    The file is made at the first event that says hello, so launchers and loader workers make none.
+    A line is on its way to the disk when `write` returns: killing the process loses no line that
+    was written.
 
     Attributes:
         flush: called before an event is written and at the end, for lines that are held back.
@@ -101,7 +102,7 @@ class Events:
         try:
             state = os.fstat(self._file)
             if (state.st_dev, state.st_ino) != self._identity:
-                # The program has closed all files, as daemons do, and the number is another file now.
+                # The program closed all files, as daemons do: the number is another file now.
                 self._file, self._quiet = None, True
                 return
             written = os.write(self._file, data)
@@ -127,7 +128,7 @@ class Events:
         self._ended = True
         try:
             self.write("bye", **self.finish())
-        except Exception:  # noqa: BLE001, S110 - the program has ended well, and so do we
+        except Exception:
             pass
 
     def _at_end(self) -> None:

@@ -25,7 +25,7 @@ WATCHED = {
 
 
 class Finder:
-    """A finder of sys.meta_path that finds nothing itself: it watches the watched modules being found."""
+    """A finder of sys.meta_path that finds nothing itself: it watches modules being found."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class Finder:
             loader.exec_module = _after(  # type: ignore[union-attr, method-assign]
                 execute, lambda module: self._patch(loader, module, patcher)
             )
-        except Exception:  # noqa: BLE001, S110 - a loader of another kind: this module stays as it is
+        except Exception:
             pass
 
     def _patch(self, loader: Any, module: ModuleType, patcher: str) -> None:
@@ -63,7 +63,7 @@ class Finder:
             from . import process
 
             process.patch(module, patcher, self._folder)
-        except Exception:  # noqa: BLE001, S110 - the program matters, the probe does not
+        except Exception:
             pass
 
 
@@ -73,7 +73,8 @@ def _after(
     """Return `execute` followed by `then`, hidden from tracebacks like the import machinery itself.
 
     Python leaves frames out of a traceback that end in this name of this file (import.c,
-    remove_importlib_frames), so that the error of a broken installation looks as it does without us.
+    remove_importlib_frames), so that the error of a broken installation looks as it does without
+    us.
     """
 
     def exec_module(module: ModuleType) -> None:

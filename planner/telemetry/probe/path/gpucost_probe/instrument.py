@@ -1,14 +1,15 @@
 """Makes a function tell when it begins and ends, without standing in its way.
 
-The function gets another code object, compiled from its own source with calls added at its begin and its
-ends. It stays the same object with the same signature, is found by pickle and inspect as before, adds no
-frame to a traceback, and warnings keep their line. Where the source is not at hand or is not what runs, the
-function is wrapped instead: the same, but for one more line in a traceback that passes through it.
+The function gets another code object, compiled from its own source with calls added at its begin
+and its ends. It stays the same object with the same signature, is found by pickle and inspect as
+before, adds no frame to a traceback, and warnings keep their line. Where the source is not at hand
+or is not what runs, the function is wrapped instead: the same, but for one more line in a traceback
+that passes through it.
 """
 
 from __future__ import annotations
-
 import __future__ as features
+
 import ast
 import functools
 import inspect
@@ -34,7 +35,7 @@ class NotInstrumentedError(Exception):
 
 
 class Hook:
-    """What is called around a function; an error in here switches the hook off, and is told once."""
+    """What is called around a function; an error in here switches the hook off, told once."""
 
     def __init__(self, tell: Callable[[str], None], name: str) -> None:
         self._tell = tell
@@ -55,7 +56,7 @@ class Hook:
         if self.alive:
             try:
                 return self.before(*arguments)
-            except Exception as error:  # noqa: BLE001 - never the program's trouble
+            except Exception as error:
                 self._stop(error)
         return None
 
@@ -64,7 +65,7 @@ class Hook:
         if self.alive and token is not self:
             try:
                 self.after(token, value)
-            except Exception as error:  # noqa: BLE001 - never the program's trouble
+            except Exception as error:
                 self._stop(error)
 
     def fail(self, token: Any) -> Hook:
@@ -72,7 +73,7 @@ class Hook:
         if self.alive:
             try:
                 self.failed(token)
-            except Exception as error:  # noqa: BLE001 - never the program's trouble
+            except Exception as error:
                 self._stop(error)
         return self
 
@@ -93,7 +94,7 @@ def attach(owner: Any, name: str, hook: Hook, arguments: tuple[str, ...]) -> Non
     function = vars(owner)[name]
     try:
         function.__code__ = _extended(function, hook, arguments)
-    except Exception:  # noqa: BLE001 - any doubt: the plain way
+    except Exception:
         setattr(owner, name, _wrapped(function, hook, arguments))
 
 
@@ -136,7 +137,7 @@ def _naming(code: types.CodeType) -> dict[str, Any]:
 
 
 def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
-    """Return the syntax tree of a function, at the lines of its file, and its definition therein."""
+    """Return the syntax tree of a function, at the lines of its file, and its definition."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     block = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
@@ -149,7 +150,9 @@ def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
         block = "%s:\n%s" % (first, block)
         line -= 1
     # Python compiles a call of an imported module's function in another way than other calls.
-    modules = [n for n in code.co_names if isinstance(function.__globals__.get(n), types.ModuleType)]
+    modules = [
+        n for n in code.co_names if isinstance(function.__globals__.get(n), types.ModuleType)
+    ]
     tree = ast.parse("import %s\n%s" % (", ".join(modules or ["sys"]), block))
     ast.increment_lineno(tree, line - 1)
     outer: Any = tree.body[-1]
@@ -175,7 +178,7 @@ def _compiled(tree: ast.Module, like: types.CodeType) -> types.CodeType:
 class _Returns(ast.NodeTransformer):
     """Makes `return X` of one function keep X for the hook."""
 
-    def visit_Return(self, node: ast.Return) -> ast.Return:  # noqa: N802 - the name that ast calls
+    def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.value is not None:
             kept = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
             node.value = ast.copy_location(kept, node.value)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from .process import Probe
 
-# Settings that an event tells; `given` names those that differ from the constructor's default. A script that
-# writes a default out cannot be told from one that leaves it away.
+# Settings that an event tells; `given` names those that differ from the constructor's default. A
+# script that writes a default out cannot be told from one that leaves it away.
 SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 OTHERS = ("drop_last", "timeout", "generator", "worker_init_fn", "collate_fn")
 DERIVED = {"prefetch_factor": (None, 2)}
@@ -51,7 +51,7 @@ class Loaders:
         self._count = 0
 
     def known(self, loader: Any) -> Known | None:
-        """Return what is known of a loader; its event is written the first time. None in a worker."""
+        """Return what is known of a loader, told at the first time; None in a loader's worker."""
         if self._is_worker():
             return None
         if self._generation != self.probe.generation:
@@ -62,16 +62,13 @@ class Loaders:
             return entry[1]
         self._count += 1
         known = Known(self._count, self._generation)
-        forget = self._known.pop
-        self._known[id(loader)] = (
-            weakref.ref(loader, lambda _, key=id(loader): forget(key, None)),  # type: ignore[misc]
-            known,
-        )
+        key, forget = id(loader), self._known.pop
+        self._known[key] = (weakref.ref(loader, lambda _: forget(key, None)), known)
         self._tell(loader, known)
         return known
 
     def _is_worker(self) -> bool:
-        return self._module.get_worker_info() is not None  # type: ignore[no-any-return]
+        return self._module.get_worker_info() is not None
 
     def _tell(self, loader: Any, known: Known) -> None:
         events = self.probe.events
@@ -99,7 +96,7 @@ class Loaders:
 def _given(loader: Any) -> list[str]:
     """Return the names of settings that differ from the default."""
     given = []
-    parameters = inspect.signature(type(loader).__mro__[_place(loader)].__init__).parameters
+    parameters = inspect.signature(_own_class(loader)).parameters
     for name in (*SETTINGS, *OTHERS):
         if name in parameters and hasattr(loader, name):
             default = parameters[name].default
@@ -119,9 +116,9 @@ def _equal(value: Any, default: Any) -> bool:
     return isinstance(value, plain) and isinstance(default, plain) and value == default
 
 
-def _place(loader: Any) -> int:
-    """Return the place of PyTorch's own class among the bases of a loader's class."""
-    return [base.__name__ for base in type(loader).__mro__].index("DataLoader")
+def _own_class(loader: Any) -> Any:
+    """Return PyTorch's own class among the bases of a loader's class."""
+    return next(base for base in type(loader).__mro__ if base.__name__ == "DataLoader")
 
 
 def _plain(value: Any) -> Any:
@@ -132,7 +129,7 @@ def _length(sized: Any) -> int | None:
     """Return a length, None where there is none."""
     try:
         return len(sized)
-    except Exception:  # noqa: BLE001 - a sampler may raise what it likes
+    except Exception:
         return None
 
 
@@ -171,7 +168,7 @@ class NextHook(Hook):
         self._inside: set[int] = set()
 
     def before(self, iterator: Any) -> Any:
-        """Return the loader and the time; None for a loader that another loader's data set reads."""
+        """Return the loader and the time; None where another loader's data set reads this one."""
         thread = get_ident()
         known = iterator.__dict__.get(_ATTRIBUTE)
         if known is None or known.generation != self._probe.generation or thread in self._inside:

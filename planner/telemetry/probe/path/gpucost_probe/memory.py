@@ -12,7 +12,7 @@ GIB = 2**30
 
 
 def write(events: Events) -> None:
-    """Write the peaks since the start, over all devices of this process; nothing before CUDA is in use.
+    """Write the peaks since the start, over all devices; nothing before CUDA is in use.
 
     Reads counters of the allocator on the host: the GPU is not waited for.
     """

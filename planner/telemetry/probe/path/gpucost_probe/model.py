@@ -1,4 +1,4 @@
-"""The root model that an optimizer trains, found among the living objects: nothing is patched for it."""
+"""The root model that an optimizer trains, found among the living objects, without a patch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PARALLEL = {
 def describe(optimizer: Any) -> dict[str, Any]:
     """Return size, main data type and parallelism of what an optimizer trains.
 
-    The model is the outermost module that holds the most of the optimizer's parameters; where none is found
-    the optimizer's parameters stand for it.
+    The model is the outermost module that holds the most of the optimizer's parameters; where none
+    is found the optimizer's parameters stand for it.
     """
     trained = [p for group in optimizer.param_groups for p in group["params"]]
     root = _root({id(parameter) for parameter in trained})
@@ -67,9 +67,7 @@ def _modules() -> list[Any]:
             if each not in classes:
                 classes.add(each)
                 waiting.append(each)
-    return [
-        each for each in gc.get_objects() if type(each) in classes and "_modules" in vars(each)
-    ]
+    return [each for each in gc.get_objects() if type(each) in classes and "_modules" in vars(each)]
 
 
 def _parallelism(root: Any) -> str:

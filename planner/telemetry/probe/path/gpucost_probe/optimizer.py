@@ -20,7 +20,7 @@ PATIENCE = 20  # steps of another optimizer until it becomes the clock
 
 
 class Clock:
-    """Decides which optimizer's steps are the steps of the process: one a process, the first that steps."""
+    """Decides which optimizer's steps are the steps of the process: the first that steps."""
 
     def __init__(self) -> None:
         self._chosen: weakref.ref[Any] | None = None
@@ -44,7 +44,7 @@ class Clock:
 
 
 class StepWatch:
-    """Watches steps begin and end; a step within a step (`super().step()`, a wrapper) is part of it."""
+    """Watches steps; a step within a step (`super().step()`, a wrapper) is part of it."""
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
@@ -94,44 +94,51 @@ def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(callable(value) for value in (*args, *kwargs.values()))
 
 
-def global_hooks(
-    watch: StepWatch, tell: Callable[[str], None], compiling: Callable[[], bool]
-) -> tuple[Any, Any]:
-    """Return the hooks that PyTorch 2 calls before and after each step.
+class GlobalHooks:
+    """The hooks that PyTorch 2 calls before and after each step.
 
-    They are never in the stack of the step itself. A step that raises calls no second hook; whether an
-    earlier step is still going on is then read from the stack. While torch.compile traces an optimizer, the
-    hooks are nothing, so a compiled step is not counted.
+    They are never in the stack of the step itself. A step that raises calls no second hook; whether
+    an earlier step is still going on is then read from the stack. While torch.compile traces an
+    optimizer, the hooks are nothing, so a compiled step is not counted.
     """
-    alive = True
 
-    def stop(error: Exception) -> None:
-        nonlocal alive
-        alive = False
-        tell("the hook of Optimizer.step stepped aside: %r" % (error,))
+    def __init__(self, watch: StepWatch, tell: Callable[[str], None], torch: Any) -> None:
+        self._watch = watch
+        self._tell = tell
+        self._torch = torch
+        self._alive = True
 
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if compiling():
-            return
-        if alive:
+    def before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        """Take the begin of a step."""
+        if self._alive:
             try:
-                if watch.depth and not _within(sys._getframe(1)):
-                    watch.depth = 0
-                watch.begin()
-            except Exception as error:  # noqa: BLE001 - never the program's trouble
-                stop(error)
+                if _is_compiling(self._torch):
+                    return
+                if self._watch.depth and not _within(sys._getframe(1)):
+                    self._watch.depth = 0
+                self._watch.begin()
+            except Exception as error:
+                self._stop(error)
 
-    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if compiling():
-            return
-        if alive:
+    def after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Take the end of a step; `args` begins with the optimizer itself."""
+        if self._alive:
             try:
-                # args[0] is the optimizer itself
-                watch.end(optimizer, closure=has_closure(args[1:], kwargs))
-            except Exception as error:  # noqa: BLE001 - never the program's trouble
-                stop(error)
+                if _is_compiling(self._torch):
+                    return
+                self._watch.end(optimizer, closure=has_closure(args[1:], kwargs))
+            except Exception as error:
+                self._stop(error)
 
-    return before, after
+    def _stop(self, error: Exception) -> None:
+        self._alive = False
+        self._tell("the hook of Optimizer.step stepped aside: %r" % (error,))
+
+
+def _is_compiling(torch: Any) -> bool:
+    """Return whether torch.compile is tracing this call; PyTorch 2.0 cannot tell."""
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and bool(compiler.is_compiling())
 
 
 def _within(wrapper: FrameType) -> bool:
@@ -178,7 +185,7 @@ class InitHook(Hook):
         return optimizer
 
     def after(self, optimizer: Any, value: Any) -> None:
-        """Attach the hook to the class of the optimizer, where its own wrapper of `step` is by now."""
+        """Attach the hook to the class of the optimizer, where the wrapped `step` is by now."""
         owner = type(optimizer)
         step = vars(owner).get("step")
         if step is None or hasattr(step, "_gpucost"):
@@ -196,9 +203,6 @@ def patch(module: ModuleType, probe: Probe) -> None:
     if before_all is None or after_all is None:
         attach(module.Optimizer, "__init__", InitHook(watch, tell), ("self",))
         return
-    compiler = getattr(sys.modules["torch"], "compiler", None)
-    before, after = global_hooks(
-        watch, tell, getattr(compiler, "is_compiling", None) or (lambda: False)
-    )
-    before_all(before)
-    after_all(after)
+    hooks = GlobalHooks(watch, tell, sys.modules["torch"])
+    before_all(hooks.before)
+    after_all(hooks.after)

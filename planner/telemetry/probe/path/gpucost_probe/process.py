@@ -57,6 +57,5 @@ def patch(module: ModuleType, patcher: str, folder: str) -> None:
     probe = probe_of(folder)
     try:
         import_module("." + patcher, __package__).patch(module, probe)
-    except Exception as error:  # noqa: BLE001 - said in the events, never to the program
+    except Exception as error:
         probe.events.odd("%s was not patched: %r" % (module.__name__, error))
-

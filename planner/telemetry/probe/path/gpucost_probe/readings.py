@@ -1,13 +1,14 @@
 """What loaders did since the last optimizer step, and which of it was training.
 
-A loader is *open* after it has given a batch until it is exhausted. The training loader is the open one that
-gave a batch last when the optimizer steps. What else was read since the step before is evaluation, if it was
-read from begin to end, or gave more batches than the training loader did; else it is read alongside (two data
-sets in step), and its waits count as well. Reading the training loader itself once through, without a step,
-before training goes on with it, is evaluation, too.
+A loader is *open* after it has given a batch until it is exhausted. The training loader is the open
+one that gave a batch last when the optimizer steps. What else was read since the step before is
+evaluation, if it was read from begin to end, or gave more batches than the training loader did;
+else it is read alongside (two data sets in step), and its waits count as well. Reading the training
+loader itself once through, without a step, before training goes on with it, is evaluation, too.
 """
 
 from __future__ import annotations
+
 
 class Loader:
     """What the clock must know of a loader.
@@ -147,4 +148,3 @@ def items_of(readings: list[Reading], loader: Loader | None) -> int | None:
                 return None
             items += reading.items
     return items
-

@@ -138,7 +138,8 @@ class Steps:
 
         Args:
             end_s: when it ended, by time.perf_counter().
-            optimizer_s: time in optimizers since the last step; None where a step ran the model, too.
+            optimizer_s: time in optimizers since the last step; None where a step ran the model,
+            too.
         """
         interval = self._of_step()
         training = interval.training(self.training)
@@ -170,8 +171,8 @@ class Steps:
     def _of_step(self) -> Interval:
         """Return the interval that this step ends.
 
-        Loaders may be read in the main thread while steps happen in a thread of the autograd engine. A loader
-        that only a thread in the background reads makes nobody wait in this one.
+        Loaders may be read in the main thread while steps happen in a thread of the autograd
+        engine. A loader that only a thread in the background reads makes nobody wait in this one.
         """
         interval = self._intervals.pop(get_ident(), None)
         if interval is not None and (interval.readings or interval.evaluation_s):
