@@ -81,7 +81,7 @@ class _Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-EPILOG = "Example: gpucost import smi.csv --kind training && gpucost plan --report report.md"
+EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report report.md"
 
 
 @click.group(

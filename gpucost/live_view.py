@@ -93,9 +93,10 @@ class LiveView:
         if size.lines < height + _LEAST_ABOVE:
             return False
         if (size, height) != (self._size, self._height):
-            room = "\n" * max(0, height - self._height)
-            above = size.lines - height
-            _write(f"{room}\x1b7\x1b[1;{above}r\x1b8\x1b[{max(1, height)}A")
+            more = max(0, height - self._height)
+            back = f"\x1b[{more}A" if more else ""
+            room = "\n" * more
+            _write(f"{room}\x1b7\x1b[1;{size.lines - height}r\x1b8{back}")
             self._size, self._height = size, height
         return True
 

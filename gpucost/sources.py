@@ -48,7 +48,8 @@ def read_trace(path: str) -> Availability:
 def _default_source() -> str:
     if not Path(DEFAULT_PROFILE).exists():
         raise InputError(
-            f"{DEFAULT_PROFILE}: no such file. `gpucost import TELEMETRY` makes one from a log of "
-            "nvidia-smi, DCGM, Prometheus or W&B; `gpucost demo` shows a finished example."
+            f"{DEFAULT_PROFILE}: no such file. `gpucost profile -- COMMAND` measures one, "
+            "`gpucost import TELEMETRY` makes one from a log of nvidia-smi, DCGM, Prometheus or "
+            "W&B; `gpucost demo` shows a finished example."
         )
     return DEFAULT_PROFILE

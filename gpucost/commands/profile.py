@@ -16,7 +16,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 
 @click.command(
     name="profile",
-    epilog="Example: gpucost profile -- python train.py && gpucost plan",
+    epilog="Example: gpucost profile --interval 0.5s -- python train.py --epochs 1",
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.telemetry.merge import Merged
     from planner.telemetry.recording import GpuIdentity
 
-_UTIL = "util.kernel_time"
+_UTIL, _POWER = "util.kernel_time", "power.board_w"
 _MEASURED = {_UTIL, "util.sm_active"}
 _FEW = 10
 _PERCENT = 0.01
@@ -25,6 +25,11 @@ _HOLDS_GIB = 1.0
 _ABOVE_IDLE = 1.2
 _FAST_S = 0.1
 _STALE_SHARE = 0.5
+_BUSY = 0.05
+# A sensor's noise moves power by more than its last digit every few seconds.
+_STUCK_S = 60.0
+# Drivers hold a board to its limit; their readings are good to 5 %.
+_OVER_LIMIT = 1.05
 _GOOD_COVERAGE = 0.95
 
 
@@ -54,9 +59,10 @@ def suspicions(
     identities = {gpu.key: gpu for gpu in merged.gpus}
     stale, rows = 0, 0
     for key, readings in merged.samples.groupby("gpu", sort=True):
-        sentence = _constant(readings, identities[str(key)])
-        if sentence is not None:
-            yield sentence
+        for doubt in (_constant, _above_limit, _stuck):
+            sentence = doubt(readings, identities[str(key)])
+            if sentence is not None:
+                yield sentence
         repeats = _repeats(readings)
         stale, rows = stale + repeats, rows + len(readings)
     if (
@@ -102,7 +108,7 @@ def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     if len(values) < _FEW or values.min() != values.max() or values[0] not in {0.0, 1.0}:
         return None
     held = _typical(readings, "mem.used_gib")
-    power = _typical(readings, "power.board_w")
+    power = _typical(readings, _POWER)
     known = hardware.find(gpu.model, memory_gib=gpu.memory_gib)
     idle = known.idle_w if known is not None else None
     drawing = power is not None and idle is not None and power > _ABOVE_IDLE * idle
@@ -116,11 +122,46 @@ def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
         )
         if value is not None
     )
-    who = f"GPU {gpu.index}" if gpu.index is not None else "the GPU"
     return (
-        f"{who}: util.kernel_time is exactly {values[0]:.0%} in all {len(values)} samples while "
-        f"{while_}. Some collectors write a constant when the driver reports nothing."
+        f"{_who(gpu)}: util.kernel_time is exactly {values[0]:.0%} in all {len(values)} samples "
+        f"while {while_}. Some collectors write a constant when the driver reports nothing."
     )
+
+
+def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Power that stays above the enforced limit, which no board does."""
+    power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
+    if power is None or limit is None or power <= _OVER_LIMIT * limit:
+        return None
+    return (
+        f"{_who(gpu)}: {power:.0f} W are drawn half of the time, above the limit of {limit:.0f} W: "
+        "one of the two is wrong, so power and energy are not to be trusted."
+    )
+
+
+def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """A busy GPU whose every reading, power too, stands still: an old value told again."""
+    if _UTIL not in readings or _POWER not in readings or len(readings) < _FEW:
+        return None
+    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    moved = np.append(True, (np.diff(np.nan_to_num(values, nan=-1.0), axis=0) != 0).any(axis=1))
+    run = np.cumsum(moved)
+    busy = readings[_UTIL].to_numpy(dtype=float) >= _BUSY
+    t_s = readings["t_s"].to_numpy(dtype=float)
+    first = np.flatnonzero(moved)
+    last = np.append(first[1:], len(run)) - 1
+    lengths_s = np.where(busy[first] & (last - first >= _FEW), t_s[last] - t_s[first], 0.0)
+    worst = int(lengths_s.argmax())
+    if lengths_s[worst] < _STUCK_S:
+        return None
+    return (
+        f"{_who(gpu)}: every reading, power too, stands still for {lengths_s[worst]:.0f} s while "
+        "the GPU is busy: the collector told an old value again. Statistics count it as measured."
+    )
+
+
+def _who(gpu: GpuIdentity) -> str:
+    return f"GPU {gpu.index}" if gpu.index is not None else "the GPU"
 
 
 def _typical(readings: pd.DataFrame, slot: str) -> float | None:

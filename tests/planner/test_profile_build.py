@@ -245,6 +245,25 @@ def test_constant_utilisation_on_a_gpu_in_use_is_suspect(
     assert sum("is exactly" in note for note in profile.provenance.notes) == notes
 
 
+@pytest.mark.parametrize(("power_w", "notes"), [("300 W", 0), ("410 W", 0), ("470 W", 1)])
+def test_power_above_the_limit_is_suspect(power_w: str, notes: int, tmp_path: Path) -> None:
+    """A board that draws more than its limit half of the time is said; 5 % over is not."""
+    rows = [f"{EPOCH + i},50,{power_w},400 W" for i in range(20)]
+    profile = log(tmp_path, rows, "timestamp,utilization.gpu,power.draw,power.limit")
+    assert sum("above the limit" in note for note in profile.provenance.notes) == notes
+
+
+@pytest.mark.parametrize(("busy", "seconds", "notes"), [(80, 90, 1), (80, 40, 0), (0, 90, 0)])
+def test_a_reading_that_stands_still_is_suspect(
+    busy: int, seconds: int, notes: int, tmp_path: Path
+) -> None:
+    """A minute of one reading, power to the last digit, on a busy GPU is an old value."""
+    lively = [f"{EPOCH + i},{60 + i % 9},{200 + i}" for i in range(30)]
+    stuck = [f"{EPOCH + 30 + i},{busy},230.51" for i in range(seconds)]
+    profile = log(tmp_path, lively + stuck, "timestamp,utilization.gpu,power.draw")
+    assert sum("stands still" in note for note in profile.provenance.notes) == notes
+
+
 def test_polling_faster_than_the_sensor_is_said(tmp_path: Path) -> None:
     """Rows that repeat the one before them count by time, and a note gives their number."""
     rows = [f"{EPOCH + i * 0.013:.3f},{50 + i // 10 % 2}" for i in range(200)]

@@ -1,0 +1,101 @@
+"""The live view on a real terminal: the job's output above, ours below, nothing lost."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping
+
+import pyte
+import pytest
+
+from tests.fake_nvml.machines import h100, machine
+from tests.fake_nvml.scenario import Scenario
+from tests.gpucost.test_profile import GPUCOST, STEPPING
+
+ROWS, COLUMNS = 24, 90
+JOB = (
+    "import subprocess, sys\n"
+    f"p = subprocess.Popen([sys.executable, {STEPPING!r}, '60', '0.05'])\n"
+    "import time\n"
+    "for i in range(60): print('line', i, flush=True); time.sleep(0.05)\n"
+    "p.wait()\n"
+)
+
+
+class Terminal:
+    """A command on a terminal of its own.
+
+    Attributes:
+        screen: what a person would see, with what scrolled away at the top.
+        views: the last lines, each time that they changed.
+    """
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        self.screen = pyte.HistoryScreen(COLUMNS, ROWS, history=10_000)
+        self.views: list[list[str]] = []
+        pid, handle = pty.fork()
+        if pid == 0:
+            os.execvpe(command[0], command, dict(environment))  # noqa: S606 - our own command
+        fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._read(handle)
+        self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(handle)
+
+    @property
+    def text(self) -> list[str]:
+        """Every line, what scrolled away included."""
+        gone = ["".join(line[i].data for i in range(COLUMNS)) for line in self.screen.history.top]
+        return [line.rstrip() for line in (*gone, *self.screen.display)]
+
+    def _read(self, handle: int) -> None:
+        stream = pyte.ByteStream(self.screen)
+        until = time.monotonic() + 60.0
+        while time.monotonic() < until:
+            if not select.select([handle], [], [], 0.5)[0]:
+                continue
+            try:
+                data = os.read(handle, 65_536)
+            except OSError:
+                return
+            if not data:
+                return
+            stream.feed(data)
+            self.views.append([line.rstrip() for line in self.screen.display])
+
+
+@pytest.fixture
+def terminal(fake_nvml: Callable[[Scenario], dict[str, str]]) -> Terminal:
+    """A stepping job on two GPUs, measured in a terminal."""
+    environment = {**fake_nvml(Scenario(devices=machine(2, h100))), "TERM": "xterm-256color"}
+    command = [GPUCOST, "profile", "--interval", "0.2s", "--", sys.executable, "-c", JOB]
+    return Terminal(command, environment)
+
+
+def test_the_view_lies_below_the_jobs_output(terminal: Terminal) -> None:
+    """GPUs, step time and verdict stand in the last lines while the job prints above them."""
+    assert terminal.code == 0
+    last = "\n".join(line for view in terminal.views for line in view[-5:])
+    assert "GPU 0" in last
+    assert "GPU 1" in last
+    assert "62%" in last
+    assert "step 50.0 ms, 75% of it waiting for data" in last
+    drawn = [view for view in terminal.views if any("gpucost profile," in line for line in view)]
+    assert drawn
+    assert all("line " not in line for view in drawn[2:] for line in view[-5:])
+
+
+def test_nothing_of_the_jobs_output_is_lost(terminal: Terminal) -> None:
+    """Every line of the job is on the screen or above it, once and in order."""
+    lines = [line for line in terminal.text if line.startswith("line ")]
+    assert lines == [f"line {i}" for i in range(60)]
+
+
+def test_the_terminal_is_left_as_it_was(terminal: Terminal) -> None:
+    """After the job the view is gone, and the whole screen scrolls again."""
+    assert not any("so far:" in line for line in terminal.screen.display)
+    assert terminal.screen.margins is None or terminal.screen.margins.bottom == ROWS - 1
