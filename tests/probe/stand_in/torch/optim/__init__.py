@@ -1,0 +1,5 @@
+"""Optimizers."""
+
+from torch.optim.optimizer import SGD, Optimizer
+
+__all__ = ["SGD", "Optimizer"]

@@ -1,0 +1,1 @@
+"""As PyTorch has it."""

@@ -1,0 +1,243 @@
+"""What the hooks see in a program, and that they step aside instead of failing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.probe.child import run
+
+START = """\
+import os, sys, threading, time
+import torch
+from torch.optim import SGD, Optimizer
+from torch.utils.data import DataLoader
+parameter = torch.nn.Parameter(30)
+o = SGD([parameter])
+"""
+
+STEPS = {
+    "each step": ("for b in DataLoader(range(12), 3): o.step()", 4),
+    "accumulated": (
+        """
+for i, b in enumerate(DataLoader(range(12), 1)):
+    if i % 3 == 2: o.step()""",
+        4,
+    ),
+    "super().step()": (
+        """
+class Twice(SGD):
+    def step(self, closure=None): return super().step(closure)
+o = Twice([parameter])
+for b in range(5): o.step()""",
+        5,
+    ),
+    "wrapped": (
+        """
+class Around(Optimizer):
+    def __init__(self, inner): self.inner = inner; super().__init__([parameter])
+    def step(self, closure=None): return self.inner.step(closure)
+o = Around(o)
+for b in range(5): o.step()""",
+        5,
+    ),
+    "one of two": (
+        """
+other = SGD([parameter])
+for b in range(5): o.step(); other.step()""",
+        5,
+    ),
+    "the other takes over": (
+        """
+other = SGD([parameter])
+o.step()
+for b in range(30): other.step()""",
+        1 + 30 - 19,
+    ),
+    "the first is gone": (
+        """
+other = SGD([parameter])
+o.step(); del o
+for b in range(3): other.step()""",
+        4,
+    ),
+    "failed steps do not count": (
+        """
+def fail(): raise ValueError
+for b in range(6):
+    try: o.step(fail if b % 2 else None)
+    except ValueError: pass""",
+        3,
+    ),
+    "a closure": ("for b in range(3): o.step(lambda: 1)", 3),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("old", ["", "1"], ids=["hooks", "no-hooks"])
+def test_steps_are_counted_exactly(tmp_path: Path, name: str, old: str) -> None:
+    """Each optimizer step counts once, with PyTorch's hooks and without (before 2.0)."""
+    program, count = STEPS[name]
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py", STAND_IN_OLD=old)
+    assert (done.code, done.err) == (0, "")
+    assert [event["steps"] for event in done.of("bye")] == [count]
+    assert done.total("n") == count
+    assert done.of("step")[-1]["step"] == count
+    assert done.of("odd") == []
+
+
+def test_the_first_line_says_who_speaks(tmp_path: Path) -> None:
+    """The hello line names process, framework, versions and script."""
+    (tmp_path / "train.py").write_text(START + "SGD([parameter]).step(); print(os.getpid())")
+    done = run(tmp_path, "train.py")
+    hello = done.events[0][0]
+    assert hello["event"] == "hello"
+    assert (hello["pid"], hello["script"]) == (int(done.out), "train.py")
+    assert (hello["framework"], hello["version"]) == ("pytorch", "2.13.0+stand-in")
+
+
+def test_a_loader_tells_its_settings_once(tmp_path: Path) -> None:
+    """A loader is described at its first iteration, with what differs from the defaults."""
+    program = "l = DataLoader(range(10), batch_size=4)\nfor e in range(3): list(l)\n"
+    (tmp_path / "train.py").write_text(START + program)
+    (loader,) = run(tmp_path, "train.py").of("loader")
+    del loader["t_s"]
+    assert loader == {
+        "event": "loader",
+        "loader": 1,
+        "batch_size": 4,
+        "num_workers": 0,
+        "prefetch_factor": None,
+        "pin_memory": False,
+        "persistent_workers": False,
+        "dataset": "range",
+        "iterable": False,
+        "length": 3,
+        "given": ["batch_size"],
+    }
+
+
+def test_items_are_those_of_the_batches(tmp_path: Path) -> None:
+    """Items of all batches are counted, the smaller last one too."""
+    program = "for b in DataLoader(range(10), 4): o.step()"
+    (tmp_path / "train.py").write_text(START + program)
+    assert run(tmp_path, "train.py").total("items") == 10
+
+
+def test_steps_without_a_loader_have_no_wait(tmp_path: Path) -> None:
+    """Where no loader is read, waits and items are unknown, not zero; so is the first length."""
+    (tmp_path / "train.py").write_text(START + "for b in 'abc': o.step()")
+    first, *rest = run(tmp_path, "train.py").of("step")
+    assert (first["step_s"], first["data_wait_s"], first["items"], first["n"]) == (*[None] * 3, 1)
+    assert all(line["step_s"] > 0 and line["data_wait_s"] is None for line in rest)
+
+
+def test_a_loader_read_in_another_thread_makes_nobody_wait(tmp_path: Path) -> None:
+    """Waits of a thread that reads ahead are not waits of the training loop: unknown, and said."""
+    program = """
+import queue
+q = queue.Queue(1)
+def read():
+    for b in DataLoader(range(20), 2): time.sleep(0.01); q.put(b)
+    q.put(None)
+threading.Thread(target=read).start()
+while q.get() is not None: o.step()
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    assert done.total("n") == 10
+    assert {line["data_wait_s"] for line in done.of("step")} == {None}
+    assert "another thread" in done.of("odd")[0]["what"]
+
+
+def test_a_nested_loader_is_not_counted_twice(tmp_path: Path) -> None:
+    """A data set that reads a loader of its own makes the program wait once."""
+    program = """
+class Outer:
+    inner = DataLoader(range(4), 2)
+    def __len__(self): return 8
+    def __getitem__(self, i): time.sleep(0.005); return list(self.inner)
+for b in DataLoader(Outer(), 4): o.step()
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    assert 0.04 <= done.total("data_wait_s") < 0.06 + done.total("step_s") / 10
+    assert done.total("items") == 8
+
+
+def test_the_model_is_the_outermost_that_holds_the_parameters(tmp_path: Path) -> None:
+    """Size, type and parallelism are those of the root, frozen parameters included."""
+    program = """
+from torch.nn import DistributedDataParallel, Module
+body, head, other = Module(count=700), Module(count=300), Module(count=9)
+root = DistributedDataParallel(Module(body, head))
+SGD(head.parameters()).step()
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    (model,) = run(tmp_path, "train.py").of("model")
+    assert (model["parameters"], model["dtype"]) == (1000, "float32")
+    assert model["parallelism"] == "ddp"
+
+
+def test_files_of_one_checkpoint_carry_its_number(tmp_path: Path) -> None:
+    """Each saved file is written at once; files saved in a row share the number."""
+    program = """
+for b in DataLoader(range(4), 2):
+    o.step()
+    torch.save('x' * 1000, 'a'); torch.save('y' * 2000, 'b')
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    spans = [event for event in done.of("span") if event["kind"] == "checkpoint"]
+    assert [span["checkpoint"] for span in spans] == [1, 1, 2, 2]
+    assert all(size > 1000 for size in (span["bytes"] for span in spans))
+    first = sum(span["s"] for span in spans[:2])
+    assert done.total("checkpoint_s") == pytest.approx(first, abs=1e-5)
+
+
+def test_a_program_that_only_saves_is_no_training(tmp_path: Path) -> None:
+    """Saving alone writes no events: a converter of checkpoints is not measured."""
+    (tmp_path / "train.py").write_text(START + "torch.save(1, 'a')")
+    done = run(tmp_path, "train.py")
+    assert done.reached
+    assert done.events == ()
+
+
+def test_a_hook_that_fails_steps_aside(tmp_path: Path) -> None:
+    """When PyTorch is not as expected, the hook goes silent, says so, and the program runs on."""
+    program = """
+class Odd(DataLoader):
+    @property
+    def num_workers(self): return Odd
+    @num_workers.setter
+    def num_workers(self, value): pass
+for b in Odd(range(6), 2): o.step()
+print('done')
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    assert (done.code, done.out, done.err) == (0, "done\n", "")
+    assert "DataLoader.__iter__ stepped aside" in done.of("odd")[0]["what"]
+    assert done.of("bye")[0]["steps"] == 3
+
+
+def test_an_unknown_pytorch_is_left_alone(tmp_path: Path) -> None:
+    """Where what we would patch is missing, nothing is patched, and the reason is kept."""
+    loader = tmp_path / "torch" / "utils" / "data"
+    loader.mkdir(parents=True)
+    for folder in ("", "utils", "utils/data", "optim"):
+        (tmp_path / "torch" / folder).mkdir(exist_ok=True)
+        (tmp_path / "torch" / folder / "__init__.py").write_text("__version__ = '9'")
+    (loader / "dataloader.py").write_text("")
+    (tmp_path / "torch" / "optim" / "optimizer.py").write_text(
+        "hooks = []\n"
+        "register_optimizer_step_pre_hook = register_optimizer_step_post_hook = hooks.append\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "import torch.utils.data.dataloader, torch.optim.optimizer as o\n"
+        "class O: param_groups = []\n"
+        "x = O()\no.hooks[0](x, (x,), {}); o.hooks[1](x, (x,), {})\nprint('done')"
+    )
+    done = run(tmp_path, "train.py", PYTHONPATH=".")
+    assert (done.code, done.out, done.err) == (0, "done\n", "")
+    assert "torch.utils.data.dataloader was not patched" in done.of("odd")[0]["what"]
