@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
+from planner.profile.slots import SLOTS
 from planner.telemetry.recording import (
     COUNTERS,
     GPU,
@@ -214,10 +215,12 @@ def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFr
             rates[rows] = per_second(
                 samples[counter].to_numpy()[rows], samples[TIME].to_numpy()[rows]
             )
-        if slot == "throttle.fraction":
-            rates = np.minimum(rates, 1.0)
+        most = SLOTS[slot].high
+        if most is not None:  # times of counter and sample are moments apart
+            rates = np.minimum(rates, most)
         before = samples[slot].to_numpy() if slot in samples else np.full(len(samples), np.nan)
-        samples[slot] = np.where(np.isfinite(rates), rates, before)
+        # Beside a counter, a slot's own value is of the time before it, the rate of the time after.
+        samples[slot] = np.where(np.isfinite(samples[counter]), rates, before)
         samples = samples.drop(columns=counter)
     if MEMORY_FRACTION in samples:
         totals = samples[GPU].map({gpu.key: memory_gib(gpu) for gpu in gpus}).astype(float)

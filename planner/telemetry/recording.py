@@ -22,6 +22,16 @@ COUNTERS = {
     "counter.pcie_tx_mib": "io.pcie_tx_mib_s",
     "counter.nvlink_rx_mib": "io.nvlink_rx_mib_s",
     "counter.nvlink_tx_mib": "io.nvlink_tx_mib_s",
+    # Sums of means that a device gives over the time since its last answer (GPM), from 0.
+    "counter.gpm_pcie_rx_mib": "io.pcie_rx_mib_s",
+    "counter.gpm_pcie_tx_mib": "io.pcie_tx_mib_s",
+    "counter.gpm_nvlink_rx_mib": "io.nvlink_rx_mib_s",
+    "counter.gpm_nvlink_tx_mib": "io.nvlink_tx_mib_s",
+    "counter.gpm_sm_active_s": "util.sm_active",
+    "counter.gpm_sm_occupancy_s": "util.sm_occupancy",
+    "counter.gpm_tensor_active_s": "util.tensor_active",
+    "counter.gpm_fp32_active_s": "util.fp32_active",
+    "counter.gpm_dram_active_s": "util.dram_active",
 }
 # Share of the device's memory in use, for sources that give no bytes.
 MEMORY_FRACTION = "fraction.memory"

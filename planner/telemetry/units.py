@@ -65,8 +65,8 @@ _UNITS = {
     "memory.free": "GiB",
     "memory.reserved": "GiB",
     "counter.energy_j": "J",
-    "counter.throttle_s": "s",
     **{name: "MiB" for name in COUNTERS if name.endswith("_mib")},
+    **{name: "s" for name in COUNTERS if name.endswith("_s")},
 }
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from planner.telemetry.recording import COUNTERS
+
 if TYPE_CHECKING:
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
 
@@ -30,6 +32,7 @@ _OF_DEVICES = {
     "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": ("io.nvlink_tx_mib_s", 1.0, math.inf),
     "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": ("io.nvlink_rx_mib_s", 1.0, math.inf),
 }
+_COUNTER = {slot: name for name, slot in COUNTERS.items() if name.startswith("counter.gpm_")}
 
 
 class Gpm:
@@ -57,32 +60,42 @@ class Gpm:
         for metric, name in zip(self._metrics, table, strict=True):
             metric.metricId = getattr(nvml, name)
         self._first, self._second = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
-        self._taken = False
+        self._taken_s: float | None = None
+        self._totals: dict[str, float] = {}
 
-    def read(self) -> dict[str, float]:
-        """Return the means since the last call, by slot; empty at the first.
+    def read(self, now_s: float) -> dict[str, float]:
+        """Return the means since the last call by slot, and their sums over time as counters.
+
+        A mean belongs to the time before it. A counter says so: its rate from one row to the next
+        is the mean between the two. The first row, as one after a failure, starts the counters.
 
         Raises:
             pynvml.NVMLError: the sample could not be taken; the next call starts anew.
         """
-        nvml, before = self._nvml, self._taken
-        self._taken = False
+        nvml, before_s = self._nvml, self._taken_s
+        self._taken_s = None
         if self._instance is None:
             nvml.nvmlGpmSampleGet(self._device, self._second)
         else:
             nvml.nvmlGpmMigSampleGet(self._device, self._instance, self._second)
         self._first, self._second = self._second, self._first
-        self._taken = True
-        if not before:
-            return {}
+        self._taken_s = now_s
+        if before_s is None:
+            self._totals = {_COUNTER[slot]: 0.0 for slot, _, _ in self._slots}
+            return dict(self._totals)
         self._asked.sample1, self._asked.sample2 = self._second, self._first
         nvml.nvmlGpmMetricsGet(self._asked)
-        found: dict[str, float] = {}
+        return self._found(now_s - before_s)
+
+    def _found(self, lasted_s: float) -> dict[str, float]:
+        row: dict[str, float] = {}
         for metric, (slot, factor, most) in zip(self._metrics, self._slots, strict=True):
             value = metric.value * factor
-            if metric.nvmlReturn == nvml.NVML_SUCCESS and value >= 0:  # not NaN either
-                found[slot] = min(value, most)  # counters of a moment apart can give 100.1 %
-        return found
+            if metric.nvmlReturn == self._nvml.NVML_SUCCESS and value >= 0:  # not NaN either
+                row[slot] = min(value, most)  # counters of a moment apart can give 100.1 %
+                self._totals[_COUNTER[slot]] += row[slot] * lasted_s
+                row[_COUNTER[slot]] = self._totals[_COUNTER[slot]]
+        return row
 
     def close(self) -> None:
         """Give the samples back."""

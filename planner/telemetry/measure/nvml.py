@@ -168,8 +168,8 @@ class NvmlReader:
 
         Args:
             pids: the processes of the job, for `mem.process_gib`.
-            everything: what moves slowly and what costs more too, whenever it was last read: at the
-                end of a job, so that counters reach to its end.
+            everything: what moves slowly too, whenever it was last read: at the end of a job, so
+                that counters reach to its end. Only its processes' memory is not read then.
         """
         now_s = self._clock()
         rows = [device.read(now_s, pids, everything=everything) for device in self._devices]

@@ -39,6 +39,8 @@ _EARLY_S = 0.05
 _STUBBORN = 10  # failures in a row that are worth a note
 # A device with instances says nothing of its utilisation, and its memory is theirs.
 _PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
+# What GPM gives instead, where it does.
+_BY_GPM = {PCIE: "io.pcie_rx_mib_s", NVLINK: "io.nvlink_rx_mib_s"}
 GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
 
 
@@ -101,11 +103,13 @@ class Device:
             start_s = time.thread_time()
             for reading in tuple(self._seldom):
                 self._ask(reading, row)
-            self._try("process memory", row, lambda: self._processes(pids))
+            if not everything:  # at its end a job's processes are gone, and so is their memory
+                self._try("process memory", row, lambda: self._processes(pids))
             self._slow.took(now_s, time.thread_time() - start_s)
         if self._gpm is not None and self._gpm_pace.due(now_s):
             start_s = time.thread_time()
-            self._try(GPM_SLOTS, row, self._gpm.read)
+            gpm = self._gpm
+            self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
             self._gpm_pace.took(now_s, time.thread_time() - start_s)
             self._drop_counters(row)
         row |= self._shared.pcie.take(self.identity.key)
@@ -198,7 +202,7 @@ class Device:
 
     def _drop_counters(self, row: dict[str, object]) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""
-        for reading, slot in ((PCIE, "io.pcie_rx_mib_s"), (NVLINK, "io.nvlink_rx_mib_s")):
+        for reading, slot in _BY_GPM.items():
             if slot in row:
                 self._forget(reading)
 

@@ -96,6 +96,8 @@ def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
 def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str | None:
     try:
         said = call(handle)
-    except (*failures(nvml), UnicodeDecodeError):
+    except failures(nvml):
+        return None
+    except UnicodeDecodeError:  # of a device that is falling off the bus
         return None
     return str(said) or None
