@@ -136,6 +136,19 @@ static double counted(Device *d, const char *key, double t) {
   return (whole + partial(s, looped(t))) / speed;
 }
 
+/* "busy_s.FUNCTION": seconds of the processor that a call takes. */
+static void busy(Device *d, const char *function) {
+  char key[80];
+  struct timespec now;
+  snprintf(key, sizeof key, "busy_s.%s", function);
+  const char *seconds = text(d, key);
+  if (!seconds) return;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  double end = now.tv_sec + now.tv_nsec * 1e-9 + atof(seconds);
+  do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  while (now.tv_sec + now.tv_nsec * 1e-9 < end);
+}
+
 static int injected(Device *d, const char *function) {
   char key[80];
   double now = 0;
@@ -151,6 +164,7 @@ static int injected(Device *d, const char *function) {
 #define OPEN(d) \
   do { \
     if (!opened) return UNINITIALIZED; \
+    busy(d, __func__); \
     int error_ = injected(d, __func__); \
     if (error_) return error_; \
   } while (0)

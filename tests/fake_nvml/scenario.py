@@ -11,6 +11,7 @@ A device is a table of what it states. Keys are slots of a profile, in their uni
     nvlink.peers           devices that it is joined with, "1,2"
     offers.energy, offers.power_instant, offers.pcie_throughput, offers.gpm
                            calls that it answers
+    busy_s.FUNCTION        seconds of the processor that a call takes
     offers.nvlink_counters, offers.pcie_counters
                            their bits, 64 or 32
 
@@ -125,7 +126,7 @@ class Scenario:
                 if key == "throttle.reasons":
                     held = float(bool(int(value) & THROTTLED))
                     steps["throttle.fraction"].append((float(row["t_s"]), held))
-                elif "." in key and not key.startswith(("offers.", "nvlink.", "mig.")):
+                elif "." in key and not key.startswith(("offers.", "busy_s.", "nvlink.", "mig.")):
                     steps[key].append((float(row["t_s"]), float(value)))
         return steps
 

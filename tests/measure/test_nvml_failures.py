@@ -356,6 +356,15 @@ def test_a_gpu_that_others_use_too_is_named(read_nvml: Read) -> None:
     assert "5.0 GiB" in note
 
 
+def test_a_costly_call_comes_less_often_alone(read_nvml: Read) -> None:
+    """A call of 20 ms of the processor is made once a second at most; the others at every tick."""
+    device = {**t4(), "busy_s.nvmlDeviceGetPowerUsage": 0.02}
+    answer = read_nvml(Scenario(devices={"0": device}), *TENTHS)
+    known = [value for value in series(answer, "0", "power.board_w") if value is not None]
+    assert 2 <= len(known) <= 4
+    assert None not in series(answer, "0", "clock.sm_mhz")
+
+
 def test_a_costly_reading_waits_longer() -> None:
     """A reading that took 20 ms of a core comes back when that is no more than its share."""
     pace = Pace(1.0, 0.005)

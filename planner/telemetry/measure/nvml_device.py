@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,10 @@ if TYPE_CHECKING:
     from planner.telemetry.measure.process_memory import ProcessMemory
     from planner.telemetry.recording import GpuIdentity
 
-SHARE_OF_CORE = 0.005  # that costly readings of all devices may take, for each of two kinds
+# Of one core that a reading of all devices may take, at every tick and of what moves slowly; one
+# that costs more comes less often.
+OFTEN_SHARE = 0.02
+SLOW_SHARE = 0.005
 _EARLY_S = 0.05
 _STUBBORN = 10  # failures in a row that are worth a note
 # A device with instances says nothing of its utilisation, and its memory is theirs.
@@ -71,14 +73,17 @@ class Device:
         self.identity, self.handle, self.lost = identity, handle, False
         self._nvml, self._shared, self._of, self._instance = nvml, shared, of, instance
         self._split = split
-        mine = [r for r in READINGS if (r.of_parts or of is None) and not (split and r in _PARTIAL)]
-        self._often = [r for r in mine if r.often]
-        self._seldom = [r for r in mine if not r.often]
-        self._way = {r.what: 0 for r in mine}
+        early_s = min(_EARLY_S, shared.slow_s / 4)
+        slow = (shared.slow_s, SLOW_SHARE / shared.devices, early_s)
+        self._paces = {
+            r: Pace(0.0, OFTEN_SHARE / shared.devices) if r.often else Pace(*slow)
+            for r in READINGS
+            if (r.of_parts or of is None) and not (split and r in _PARTIAL)
+        }
+        self._way = {reading.what: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
-        share = SHARE_OF_CORE / shared.devices
-        self._slow = Pace(shared.slow_s, share, early_s=min(_EARLY_S, shared.slow_s / 4))
-        self._gpm_pace = Pace(LEAST_S, share)
+        self._process_pace = Pace(*slow)
+        self._gpm_pace = Pace(LEAST_S, OFTEN_SHARE / shared.devices)
         self._gpm: Gpm | None = None
         if not split:
             self._open_gpm()
@@ -97,20 +102,18 @@ class Device:
             self.lost = True
         if self.lost:
             return row
-        for reading in tuple(self._often):
-            self._ask(reading, row)
-        if everything or self._slow.due(now_s):
-            start_s = time.thread_time()
-            for reading in tuple(self._seldom):
-                self._ask(reading, row)
-            if not everything:  # at its end a job's processes are gone, and so is their memory
+        for reading, pace in tuple(self._paces.items()):
+            if everything or pace.due(now_s):
+                with pace.taking(now_s):
+                    self._ask(reading, row)
+        # At its end a job's processes are gone, and so is their memory.
+        if not everything and self._process_pace.due(now_s):
+            with self._process_pace.taking(now_s):
                 self._try("process memory", row, lambda: self._processes(pids))
-            self._slow.took(now_s, time.thread_time() - start_s)
-        if self._gpm is not None and self._gpm_pace.due(now_s):
-            start_s = time.thread_time()
-            gpm = self._gpm
-            self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
-            self._gpm_pace.took(now_s, time.thread_time() - start_s)
+        gpm = self._gpm
+        if gpm is not None and self._gpm_pace.due(now_s):
+            with self._gpm_pace.taking(now_s):
+                self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
             self._drop_counters(row)
         row |= self._shared.pcie.take(self.identity.key)
         return row
@@ -207,9 +210,7 @@ class Device:
                 self._forget(reading)
 
     def _forget(self, reading: Reading) -> None:
-        for readings in (self._often, self._seldom):
-            if reading in readings:
-                readings.remove(reading)
+        self._paces.pop(reading, None)
 
 
 class Shared:

@@ -70,13 +70,14 @@ def _memory_v1(nvml: Nvml, handle: Handle) -> dict[str, float]:
     return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle).used / GIB}
 
 
-def _power(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Now, not the mean over the last second, which would smear phases into each other."""
+def _power_instant(nvml: Nvml, handle: Handle) -> dict[str, float]:
+    """Now: what a device that gives no mean over a second has."""
     (now,) = fields(nvml, handle, [nvml.NVML_FI_DEV_POWER_INSTANT])
     return {"power.board_w": now.value.uiVal / 1e3}
 
 
-def _power_usage(nvml: Nvml, handle: Handle) -> dict[str, float]:
+def _power(nvml: Nvml, handle: Handle) -> dict[str, float]:
+    """As nvidia-smi shows it: on most devices the mean over the last second, so no gap at 1 Hz."""
     return {"power.board_w": nvml.nvmlDeviceGetPowerUsage(handle) / 1e3}
 
 
@@ -150,7 +151,7 @@ NVLINK = Reading(what="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
     Reading(what="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
-    Reading(what="power draw", ways=(_power, _power_usage), often=True),
+    Reading(what="power draw", ways=(_power, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
     Reading(what="energy counter", ways=(_energy,), often=True, quiet=True),
     Reading(what="SM clock", ways=(_clock,), often=True),

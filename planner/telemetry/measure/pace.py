@@ -1,4 +1,8 @@
-"""How often a costly reading is made: not more often than it makes sense, nor than it may cost."""
+"""How often a reading is made: not more often than it makes sense, nor than it may cost."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Pace:
@@ -11,7 +15,7 @@ class Pace:
             early does not skip a whole turn.
     """
 
-    def __init__(self, least_s: float, share: float, *, early_s: float = 0.0) -> None:
+    def __init__(self, least_s: float, share: float, early_s: float = 0.0) -> None:
         self._least_s = least_s - early_s
         self._share = share
         self._next_s = float("-inf")
@@ -23,3 +27,10 @@ class Pace:
     def took(self, now_s: float, cost_s: float) -> None:
         """Take note of a reading that began at a time and cost so much of the processor's time."""
         self._next_s = now_s + max(self._least_s, cost_s / self._share)
+
+    @contextmanager
+    def taking(self, now_s: float) -> Iterator[None]:
+        """Measure what a reading that begins at a time costs the processor."""
+        start_s = time.thread_time()
+        yield
+        self.took(now_s, time.thread_time() - start_s)
