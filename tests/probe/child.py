@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,14 +66,15 @@ def run(
     """Run a Python program with or without the probe, with the stand-in for PyTorch on its path.
 
     Args:
-        folder: where the program runs; events go to its subfolder.
+        folder: where the program runs; events go to a subfolder, emptied before.
         arguments: of Python.
         probe: whether the probe is put in front.
         python: the interpreter.
         environ: more of the environment.
     """
     events = folder / "events"
-    events.mkdir(exist_ok=True)
+    shutil.rmtree(events, ignore_errors=True)
+    events.mkdir()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     env = {**clean, "PYTHONPATH": str(STAND_IN), "PYTHONDONTWRITEBYTECODE": "1", **environ}
     if probe:

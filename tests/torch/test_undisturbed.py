@@ -1,0 +1,121 @@
+"""A program with real PyTorch cannot tell that the probe is there."""
+
+import re
+
+import pytest
+
+from tests.torch.conftest import Runner
+
+PROGRAM = """
+import os, sys, warnings, torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+class Bad(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, index):
+        return 1 / (index - 3)
+
+class Long(IterableDataset):
+    def __len__(self):
+        return 2
+    def __iter__(self):
+        return iter(range(5))
+
+def step(loader):
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for batch in loader:
+        model(batch.float().unsqueeze(1)).sum().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    try:
+        BODY
+    except Exception:
+        import traceback
+        traceback.print_exc()
+"""
+
+BODIES = {
+    "error of a data set": "step(DataLoader(Bad(), batch_size=2))",
+    "error in a worker": "step(DataLoader(Bad(), batch_size=2, num_workers=1))",
+    "error while saving": "torch.save(lambda: 0, 'x.pt')",
+    "error of the model": "torch.nn.Linear(3, 3)(torch.randn(2, 4))",
+    "bad arguments": "DataLoader(Bad(), batch_size=2, prefetch_factor=4)",
+    "unpicklable for workers": "step(DataLoader([lambda: 0], num_workers=1,"
+    " multiprocessing_context='spawn'))",
+    "warning about length": "loader = DataLoader(Long()); len(loader); step(loader)",
+    "warning about workers": "DataLoader(Long(), num_workers=99)",
+    "warning about pinning": "step(DataLoader(Long(), pin_memory=True))",
+    "error in a closure": "torch.optim.SGD([torch.ones(1)], 1).step(lambda: 1 / 0)",
+    "error under autocast": "torch.autocast('cpu').__enter__(); torch.ones(2) @ torch.ones(3)",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_errors_and_warnings_look_the_same(program: Runner, name: str) -> None:
+    """Tracebacks and warnings have the same lines, ours are not among them."""
+    text = PROGRAM.replace("BODY", BODIES[name])
+    with_probe, without = (program("-c", text, probe=probe) for probe in (True, False))
+    assert without.err
+    assert with_probe.reached
+    assert _without_numbers(with_probe.err) == _without_numbers(without.err)
+
+
+def _without_numbers(text: str) -> str:
+    """Take out addresses and process ids."""
+    return re.sub(r"0x[0-9a-f]+|pid[^ ]* \\d+", "", text)
+
+
+def test_random_numbers_are_the_same(program: Runner) -> None:
+    """Losses are bit-identical with and without the probe."""
+    text = (
+        "import torch; torch.manual_seed(3)\n"
+        "from parts import Slow, loss_of\n"
+        "from torch.utils.data import DataLoader\n"
+        "m = torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Dropout())\n"
+        "o = torch.optim.Adam(m.parameters())\n"
+        "for e in range(2):\n"
+        "    for b in DataLoader(Slow(40), 5, shuffle=True):\n"
+        "        l = loss_of(m, b); l.backward(); o.step(); o.zero_grad(); print(l.item().hex())\n"
+    )
+    with_probe, without = (program("-c", text, probe=probe) for probe in (True, False))
+    assert with_probe.of("bye")[0]["steps"] == 16
+    assert with_probe.out == without.out
+
+
+OLD = """
+import importlib.machinery as machinery, sys
+
+class Old(machinery.SourceFileLoader):
+    def exec_module(self, module):
+        super().exec_module(module)
+        del module.register_optimizer_step_pre_hook
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch.optim.optimizer":
+            spec = machinery.PathFinder.find_spec(name, path)
+            spec.loader = Old(name, spec.origin)
+            return spec
+
+sys.meta_path.insert(1, Finder())
+sys.argv = ["plain.py", WAY]
+import runpy
+runpy.run_path("plain.py", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["plain", "foreach", "fused", "accumulated", "super", "scaled", "alternating", "closures"],
+)
+def test_without_the_hooks_of_pytorch_2_steps_are_counted(program: Runner, way: str) -> None:
+    """Where PyTorch has no hooks for all optimizers (before 2.0), counts are as exact.
+
+    One of the two registrations is hidden (PyTorch 2 itself imports the other).
+    """
+    done = program("-c", OLD.replace("WAY", repr(way)))
+    assert done.of("bye")[0]["steps"] == int(done.out)
+    assert done.of("odd") == []
