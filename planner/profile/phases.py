@@ -1,9 +1,9 @@
 """Splits a recording into phases: start-up, data preparation, steady, evaluation, checkpoint, idle.
 
 Pauses that the probe timed (evaluation, checkpoint) are taken from it. Apart from them, a stretch
-is steady where steps run or a GPU is busy; a quiet stretch (every GPU under 5 % busy for 10 s or 5
-readings) is data preparation where the host works meanwhile, start-up before the first work, and
-idle otherwise.
+is steady where steps run or a GPU is busy; a quiet stretch (every GPU under 5 % busy for 10 s and 5
+readings) is data preparation where the host works meanwhile, and idle otherwise. Before the first
+work it is start-up, unless the host works for half a minute: libraries load faster than that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.telemetry.observed import Observed, Pause
 
 _BUSY_FRACTION = 0.05
-_QUIET_S, _QUIET_READINGS = 10.0, 5
+_QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
 _HOST_WORKS = 0.25
 _LOADS = ("util.kernel_time", "util.sm_active")
@@ -126,6 +126,8 @@ def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
 
 
 def _by_load(ticks: _Ticks) -> list[str]:
+    if not np.isfinite(ticks.busy).any():
+        return ["idle"] * len(ticks.busy)
     quiet = ~(ticks.busy >= _BUSY_FRACTION)
     labels = ["steady"] * len(quiet)
     started = False
@@ -140,8 +142,10 @@ def _by_load(ticks: _Ticks) -> list[str]:
 
 
 def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
-    long = float(ticks.stood_s[run].sum()) >= _QUIET_S and len(run) >= _QUIET_READINGS
-    if long and float(np.nan_to_num(ticks.host[run]).mean()) >= _HOST_WORKS:
+    length_s = float(ticks.stood_s[run].sum())
+    long = length_s >= _QUIET_S and len(run) >= _QUIET_READINGS
+    works = float(np.nan_to_num(ticks.host[run]).mean()) >= _HOST_WORKS
+    if works and long and (started or length_s >= _PREPARES_S):
         return "data-preparation"
     if not started:
         return "start-up"

@@ -42,7 +42,8 @@ def _steps(first: int, last: int) -> pd.DataFrame:
     [
         ("steady", [0.9] * 60, 0.1, {"steady": 60.0}),
         ("start-up", [0.0] * 20 + [0.9] * 40, 0.1, {"start-up": 20.0, "steady": 40.0}),
-        ("preparation", [0.0] * 20 + [0.9] * 40, 0.8, {"data-preparation": 20.0, "steady": 40.0}),
+        ("imports", [0.0] * 20 + [0.9] * 40, 0.8, {"start-up": 20.0, "steady": 40.0}),
+        ("preparation", [0.0] * 30 + [0.9] * 30, 0.8, {"data-preparation": 30.0, "steady": 30.0}),
         ("idle", [0.9] * 30 + [0.0] * 30, 0.1, {"steady": 30.0, "idle": 30.0}),
         ("short gaps", ([0.9] * 6 + [0.0] * 4) * 6, 0.1, {"steady": 60.0}),
     ],

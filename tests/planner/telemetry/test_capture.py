@@ -131,8 +131,8 @@ def test_an_older_capture_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_phases_tell_start_up_from_steps(tmp_path: Path) -> None:
-    """Ten quiet seconds with a busy host are data preparation, the rest is steady."""
+    """Ten quiet seconds before the steps are start-up, the rest is steady."""
     phases = {phase.kind: phase for phase in _profile(_written(tmp_path)).phases}
-    assert set(phases) == {"data-preparation", "steady"}
+    assert set(phases) == {"start-up", "steady"}
     assert phases["steady"].total_s == pytest.approx(50.0, abs=1.0)
-    assert phases["data-preparation"].time_fraction == pytest.approx(1 / 6, abs=0.02)
+    assert phases["start-up"].time_fraction == pytest.approx(1 / 6, abs=0.02)
