@@ -1,0 +1,1 @@
+"""The labelled set of the diagnosis, and how well the rules find its labels."""
