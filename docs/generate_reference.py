@@ -22,7 +22,7 @@ from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
 from planner.profile.slots import SLOTS
 from planner.remedies import ACTIONS, Action
-from planner.rule import Case, Rule
+from planner.rule import Rule, Test
 from planner.rules import RULES
 from planner.signals import SIGNALS
 from planner.telemetry.columns import meaning
@@ -124,8 +124,9 @@ def _findings() -> Iterator[str]:
         "same text, code by code: `gpucost explain CODE`. A finding is made when all tests of "
         "one case hold; the first such case counts. *measured* means that the cause itself "
         "was timed or counted, *likely* that counters point to it, *possible* that they allow "
-        "it. A reading that was not measured holds no test, unless the table says so. The "
-        "limits are round figures from practice; they are not fitted to any file."
+        "it. A reading that was not measured holds no test, unless the table says so. Readings "
+        "that speak against a finding do not remove it; they are shown beside it. The limits "
+        "are round figures from practice; they are not fitted to any file."
     )
     yield from ("", "## Findings", "")
     for rule in RULES:
@@ -150,18 +151,24 @@ def _finding(rule: Rule) -> Iterator[str]:
         (
             case.confidence,
             case.cause,
-            "; ".join(_tests(case)),
+            "; ".join(_tests(case.tests)),
             case.waste.words if case.waste else "",
+            _codes(case.actions) if case.actions is not None else "",
         )
         for case in rule.cases
     ]
-    yield from _table(("sure", "cause", "tests", "wastes"), rows)
-    helps = ", ".join(f"`{code}`" for code in rule.actions) or "nothing to do"
-    yield from ("", f"Helps: {helps}. Source: {rule.source}.", "")
+    yield from _table(("sure", "cause", "tests", "wastes", "helps here"), rows)
+    if rule.against:
+        yield from ("", f"Speaks against it: {'; '.join(_tests(rule.against))}.")
+    yield from ("", f"Helps: {_codes(rule.actions) or 'nothing to do'}. Source: {rule.source}.", "")
 
 
-def _tests(case: Case) -> Iterator[str]:
-    for test in case.tests:
+def _codes(codes: tuple[str, ...]) -> str:
+    return ", ".join(f"`{code}`" for code in codes)
+
+
+def _tests(tests: tuple[Test, ...]) -> Iterator[str]:
+    for test in tests:
         unknown = ", or not measured" if test.or_unknown else ""
         yield f"{SIGNALS[test.signal][1]} {test.words}{unknown}"
 

@@ -1,11 +1,12 @@
 """Applies the rule table to a profile: findings, ranked, the first one being the verdict."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.finding import Confidence, Finding, Severity
+from planner.finding import Confidence, Evidence, Finding, Severity
 from planner.profile.model import Profile
-from planner.rule import Case, Pool, Rule, Signals
+from planner.rule import Case, Pool, Rule, Signals, Test
 from planner.rules import RULES
 from planner.rules.limits import BUSY
 from planner.signals import is_snapshot, measure
@@ -18,11 +19,12 @@ _NOTHING = Finding(
     confidence="possible",
     cause="No reading points to a cause of waste: record step times, power and CPU use beside it.",
 )
-_SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 3, "info": 4}
+_SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
+# Praise comes after what limits the work; then what is not known; then remarks.
+_INFO_ORDER = {"well-used": 3, "unmeasured": 4}
 _CONFIDENCE_ORDER: dict[Confidence, int] = {"measured": 0, "likely": 1, "possible": 2}
 _WAITS = 0.3  # a GPU that waits this much of the time is not limited by its kernels
 _WORTH_SAYING = 0.01  # of the bill; a cause with nothing left to claim repeats another one
-_WELL_USED_ORDER = 2  # a good verdict comes before small remarks
 _SEVERITY_FROM: tuple[tuple[float, Severity], ...] = ((0.3, "high"), (0.1, "medium"), (0.0, "low"))
 
 
@@ -60,17 +62,22 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     case = next((c for c in rule.cases if all(t.holds(signals) for t in c.tests)), None)
     if case is None:
         return None
-    evidence = (test.evidence(signals) for test in case.tests)
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
         confidence=case.confidence,
         cause=case.cause,
-        evidence=tuple(e for e in evidence if e is not None),
-        actions=rule.actions,
+        evidence=_evidence(case.tests, signals),
+        against=_evidence((t for t in rule.against if t.holds(signals)), signals),
+        actions=rule.actions if case.actions is None else case.actions,
         waste_fraction=case.waste.share(signals) if case.waste else None,
     )
     return case, finding
+
+
+def _evidence(tests: Iterable[Test], signals: Signals) -> tuple[Evidence, ...]:
+    found = (test.evidence(signals) for test in tests)
+    return tuple(e for e in found if e is not None)
 
 
 def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:
@@ -89,7 +96,7 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     for case, finding in sorted(hits, key=lambda hit: _claim_order(hit[1])):
         if case.waste is None or finding.waste_fraction is None:
             shared.append(finding)
-        elif case.waste.pool == "busy" and waiting:
+        elif case.waste.pool == "busy" and waiting and finding.confidence != "measured":
             shared.append(_blocked(finding))
         else:
             claimed = max(0.0, min(finding.waste_fraction, left[case.waste.pool]))
@@ -129,7 +136,7 @@ def _severity(waste_fraction: float, finding: Finding) -> Severity:
 def _rank(finding: Finding) -> tuple[int, int, float, str]:
     order = _SEVERITY_ORDER[finding.severity]
     return (
-        _WELL_USED_ORDER if finding.code == "well-used" else order,
+        _INFO_ORDER.get(finding.code, order) if finding.severity == "info" else order,
         _CONFIDENCE_ORDER[finding.confidence],
         -(finding.waste_fraction or 0.0),
         finding.code,

@@ -34,6 +34,7 @@ class Finding:
             `possible` when they allow it.
         cause: one sentence for a person.
         evidence: the readings that led here.
+        against: the readings that speak against it.
         actions: codes of what would help, best first.
         waste_fraction: share of the bill that this cause wastes, 0-1; None where unknown.
         waste_usd: the same in dollars of the plan's period; None without a price.
@@ -44,6 +45,7 @@ class Finding:
     confidence: Confidence
     cause: str
     evidence: tuple[Evidence, ...] = ()
+    against: tuple[Evidence, ...] = ()
     actions: tuple[str, ...] = ()
     waste_fraction: float | None = None
     waste_usd: Decimal | None = None

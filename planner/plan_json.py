@@ -1,13 +1,14 @@
 """Writes a plan as `gpucost.plan/v1`: money as strings, keys in a fixed order."""
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 from planner.consolidate import Fleet, Placement
 from planner.energy import Energy, energy_of, energy_today
 from planner.estimate import Estimate
-from planner.finding import Finding
+from planner.finding import Evidence, Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
 from planner.remedies import ACTIONS
@@ -121,14 +122,19 @@ def finding_json(finding: Finding) -> _Json:
         "severity": finding.severity,
         "confidence": finding.confidence,
         "cause": finding.cause,
-        "evidence": [
-            {"metric": e.metric, "value": e.value, "test": e.test, "name": SIGNALS[e.metric][1]}
-            for e in finding.evidence
-        ],
+        "evidence": _evidence(finding.evidence),
+        "against": _evidence(finding.against),
         "actions": list(finding.actions),
         "waste_fraction": finding.waste_fraction,
         "waste_usd": _usd(finding.waste_usd),
     }
+
+
+def _evidence(readings: Iterable[Evidence]) -> list[_Json]:
+    return [
+        {"metric": e.metric, "value": e.value, "test": e.test, "name": SIGNALS[e.metric][1]}
+        for e in readings
+    ]
 
 
 def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:

@@ -86,13 +86,23 @@ class Waste:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One way to recognise a cause: all tests hold. `severity` counts where nothing is wasted."""
+    """One way to recognise a cause: all tests hold.
+
+    Attributes:
+        confidence: how sure the tests make it.
+        cause: one sentence for a person.
+        tests: what must hold.
+        waste: the share of the bill at stake; None where nobody can know.
+        severity: used where nothing is wasted; the rule's when None.
+        actions: what helps in this case, best first; the rule's when None.
+    """
 
     confidence: Confidence
     cause: str
     tests: tuple[Test, ...]
     waste: Waste | None = None
     severity: Severity | None = None
+    actions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +114,7 @@ class Rule:
         meaning: one sentence for `gpucost explain`.
         cases: tried in order; the first whose tests all hold makes the finding.
         actions: what helps, best first.
+        against: readings that would speak against the cause; shown where they hold.
         severity: used where the waste is unknown or nothing is wasted.
         source: where the rule comes from.
     """
@@ -112,6 +123,7 @@ class Rule:
     meaning: str
     cases: tuple[Case, ...]
     actions: tuple[str, ...] = ()
+    against: tuple[Test, ...] = ()
     severity: Severity = "info"
     source: str
 

@@ -32,7 +32,7 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def _gpu_memory(profile: Profile) -> float | None:
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = _known_gpu(profile)
     return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
 
 
@@ -41,9 +41,19 @@ def _memory_share(profile: Profile) -> float | None:
 
 
 def _power_share(profile: Profile) -> float | None:
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = _known_gpu(profile)
     limit = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
     return _share(profile.mean("power.board_w"), limit)
+
+
+def _power_over_idle(profile: Profile) -> float | None:
+    gpu = _known_gpu(profile)
+    return _share(profile.mean("power.board_w"), gpu.idle_w if gpu else None)
+
+
+def _cap(profile: Profile) -> float | None:
+    gpu = _known_gpu(profile)
+    return _share(profile.mean("power.limit_w"), gpu.tdp_w if gpu else None)
 
 
 def _step(part: str) -> Callable[[Profile], float | None]:
@@ -52,6 +62,35 @@ def _step(part: str) -> Callable[[Profile], float | None]:
         return None if step is None else _share(getattr(step, part), step.mean_s)
 
     return signal
+
+
+def _known_gpu(profile: Profile) -> hardware.Gpu | None:
+    return hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+
+
+def _exposed(part: Callable[[Profile], float | None]) -> Callable[[Profile], float | None]:
+    """Return the share of a step in which a part keeps the GPU waiting.
+
+    A part that runs beside kernels costs nothing, so it is at most the share without kernels.
+    """
+
+    def signal(profile: Profile) -> float | None:
+        share, busy = part(profile), profile.mean("util.kernel_time")
+        return share if share is None or busy is None else min(share, round(1.0 - busy, 9))
+
+    return signal
+
+
+_PARTS = ("data_wait_s", "h2d_s", "compute_s", "comm_s", "optimizer_s", "checkpoint_s")
+
+
+def _untimed(profile: Profile) -> float | None:
+    """Share of a step that belongs to no timed part; None unless waiting and computing were."""
+    step = profile.step
+    if step is None or not step.mean_s or step.data_wait_s is None or step.compute_s is None:
+        return None
+    timed = sum(getattr(step, part) or 0.0 for part in _PARTS)
+    return max(0.0, 1.0 - timed / step.mean_s)
 
 
 def _host(part: str) -> Callable[[Profile], float | None]:
@@ -84,6 +123,44 @@ def _least_busy(profile: Profile) -> float | None:
 
 def _most_busy(profile: Profile) -> float | None:
     return max(_busy_by_gpu(profile), default=None)
+
+
+def _constant(profile: Profile) -> float | None:
+    """1.0 where every sample of every GPU reads exactly 0 or exactly 1, else 0.0."""
+    readings = profile.readings("util.kernel_time")
+    if not readings or any(s.min is None or s.max is None for s in readings):
+        return None
+    return float(all(s.min == s.max and s.min in {0.0, 1.0} for s in readings))
+
+
+def _video(profile: Profile) -> float | None:
+    engines = (profile.mean("util.encoder"), profile.mean("util.decoder"))
+    return max((busy for busy in engines if busy is not None), default=None)
+
+
+# One direction of a 16-lane link, GB/s after encoding (PCI-SIG).
+_PCIE_GB_S = {3: 15.75, 4: 31.5, 5: 63.0, 6: 121.0}
+_MIB = 2**20
+
+
+def _pcie_share(profile: Profile) -> float | None:
+    gpu, rate_mib_s = _known_gpu(profile), profile.mean("io.pcie_rx_mib_s")
+    link = _PCIE_GB_S.get(gpu.pcie_gen) if gpu and gpu.pcie_gen else None
+    return _share(rate_mib_s * _MIB / 1e9 if rate_mib_s is not None else None, link)
+
+
+def _network_share(profile: Profile) -> float | None:
+    """Share of the network between machines that is in use, in the busier direction."""
+    sides = (_host("net_rx_mib_s")(profile), _host("net_tx_mib_s")(profile))
+    rate_mib_s = max((side for side in sides if side is not None), default=None)
+    gbps = rate_mib_s * _MIB * 8 / 1e9 if rate_mib_s is not None else None
+    return _share(gbps, profile.hardware.network_gbps)
+
+
+def _worst_throttled(profile: Profile) -> float | None:
+    """The most throttled GPU: those that work together wait for it."""
+    values = (s.typical for s in profile.readings("throttle.fraction"))
+    return max((value for value in values if value is not None), default=None)
 
 
 def _quantile(name: str) -> Callable[[Profile], float | None]:
@@ -124,7 +201,7 @@ def _ram_share(profile: Profile) -> float | None:
 
 
 def _capability(profile: Profile) -> float | None:
-    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    gpu = _known_gpu(profile)
     try:
         return float(gpu.compute_capability) if gpu and gpu.compute_capability else None
     except ValueError:  # AMD's gfx names
@@ -163,6 +240,7 @@ SIGNALS: dict[str, _Signal] = {
     "hardware.gpu_count": (lambda p: float(p.gpu_count), "GPUs"),
     "hardware.nodes": (lambda p: float(p.hardware.nodes or 1), "machines"),
     "hardware.network_gbps": (lambda p: p.hardware.network_gbps, "network, Gbit/s"),
+    "job.parameters": (lambda p: p.job.parameters, "parameters"),
     "hardware.interconnect": (lambda p: p.hardware.interconnect, "interconnect"),
     "hardware.compute_capability": (_capability, "compute capability"),
     "util.kernel_time.mean": (_busy, "GPU busy"),
@@ -172,24 +250,45 @@ SIGNALS: dict[str, _Signal] = {
     "util.kernel_time.least": (_least_busy, "idlest GPU"),
     "util.kernel_time.most": (_most_busy, "busiest GPU"),
     "util.kernel_time.idle_share": (idle_share, "time wholly idle, at least"),
+    "util.kernel_time.constant": (_constant, "GPU busy, the same 0 or 100 % in every sample"),
+    "util.video.mean": (_video, "video engine busy"),
     "util.sm_active.mean": (lambda p: p.mean("util.sm_active"), "SM active"),
+    "util.sm_occupancy.mean": (lambda p: p.mean("util.sm_occupancy"), "SM occupancy"),
+    "util.fp32_active.mean": (lambda p: p.mean("util.fp32_active"), "FP32 pipe active"),
     "util.tensor_active.mean": (lambda p: p.mean("util.tensor_active"), "tensor pipe active"),
     "util.dram_active.mean": (lambda p: p.mean("util.dram_active"), "DRAM active"),
     "util.mem_controller.mean": (lambda p: p.mean("util.mem_controller"), "memory controller busy"),
     "mem.used_fraction.max": (_memory_share, "GPU memory held"),
     "mem.used_gib.max": (lambda p: p.peak("mem.used_gib"), "GPU memory held, GiB"),
     "power.fraction.mean": (_power_share, "power of limit"),
-    "throttle.fraction.mean": (lambda p: p.mean("throttle.fraction"), "clocks held down"),
+    "power.over_idle": (_power_over_idle, "power over idle power"),
+    "power.cap_fraction": (_cap, "power limit of the board's own"),
+    "throttle.fraction.most": (_worst_throttled, "clocks held down"),
     "temp.core_c.max": (lambda p: p.peak("temp.core_c"), "hottest core, °C"),
     "io.pcie_rx_mib_s.mean": (lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s"),
+    "io.pcie_rx_fraction": (_pcie_share, "PCIe link in, of its rate"),
     "host.cpu_util.mean": (_host("cpu_util"), "CPU"),
     "host.cpu_cores_used": (_one_core, "CPU cores used"),
     "host.ram_fraction.max": (_ram_share, "host memory held"),
     "host.disk_read_mib_s.mean": (_host("disk_read_mib_s"), "disk reads, MiB/s"),
     "host.net_rx_mib_s.mean": (_host("net_rx_mib_s"), "network in, MiB/s"),
+    "host.net_fraction": (_network_share, "network between machines in use"),
+    "work.rate_per_s": (lambda p: p.work.rate_per_s if p.work else None, "work done per second"),
     "step.data_wait_fraction": (_step("data_wait_s"), "step spent waiting for data"),
-    "step.h2d_fraction": (_step("h2d_s"), "step spent copying to the GPU"),
+    "step.data_wait_exposed": (
+        _exposed(_step("data_wait_s")),
+        "step with the GPU waiting for data",
+    ),
+    "step.h2d_exposed": (_exposed(_step("h2d_s")), "step with the GPU waiting for copies"),
+    "step.optimizer_exposed": (
+        _exposed(_step("optimizer_s")),
+        "step with the GPU waiting for the optimiser",
+    ),
+    "step.checkpoint_exposed": (
+        _exposed(_step("checkpoint_s")),
+        "step with the GPU waiting for checkpoints",
+    ),
+    "step.untimed_exposed": (_exposed(_untimed), "step with the GPU waiting for other host code"),
     "step.comm_fraction": (_step("comm_s"), "step spent in exposed communication"),
-    "step.checkpoint_fraction": (_step("checkpoint_s"), "step spent writing checkpoints"),
     "latency.of_target": (_latency_share, "latency of target"),
 }

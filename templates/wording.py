@@ -210,14 +210,23 @@ def confidence(job: Document) -> str:
 
 def evidence(finding: Document) -> str:
     """Return the readings of a finding: `GPU busy 22 %, CPU 96 %`."""
-    return ", ".join(reading(e["name"], e["metric"], e["value"]) for e in finding["evidence"])
+    return _readings(finding["evidence"])
+
+
+def against(finding: Document) -> str:
+    """Return the readings that speak against a finding; empty where there are none."""
+    return _readings(finding.get("against", ()))
+
+
+def _readings(evidence: Iterable[Document]) -> str:
+    return ", ".join(reading(e["name"], e["metric"], e["value"]) for e in evidence)
 
 
 def reading(label: str, metric: str, value: float | str) -> str:
     """Return one reading with its unit: `GPU busy 22 %`."""
     if isinstance(value, str):
         return f"{label} {value}"
-    shares = ("fraction", "cpu_util", "of_target", "idle_share")
+    shares = ("fraction", "exposed", "cpu_util", "of_target", "idle_share", "throttle")
     share = metric.startswith("util.") or any(word in metric for word in shares)
     return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
 

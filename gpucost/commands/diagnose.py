@@ -1,5 +1,6 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from planner.finding import Evidence, Finding
 from planner.naming import name_apart
 from planner.plan_json import finding_json
 from planner.signals import SIGNALS
+from templates import wording
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
@@ -23,7 +25,7 @@ def command(sources: tuple[str, ...], output: Output) -> None:
         print_json(_document(found))
         return
     rows = tuple(_row(name, finding) for name, findings in found for finding in findings)
-    columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "do")
+    columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
     print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
     output.say(
         "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
@@ -49,17 +51,12 @@ def _row(name: str, finding: Finding) -> tuple[str, ...]:
         finding.confidence,
         "" if share is None else f"{share:.0%}",
         finding.cause,
-        ", ".join(shown(evidence) for evidence in finding.evidence),
+        _shown(finding.evidence),
+        _shown(finding.against),
         ", ".join(finding.actions[:3]),
     )
 
 
-def shown(evidence: Evidence) -> str:
-    """Return one reading for people: `GPU busy 22 %`."""
-    label, value = SIGNALS[evidence.metric][1], evidence.value
-    if isinstance(value, str):
-        return f"{label} {value}"
-    is_share = evidence.metric.startswith(("util.", "step.")) or any(
-        word in evidence.metric for word in ("fraction", "cpu_util", "of_target")
-    )
-    return f"{label} {value:.0%}" if is_share else f"{label} {value:.4g}"
+def _shown(evidence: Iterable[Evidence]) -> str:
+    """Return readings for people: `GPU busy 22 %, CPU 96 %`."""
+    return ", ".join(wording.reading(SIGNALS[e.metric][1], e.metric, e.value) for e in evidence)

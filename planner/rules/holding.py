@@ -3,15 +3,38 @@
 from planner.rule import Case, Rule, is_, unless_known, where, where_known
 from planner.rules.limits import (
     BUSY,
+    BUSY_NOW,
     CPU,
     CPU_FULL,
+    FEW_ITEMS,
+    HOST_KEEPS_UP,
     IDLE,
     IDLE_POWER,
     LOW,
+    NEAR_IDLE_POWER,
+    NO_VIDEO,
     NOT_AT_WORK,
-    NOT_STARVED,
+    POWER,
     SERVES,
+    SM,
+    SPINNING,
     WAITING,
+    WORK_SHOWN,
+)
+
+_NOTHING_RUNS = (
+    is_("util.kernel_time.most", "<", IDLE),
+    unless_known("util.kernel_time.p95", "<", 2 * IDLE),
+    unless_known(POWER, "<", IDLE_POWER),
+    NO_VIDEO,
+)
+_NEEDED_AT_TIMES = is_("util.kernel_time.p95", ">=", BUSY_NOW)
+_POWER_DRAWN = is_("power.over_idle", ">=", 1.5)
+_UNDER_USED = (
+    is_("mem.used_fraction.max", "<", 0.4),
+    where_known("util.kernel_time.most", ">=", IDLE),
+    *NOT_AT_WORK,
+    *HOST_KEEPS_UP,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -20,18 +43,27 @@ RULES: tuple[Rule, ...] = (
         meaning="A process holds the GPU's memory and does nothing with it.",
         source="practice: held GPUs that nobody uses are the most common waste",
         actions=("idle-shutdown", "share-gpu"),
+        against=(_POWER_DRAWN, is_(CPU, ">=", CPU_FULL)),
         severity="high",
         cases=(
             Case(
                 confidence="measured",
                 cause="GPU memory is held, but no kernel runs.",
-                tests=(
-                    is_("util.kernel_time.most", "<", IDLE),
-                    unless_known("util.kernel_time.p95", "<", 2 * IDLE),
-                    is_("mem.used_gib.max", ">", 1.0),
-                    unless_known("power.fraction.mean", "<", IDLE_POWER),
-                ),
+                tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", ">", 1.0)),
                 waste=WAITING,
+            ),
+            Case(
+                confidence="likely",
+                cause="Kernels spin and no work gets done: the job hangs, as in a collective that "
+                "waits for a lost rank.",
+                tests=(
+                    is_("work.rate_per_s", "<=", 0.0),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    unless_known(SM, "<", 0.1),
+                    *NOT_AT_WORK,
+                ),
+                waste=SPINNING,
+                actions=("idle-shutdown",),
             ),
         ),
     ),
@@ -40,29 +72,30 @@ RULES: tuple[Rule, ...] = (
         meaning="Nothing runs on the GPU.",
         source="practice: held GPUs that nobody uses are the most common waste",
         actions=("idle-shutdown",),
+        against=(_POWER_DRAWN,),
         severity="high",
         cases=(
             Case(
                 confidence="measured",
                 cause="No kernel ran and no memory is held.",
-                tests=(
-                    is_("util.kernel_time.most", "<", IDLE),
-                    unless_known("util.kernel_time.p95", "<", 2 * IDLE),
-                    is_("mem.used_gib.max", "<=", 1.0),
-                    unless_known("power.fraction.mean", "<", IDLE_POWER),
-                ),
+                tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", "<=", 1.0)),
                 waste=WAITING,
             ),
             Case(
                 confidence="likely",
                 cause="No kernel ran in what was measured; whether memory is held is unknown.",
-                tests=(
-                    is_("util.kernel_time.most", "<", IDLE),
-                    unless_known("util.kernel_time.p95", "<", 2 * IDLE),
-                    is_("mem.used_gib.max", "unknown"),
-                    unless_known("power.fraction.mean", "<", IDLE_POWER),
-                ),
+                tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", "unknown")),
                 waste=WAITING,
+            ),
+            Case(
+                confidence="likely",
+                cause="No memory is held and the board draws its idle power.",
+                tests=(
+                    is_(BUSY, "unknown"),
+                    is_("mem.used_gib.max", "<=", 1.0),
+                    is_("power.over_idle", "<", NEAR_IDLE_POWER),
+                ),
+                severity="high",
             ),
         ),
     ),
@@ -71,6 +104,7 @@ RULES: tuple[Rule, ...] = (
         meaning="People work in bursts and the GPU is held in between.",
         source="practice: interactive work is bursty and idle between",
         actions=("idle-shutdown", "smaller-gpu", "share-gpu"),
+        against=(is_("util.kernel_time.p50", ">=", LOW), is_(POWER, ">=", LOW)),
         cases=(
             Case(
                 confidence="likely",
@@ -79,6 +113,7 @@ RULES: tuple[Rule, ...] = (
                     where("job.kind", "in", ("interactive",)),
                     is_(BUSY, "<", LOW),
                     where("util.kernel_time.most", ">=", IDLE),
+                    NO_VIDEO,
                 ),
                 waste=WAITING,
             ),
@@ -90,6 +125,7 @@ RULES: tuple[Rule, ...] = (
                     is_("util.kernel_time.p50", "<", IDLE),
                     is_("util.kernel_time.p95", ">=", LOW),
                     is_(BUSY, "<", LOW),
+                    NO_VIDEO,
                 ),
                 waste=WAITING,
             ),
@@ -100,6 +136,7 @@ RULES: tuple[Rule, ...] = (
         meaning="An inference job holds a whole GPU and leaves most of it idle.",
         source="pooling practice: inference jobs leave up to 80 % of a GPU idle",
         actions=("share-gpu", "dynamic-batching", "smaller-gpu", "scale-down"),
+        against=(_NEEDED_AT_TIMES, is_("latency.of_target", ">=", LOW), is_(POWER, ">=", LOW)),
         cases=(
             Case(
                 confidence="likely",
@@ -109,6 +146,7 @@ RULES: tuple[Rule, ...] = (
                     is_(BUSY, "<", LOW),
                     where("util.kernel_time.most", ">=", IDLE),
                     unless_known(CPU, "<", CPU_FULL),
+                    NO_VIDEO,
                 ),
                 waste=WAITING,
             ),
@@ -117,31 +155,33 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="over-provisioned-gpu",
         meaning="A smaller GPU would do the same work: little memory and few SMs are used.",
-        source="NVML: kernel time is not work, so it is never enough for this finding",
+        source="NVML: kernel time is not work, so it is never enough for this finding; NVIDIA's "
+        "guide to the DCGM fields for SM activity",
         actions=("smaller-gpu", "share-gpu"),
+        against=(_NEEDED_AT_TIMES, is_("latency.of_target", ">=", LOW), *WORK_SHOWN),
         severity="medium",
         cases=(
             Case(
                 confidence="likely",
+                cause="Few SMs and little memory are used, by a job that could take larger batches "
+                "first.",
+                tests=(where("job.kind", "in", ("training",)), is_(SM, "<", 0.4), *_UNDER_USED),
+                severity="low",
+            ),
+            Case(
+                confidence="likely",
                 cause="Few SMs and little memory are used.",
-                tests=(
-                    is_("util.sm_active.mean", "<", 0.4),
-                    is_("mem.used_fraction.max", "<", 0.4),
-                    where_known("util.kernel_time.most", ">=", IDLE),
-                    *NOT_AT_WORK,
-                    *NOT_STARVED,
-                ),
+                tests=(is_(SM, "<", 0.4), *_UNDER_USED),
             ),
             Case(
                 confidence="possible",
                 cause="The GPU draws little power and holds little memory.",
                 tests=(
-                    is_("util.sm_active.mean", "unknown"),
-                    is_("power.fraction.mean", "<", IDLE_POWER),
-                    is_("mem.used_fraction.max", "<", 0.4),
+                    is_(SM, "unknown"),
+                    is_(POWER, "<", IDLE_POWER),
                     where("util.kernel_time.most", ">=", IDLE),
-                    *NOT_AT_WORK,
-                    *NOT_STARVED,
+                    unless_known("job.batch_per_gpu", ">", FEW_ITEMS),
+                    *_UNDER_USED,
                 ),
             ),
         ),
@@ -150,7 +190,8 @@ RULES: tuple[Rule, ...] = (
         code="latency-risk",
         meaning="The latency target is missed, nearly missed, or cannot be checked.",
         source="practice: sharing needs a measured latency",
-        actions=("scale-down", "newer-gpu", "dynamic-batching"),
+        actions=("more-gpus", "newer-gpu", "quantization", "dynamic-batching"),
+        against=(is_(BUSY, "<", LOW),),
         cases=(
             Case(
                 confidence="measured",

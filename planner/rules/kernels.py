@@ -1,7 +1,34 @@
 """The GPU works: how well its kernels use it, and what holds them down."""
 
 from planner.rule import Case, Rule, is_, unless_known, where, where_known
-from planner.rules.limits import BUSY, IDLE, LOW, NOT_AT_WORK, NOT_STARVED, UNFILLED, WORKS, of_busy
+from planner.rules.limits import (
+    BUSY,
+    BUSY_NOW,
+    CPU,
+    CPU_FULL,
+    DRAM_BOUND,
+    FEW_ITEMS,
+    FILLED,
+    FULL_MEMORY,
+    HOST_KEEPS_UP,
+    IDLE,
+    IDLE_POWER,
+    LOW,
+    NOT_AT_WORK,
+    NOT_STARVED,
+    POWER,
+    SM,
+    STARVED,
+    UNFILLED,
+    VIDEO,
+    WORK_POWER,
+    WORKS,
+    of_busy,
+)
+
+_DRAM, _TENSOR = "util.dram_active.mean", "util.tensor_active.mean"
+_FULL = is_("mem.used_fraction.max", ">=", FULL_MEMORY)
+_HELD_DOWN = is_("throttle.fraction.most", ">=", 0.1)
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -9,31 +36,40 @@ RULES: tuple[Rule, ...] = (
         meaning="Heat holds the clocks down.",
         source="NVML throttle (event) reasons",
         actions=("move-provider",),
+        against=(is_(POWER, ">=", 0.9),),
         severity="medium",
         cases=(
             Case(
                 confidence="measured",
                 cause="The GPU is hot and its clocks are held down.",
-                tests=(
-                    is_("throttle.fraction.mean", ">=", 0.1),
-                    is_("temp.core_c.max", ">=", 80.0),
-                ),
+                tests=(_HELD_DOWN, is_("temp.core_c.max", ">=", 80.0)),
             ),
         ),
     ),
     Rule(
         code="power-throttled",
         meaning="The power limit holds the clocks down.",
-        source="NVML throttle (event) reasons",
+        source="NVML throttle (event) reasons; Zeus: a limit of 80, 60, 50 % costs 3, 8, 14 %",
         actions=("newer-gpu",),
+        against=(is_(SM, "<", LOW),),
         severity="low",
         cases=(
             Case(
                 confidence="measured",
+                cause="The power limit was set below the board's own and holds the clocks down.",
+                tests=(
+                    _HELD_DOWN,
+                    is_(POWER, ">=", 0.9),
+                    is_("power.cap_fraction", "<", 0.9),
+                    unless_known("temp.core_c.max", "<", 80.0),
+                ),
+            ),
+            Case(
+                confidence="measured",
                 cause="The GPU runs into its power limit.",
                 tests=(
-                    is_("throttle.fraction.mean", ">=", 0.1),
-                    is_("power.fraction.mean", ">=", 0.9),
+                    _HELD_DOWN,
+                    is_(POWER, ">=", 0.9),
                     unless_known("temp.core_c.max", "<", 80.0),
                 ),
             ),
@@ -42,8 +78,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="small-batch",
         meaning="Memory is left over and the GPU is not filled: a larger batch would fit.",
-        source="practice: raise the batch until memory or the SMs are full",
+        source="practice: raise the batch until memory or the SMs are full; NVIDIA's guide to the "
+        "DCGM fields for SM activity",
         actions=("larger-batch", "compile", "cuda-graphs"),
+        against=(
+            is_("util.sm_occupancy.mean", ">=", LOW),
+            is_("job.batch_per_gpu", ">", 4 * FEW_ITEMS),
+            is_(POWER, ">=", WORK_POWER),
+        ),
         cases=(
             Case(
                 confidence="likely",
@@ -52,10 +94,23 @@ RULES: tuple[Rule, ...] = (
                     where("job.kind", "in", WORKS),
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
-                    is_("util.sm_active.mean", "<", LOW),
+                    is_(SM, "<", LOW),
                     *NOT_AT_WORK,
                 ),
                 waste=UNFILLED,
+            ),
+            Case(
+                confidence="possible",
+                cause="A batch of few items, half of the memory free and little power drawn.",
+                tests=(
+                    where("job.kind", "in", WORKS),
+                    is_("job.batch_per_gpu", "<=", FEW_ITEMS),
+                    is_("mem.used_fraction.max", "<", LOW),
+                    is_(BUSY, ">=", LOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "<", WORK_POWER),
+                ),
+                severity="medium",
             ),
             Case(
                 confidence="possible",
@@ -64,8 +119,8 @@ RULES: tuple[Rule, ...] = (
                     where("job.kind", "in", WORKS),
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
-                    is_("util.sm_active.mean", "unknown"),
-                    is_("power.fraction.mean", "<", LOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "<", IDLE_POWER),
                 ),
                 severity="low",
             ),
@@ -77,6 +132,7 @@ RULES: tuple[Rule, ...] = (
         source="gains measured in Lambda's PyTorch benchmarks: median x1.77 where TF32 is on, "
         "x2.71 on Volta and Turing",
         actions=("mixed-precision", "tf32"),
+        against=(is_(BUSY, "<", STARVED), is_(_DRAM, ">=", DRAM_BOUND), is_(_TENSOR, ">=", 0.05)),
         cases=(
             Case(
                 confidence="likely",
@@ -106,22 +162,25 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="memory-bandwidth-bound",
         meaning="Device memory, not arithmetic, limits the kernels.",
-        source="roofline: DRAM activity high while arithmetic pipes wait",
-        actions=("compile", "quantization", "newer-gpu"),
+        source="roofline: DRAM activity high while arithmetic pipes wait; NVIDIA's guide to the "
+        "DCGM fields: about 80 % is the practical peak",
+        actions=("compile", "quantization", "channels-last", "newer-gpu"),
+        against=(is_(_TENSOR, ">=", 0.2), is_("util.fp32_active.mean", ">=", LOW)),
+        severity="low",
         cases=(
             Case(
                 confidence="measured",
                 cause="Device memory is busy while the tensor pipe mostly waits.",
                 tests=(
-                    is_("util.dram_active.mean", ">=", 0.6),
-                    unless_known("util.tensor_active.mean", "<", 0.3),
+                    is_(_DRAM, ">=", DRAM_BOUND),
+                    unless_known(_TENSOR, "<", 0.3),
                 ),
             ),
             Case(
                 confidence="possible",
                 cause="The memory controller is busy most of the time.",
                 tests=(
-                    is_("util.dram_active.mean", "unknown"),
+                    is_(_DRAM, "unknown"),
                     is_("util.mem_controller.mean", ">=", 0.7),
                 ),
             ),
@@ -129,17 +188,30 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="memory-pressure",
-        meaning="GPU memory is nearly full: fragmentation or one larger batch ends the job.",
+        meaning="GPU memory is nearly full: it keeps the batch small, or one larger batch ends the "
+        "job.",
         source="practice: PyTorch's caching allocator; activation checkpointing",
         actions=("gradient-checkpointing", "allocator-tuning", "sharded-data-parallel"),
-        severity="low",
+        against=(is_(SM, ">=", FILLED), is_("job.batch_per_gpu", ">", FEW_ITEMS)),
         cases=(
+            Case(
+                confidence="likely",
+                cause="Memory is full while the SMs are not: it keeps the batch too small.",
+                tests=(
+                    where("job.kind", "in", ("training", "interactive", "unknown")),
+                    _FULL,
+                    is_(BUSY, ">=", LOW),
+                    is_(SM, "<", LOW),
+                    unless_known("job.batch_per_gpu", "<=", FEW_ITEMS),
+                ),
+                severity="medium",
+            ),
             Case(
                 confidence="possible",
                 cause="Nearly all GPU memory is held, though a caching allocator may overstate it.",
                 tests=(
                     where("job.kind", "in", ("training", "interactive", "unknown")),
-                    is_("mem.used_fraction.max", ">=", 0.95),
+                    _FULL,
                 ),
             ),
         ),
@@ -147,31 +219,54 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="well-used",
         meaning="The GPU does useful work most of the time.",
-        source="NVML and DCGM field definitions: busy time, SM activity, power",
+        source="NVML and DCGM field definitions: busy time, SM activity, power; Zeus: training "
+        "draws 28-82 % of TDP",
+        against=(
+            is_(CPU, ">=", CPU_FULL),
+            is_(POWER, "<", IDLE_POWER),
+            is_("util.sm_occupancy.mean", "<", 0.1),
+            is_("util.kernel_time.spread", ">=", 0.2),
+        ),
         cases=(
             Case(
                 confidence="measured",
                 cause="The GPU is busy and its SMs are at work.",
-                tests=(is_(BUSY, ">=", 0.8), is_("util.sm_active.mean", ">=", 0.6), *NOT_STARVED),
+                tests=(is_(BUSY, ">=", 0.8), is_(SM, ">=", FILLED), *NOT_STARVED),
             ),
             Case(
                 confidence="likely",
                 cause="The GPU is busy and draws the power of real work.",
                 tests=(
-                    is_("util.sm_active.mean", "unknown"),
-                    is_(BUSY, ">=", 0.85),
-                    is_("power.fraction.mean", ">=", 0.6),
+                    is_(SM, "unknown"),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    is_(POWER, ">=", WORK_POWER),
                     *NOT_STARVED,
                 ),
+            ),
+            Case(
+                confidence="likely",
+                cause="The video engine works most of the time; kernels are not its business.",
+                tests=(is_(VIDEO, ">=", LOW),),
             ),
             Case(
                 confidence="possible",
                 cause="Kernels run nearly all the time; whether they do much is not measured.",
                 tests=(
-                    is_("util.sm_active.mean", "unknown"),
-                    is_("power.fraction.mean", "unknown"),
-                    is_(BUSY, ">=", 0.85),
-                    *NOT_STARVED,
+                    is_(SM, "unknown"),
+                    unless_known(POWER, ">=", IDLE_POWER),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    unless_known("util.kernel_time.constant", "<", 1.0),
+                    *HOST_KEEPS_UP,
+                ),
+            ),
+            Case(
+                confidence="possible",
+                cause="Kernels run all the time at moderate power.",
+                tests=(
+                    is_(SM, "unknown"),
+                    is_(POWER, ">=", IDLE_POWER),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    *HOST_KEEPS_UP,
                 ),
             ),
         ),

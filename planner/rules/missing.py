@@ -1,7 +1,21 @@
 """What was not measured and would decide the case."""
 
-from planner.rule import Case, Rule, is_, where
-from planner.rules.limits import BUSY, CPU, DATA_WAIT, IDLE, IDLE_POWER, LEARNS, LOW, WAITING
+from planner.rule import Case, Rule, is_, unless_known, where
+from planner.rules.limits import (
+    BUSY,
+    BUSY_NOW,
+    CPU,
+    DATA_WAIT,
+    IDLE,
+    IDLE_POWER,
+    LEARNS,
+    LOW,
+    POWER,
+    SM,
+    STARVED,
+    VIDEO,
+    WAITING,
+)
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -19,29 +33,42 @@ RULES: tuple[Rule, ...] = (
                 cause="The GPU waits and nothing says for what: record CPU use beside it "
                 "(W&B does), or write host.cpu_util and hardware.cpu_cores into the profile.",
                 tests=(
-                    is_(BUSY, "<", LOW),
+                    is_(BUSY, "<", STARVED),
                     where("util.kernel_time.most", ">=", IDLE),
                     is_(CPU, "unknown"),
                     is_(DATA_WAIT, "unknown"),
                     where("job.kind", "in", LEARNS),
+                    unless_known(VIDEO, "<", LOW),
                 ),
                 waste=WAITING,
+            ),
+            Case(
+                confidence="possible",
+                cause="Utilisation is exactly 100 % in every sample and nothing else was read: "
+                "collectors write that where the driver reports none (MIG). Record power or "
+                "DCGM_FI_PROF_SM_ACTIVE.",
+                tests=(
+                    is_("util.kernel_time.constant", ">=", 1.0),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "unknown"),
+                ),
             ),
             Case(
                 confidence="possible",
                 cause="Kernels run all the time at little power: they may only wait. SM activity "
                 "(DCGM_FI_PROF_SM_ACTIVE) would tell work from waiting.",
                 tests=(
-                    is_(BUSY, ">=", 0.85),
-                    is_("util.sm_active.mean", "unknown"),
-                    is_("power.fraction.mean", "<", IDLE_POWER),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "<", IDLE_POWER),
                 ),
             ),
             Case(
                 confidence="possible",
                 cause="SM activity was not measured: DCGM_FI_PROF_SM_ACTIVE would tell useful work "
                 "from kernels that wait, and narrow predictions for other GPUs.",
-                tests=(is_("util.sm_active.mean", "unknown"),),
+                tests=(is_(SM, "unknown"),),
             ),
         ),
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from planner.diagnose import diagnose
 from planner.finding import Finding
-from tests.diagnosis.labelled import LabelledCase, cases
+from tests.diagnosis.labelled import LabelledCase, cases, nudged
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 # What must never be said of a GPU that does useful work.
@@ -55,13 +55,19 @@ class Judged:
         )
 
 
-def judge(shared: Path | None) -> tuple[Judged, ...]:
-    """Return every case that can be read here, diagnosed."""
+def judge(shared: Path | None, *, scale: float = 1.0) -> tuple[Judged, ...]:
+    """Return every case that can be read here, diagnosed.
+
+    Args:
+        shared: the folder with the published recordings; None where it is absent.
+        scale: what each reading of GPU and host is multiplied with, to see how firm verdicts are.
+    """
     found = []
     for case in cases():
         profile = case.profile(shared)
         if profile is not None:
-            found.append(Judged(case=case, findings=diagnose(profile)))
+            findings = diagnose(profile if scale == 1.0 else nudged(profile, scale))
+            found.append(Judged(case=case, findings=findings))
     return tuple(found)
 
 
@@ -110,5 +116,13 @@ def _confusion(judged: Sequence[Judged]) -> Iterator[str]:
         yield f"  {code:24} F1 {score:.2f}  of {labels[code]}{note}"
 
 
+def _firmness(shared: Path | None) -> Iterator[str]:
+    for scale in (0.9, 0.95, 1.05, 1.1):
+        judged = judge(shared, scale=scale)
+        right = sum(one.right for one in judged)
+        yield f"all readings x {scale:g}: macro-F1 {macro_f1(judged):.3f}, {right} right"
+
+
 if __name__ == "__main__":
-    print("\n".join(report(judge(SHARED if SHARED.is_dir() else None))))  # noqa: T201
+    data = SHARED if SHARED.is_dir() else None
+    print("\n".join((*report(judge(data)), *_firmness(data))))  # noqa: T201

@@ -13,13 +13,14 @@ import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from planner.profile.codec import parse_profiles
-from planner.profile.model import SCHEMA, Hardware, Profile
+from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
+from planner.profile.slots import SLOTS
 from planner.telemetry.hints import Hints
 from planner.telemetry.sources import read_source
 
@@ -83,6 +84,29 @@ def cases() -> tuple[LabelledCase, ...]:
         for path in sorted(FOLDER.glob("*.toml"))
         for given in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
     )
+
+
+def nudged(profile: Profile, scale: float) -> Profile:
+    """Return the profile with each reading of GPU and host multiplied; fractions end at 1."""
+
+    def nudge(statistics: Statistics, high: float | None) -> Statistics:
+        values = {f.name: getattr(statistics, f.name) for f in fields(Statistics)}
+        known = {name: v * scale for name, v in values.items() if v is not None}
+        return Statistics(**{n: v if high is None else min(v, high) for n, v in known.items()})
+
+    gpus = tuple(
+        replace(gpu, metrics={n: nudge(s, SLOTS[n].high) for n, s in gpu.metrics.items()})
+        for gpu in profile.gpus
+    )
+    host = profile.host and replace(
+        profile.host,
+        **{
+            f.name: nudge(s, 1.0 if f.name == "cpu_util" else None)
+            for f in fields(Host)
+            if (s := getattr(profile.host, f.name)) is not None
+        },
+    )
+    return replace(profile, gpus=gpus, host=host)
 
 
 def _statistics(readings: Mapping[str, Any]) -> dict[str, Any]:

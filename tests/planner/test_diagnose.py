@@ -305,14 +305,13 @@ IDLE_CAUSES = {
     "bursty-interactive",
     "under-used-inference",
     "imbalanced-gpus",
-    "communication-bound",
     "unmeasured",
 }
 
 
 @given(profiles())
 def test_the_idle_and_the_busy_time_are_each_claimed_once(profile: Profile) -> None:
-    """Causes of waiting share the idle time, causes of slow kernels the busy time."""
+    """Causes of waiting share the idle time; slow kernels and collectives the busy time."""
     busy = next((b for s in (BUSY, SM) if (b := profile.mean(s)) is not None), None)
     if busy is None:
         return
