@@ -6,14 +6,15 @@ tests compare what it would write with what is there.
 
 import csv
 import json
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
 import click
+import code_pages
+from page_text import MADE, prose, table
 
 from gpucost.cli import COMMANDS, LATER
 from planner.profile.codec import record_class, rules
@@ -21,10 +22,6 @@ from planner.profile.fields import Rule as FieldRule
 from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
 from planner.profile.slots import SLOTS
-from planner.remedies import ACTIONS, Action
-from planner.rule import Rule, Test
-from planner.rules import RULES
-from planner.signals import SIGNALS
 from planner.telemetry.columns import meaning
 from planner.telemetry.hints import Hints
 from planner.telemetry.metric_names import METRICS
@@ -36,7 +33,6 @@ from pricing.catalog import Catalog, load_catalog
 from pricing.offer import Offer
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
-_MADE = "<!-- Written by docs/generate_reference.py; edit the code, then run it again. -->"
 _COMMON = frozenset(("--quiet", "--verbose", "--no-color", "--help"))
 
 # Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
@@ -48,7 +44,8 @@ def pages() -> dict[str, str]:
     """Return the text of every generated file by its name in docs/reference."""
     makers: dict[str, Callable[[], Iterator[str]]] = {
         "cli.md": _cli,
-        "findings.md": _findings,
+        "findings.md": code_pages.findings,
+        "actions.md": code_pages.actions,
         "formats.md": _formats,
         "prices.md": _prices,
         "profile.md": _profile,
@@ -58,23 +55,12 @@ def pages() -> dict[str, str]:
     return {**made, "profile.schema.json": f"{text}\n"}
 
 
-def _prose(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
-
-
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    yield from _prose("| " + " | ".join(columns) + " |")
-    yield "|" + "---|" * len(columns)
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-
-
 # --- cli.md ---
 
 
 def _cli() -> Iterator[str]:
-    yield from ("# Command line", "", _MADE, "")
-    yield from _prose(
+    yield from ("# Command line", "", MADE, "")
+    yield from prose(
         "Every command also takes `-q` (no messages), `-v` (more messages), `--no-color` and "
         "`--help`, except `completion`, which takes `--help` only. Data goes to standard "
         "output, messages to standard error. Durations read `90s 15m 8h 8.5h 2d`, sizes "
@@ -82,7 +68,7 @@ def _cli() -> Iterator[str]:
         "and the environment: [settings.md](settings.md)."
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("command", "what it does"),
         [
             (f"[`gpucost {name}`](#gpucost-{name})", summary)
@@ -109,85 +95,17 @@ def _command(name: str) -> Iterator[str]:
     yield from ("```text", f"gpucost {name} {usage}", "```")
     if records:
         yield ""
-        yield from _table(("option", "meaning"), [(f"`{left}`", right) for left, right in records])
+        yield from table(("option", "meaning"), [(f"`{left}`", right) for left, right in records])
     if command.epilog:
         yield from ("", f"`{command.epilog.removeprefix('Example: ')}`")
-
-
-# --- findings.md ---
-
-
-def _findings() -> Iterator[str]:
-    yield from ("# Findings and actions", "", _MADE, "")
-    yield from _prose(
-        "What `gpucost diagnose` can say, the readings that lead there, and what helps. The "
-        "same text, code by code: `gpucost explain CODE`. A finding is made when all tests of "
-        "one case hold; the first such case counts. *measured* means that the cause itself "
-        "was timed or counted, *likely* that counters point to it, *possible* that they allow "
-        "it. A reading that was not measured holds no test, unless the table says so. Readings "
-        "that speak against a finding do not remove it; they are shown beside it. The limits "
-        "are round figures from practice; they are not fitted to any file."
-    )
-    yield from ("", "## Findings", "")
-    for rule in RULES:
-        yield from _finding(rule)
-    yield from ("## Actions", "")
-    yield from _prose(
-        "*safe* leaves results unchanged. *numeric* may change them, and is never part of an "
-        "option by itself. *structural* chooses the machine. An effect is the speed-up of one "
-        "part of the run time (low, middle, high); where it is empty, nothing is promised and "
-        "no option counts on it. Effort is our estimate."
-    )
-    yield ""
-    yield from _table(
-        ("code", "what to do", "class", "effect", "effort, h", "source, remark"),
-        [_action(ACTIONS[code]) for code in ACTIONS],
-    )
-
-
-def _finding(rule: Rule) -> Iterator[str]:
-    yield from (f"### {rule.code}", "", rule.meaning, "")
-    rows = [
-        (
-            case.confidence,
-            case.cause,
-            "; ".join(_tests(case.tests)),
-            case.waste.words if case.waste else "",
-            _codes(case.actions) if case.actions is not None else "",
-        )
-        for case in rule.cases
-    ]
-    yield from _table(("sure", "cause", "tests", "wastes", "helps here"), rows)
-    if rule.against:
-        yield from ("", f"Speaks against it: {'; '.join(_tests(rule.against))}.")
-    yield from ("", f"Helps: {_codes(rule.actions) or 'nothing to do'}. Source: {rule.source}.", "")
-
-
-def _codes(codes: tuple[str, ...]) -> str:
-    return ", ".join(f"`{code}`" for code in codes)
-
-
-def _tests(tests: tuple[Test, ...]) -> Iterator[str]:
-    for test in tests:
-        unknown = ", or not measured" if test.or_unknown else ""
-        yield f"{SIGNALS[test.signal][1]} {test.words}{unknown}"
-
-
-def _action(action: Action) -> tuple[str, ...]:
-    effect = ""
-    if action.effect is not None:
-        effect = ", ".join(f"x{factor:g}" for factor in action.effect) + f" of {action.part}"
-    notes = "; ".join(text for text in (action.source, action.remark) if text)
-    effort = f"{action.effort_hours:g}" if action.effort_hours else ""
-    return (f"`{action.code}`", action.title, action.kind, effect, effort, notes)
 
 
 # --- formats.md ---
 
 
 def _formats() -> Iterator[str]:
-    yield from ("# What import reads", "", _MADE, "")
-    yield from _prose(
+    yield from ("# What import reads", "", MADE, "")
+    yield from prose(
         "A file is recognised by its content, not by its name; `.gz` is read as it is, `-` is "
         "standard input. `gpucost diagnose` and `gpucost plan` take the same files. Several "
         "files given to one `gpucost import` complement each other. Slots are explained in "
@@ -196,18 +114,18 @@ def _formats() -> Iterator[str]:
     )
     yield ""
     rows = [(f"`{row.name}`", row.title) for row in FORMATS]
-    yield from _table(
+    yield from table(
         ("`--format`", "what it is"), [*rows, ("`profile`", "a finished profile.json")]
     )
     yield from ("", "## nvidia-smi CSV, and CSV of your own logger", "")
-    yield from _prose(
+    yield from prose(
         "Units stand in brackets in the header or behind each value; without either the unit "
         "is the one below. Other spellings of the same names (`gpu_util`, `mem_used_mb` ...) "
         "are known too. Name any other column with `--map COLUMN=SLOT`, or `--map "
         "COLUMN=SLOT:UNIT`."
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("column", "fills", "unit"),
         [_smi_row(name) for name, _ in _listed_columns("nvidia-smi-csv")],
     )
@@ -215,7 +133,7 @@ def _formats() -> Iterator[str]:
         "",
         "No column of a CSV fills the host's readings (CPU, memory, disk, network): take",
     )
-    yield from _prose("them from W&B, or write them into the profile by hand.")
+    yield from prose("them from W&B, or write them into the profile by hand.")
     yield from (
         "",
         "## nvidia-smi dmon",
@@ -223,16 +141,16 @@ def _formats() -> Iterator[str]:
         "`nvidia-smi dmon -s pucvmt -o DT` gives all of these.",
         "",
     )
-    yield from _table(("column", "fills"), _filled("nvidia-smi-dmon"))
+    yield from table(("column", "fills"), _filled("nvidia-smi-dmon"))
     yield from ("", "## W&B system metrics", "")
-    yield from _prose(
+    yield from prose(
         "JSON lines of `run.history(stream='events')`. The prefix `system.` may be absent. "
         "GPUs that the run does not use (no `gpu.process.N` keys) are left out, with a note."
     )
     yield ""
-    yield from _table(("key", "fills"), _filled("wandb-jsonl"))
+    yield from table(("key", "fills"), _filled("wandb-jsonl"))
     yield from ("", "## Prometheus: API JSON and exposition text", "")
-    yield from _prose(
+    yield from prose(
         "The answer of `/api/v1/query_range` (a matrix). A vector or a scrape of an exporter "
         "is one instant: it says which GPU and how much memory, not how busy the GPU is over "
         "time."
@@ -241,11 +159,11 @@ def _formats() -> Iterator[str]:
     metrics = [
         (f"`{n.upper() if n.startswith('dcgm') else n}`", f"`{m.target}`") for n, m in _named()
     ]
-    yield from _table(("metric", "fills"), metrics)
+    yield from table(("metric", "fills"), metrics)
     yield from ("", "## Recognised and refused", "")
-    yield from _prose("These are named in the message, with what to give instead (exit 2):")
+    yield from prose("These are named in the message, with what to give instead (exit 2):")
     yield ""
-    yield from _prose("; ".join(row.what for row in (*UNREAD, *UNREAD_LAST)) + ".")
+    yield from prose("; ".join(row.what for row in (*UNREAD, *UNREAD_LAST)) + ".")
 
 
 def _listed_columns(format_name: str) -> list[tuple[str, str]]:
@@ -286,8 +204,8 @@ def _named() -> list[tuple[str, Meaning]]:
 
 def _prices() -> Iterator[str]:
     catalog = load_catalog()
-    yield from ("# Prices that come with this version", "", _MADE, "")
-    yield from _prose(
+    yield from ("# Prices that come with this version", "", MADE, "")
+    yield from prose(
         f"{catalog.count} offers of {len(_by_provider(catalog))} providers, seen from "
         f"{catalog.as_of}, the newest day on which a price was read. They "
         "age with the version unless [refreshed](../how-to/refresh-prices.md). A price read more "
@@ -297,7 +215,7 @@ def _prices() -> Iterator[str]:
         "files are kept: [pricing/data/README.md](../../pricing/data/README.md)."
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("provider", "offers", "GPU models", "regions", "read from", "to", "bills"),
         [
             _provider(name, offers, catalog)
@@ -305,14 +223,14 @@ def _prices() -> Iterator[str]:
         ],
     )
     yield from ("", "*bills*: how time is rounded, as the provider documents it; where it is not")
-    yield from _prose(
+    yield from prose(
         "documented, whole hours are billed, with a warning. A row read on 2025-01-01 has a "
         "source that prints no exact date."
     )
     yield from ("", "## GPU models with a price", "")
     counts = Counter(offer.gpu for offer in catalog.offers)
     rows = [(gpu, str(n), ", ".join(_sellers(catalog, gpu))) for gpu, n in sorted(counts.items())]
-    yield from _table(("GPU", "offers", "sold by"), rows)
+    yield from table(("GPU", "offers", "sold by"), rows)
 
 
 def _by_provider(catalog: Catalog) -> dict[str, list[Offer]]:
@@ -340,8 +258,8 @@ def _provider(name: str, offers: list[Offer], catalog: Catalog) -> tuple[str, ..
 
 
 def _profile() -> Iterator[str]:
-    yield from ("# profile.json", "", _MADE, "")
-    yield from _prose(
+    yield from ("# profile.json", "", MADE, "")
+    yield from prose(
         "What one job measured. Everything is optional; what was not measured is null or "
         "absent, never 0. Fractions run from 0 to 1. The JSON Schema is "
         "[profile.schema.json](profile.schema.json). A file may also hold an array of "
@@ -351,12 +269,12 @@ def _profile() -> Iterator[str]:
     yield from _record("", Profile)
     yield from ("", "## Statistics", "")
     names = ", ".join(f"`{field.name}`" for field in fields(Statistics))
-    yield from _prose(
+    yield from prose(
         f"Any subset of {names}, weighted by time over the active window. A single number "
         "stands for the mean."
     )
     yield from ("", "## Metric slots", "", "The keys of `gpus[].metrics`.", "")
-    yield from _table(
+    yield from table(
         ("slot", "unit", "what is counted"),
         [(f"`{slot.name}`", slot.unit, slot.meaning) for slot in SLOTS.values()],
     )
@@ -365,7 +283,7 @@ def _profile() -> Iterator[str]:
 def _record(path: str, cls: type) -> Iterator[str]:
     declared = rules(cls)
     yield from ("", f"## {path}" if path else "## The whole", "")
-    yield from _table(
+    yield from table(
         ("field", "type", "meaning"),
         [(f"`{name}`", _type(rule), _meaning(rule)) for name, rule in declared.items()],
     )

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.diagnose import diagnose
-from planner.estimate import Estimate, exactly, product, within
+from planner.estimate import Estimate, product, within
 from planner.finding import Finding
 from planner.profile.model import Profile
-from planner.remedies import Action, action
+from planner.remedies import Action, action, combined
 from planner.rules.limits import STARVED
 from planner.scale import Layout, speed_up
 from planner.signals import measure
@@ -176,9 +176,9 @@ def predict_on(
     )
     kernels = product(kernels, count)
     if not parts.input and not parts.host:
-        return _unexplained(profile, product(kernels, _effect(actions, "kernels")))
-    feed = product(product(_effect(actions, "input"), _cores(profile, target)), count)
-    host = _effect(actions, "host")
+        return _unexplained(profile, product(kernels, combined(actions, "kernels")))
+    feed = product(product(combined(actions, "input"), _cores(profile, target)), count)
+    host = combined(actions, "host")
     load = _GPU_DECODE_LOAD if any(a.code == "gpu-preprocessing" for a in actions) else 1.0
 
     def faster(kernel: float, input_: float, serial: float) -> float:
@@ -288,13 +288,6 @@ def _peak_ratio(precision: str | None, source: Gpu, target: Gpu) -> float:
 
 def _bandwidth_ratio(source: Gpu, target: Gpu) -> float:
     return (target.memory_bandwidth_gb_s or 1.0) / (source.memory_bandwidth_gb_s or 1.0)
-
-
-def _effect(actions: tuple[Action, ...], part: str) -> Estimate:
-    """Return the best single effect on a part: effects on one part overlap and never multiply."""
-    effects = [a.estimate for a in actions if a.part == part]
-    known = [e for e in effects if e is not None]
-    return max(known, key=lambda e: e.mid, default=exactly(1.0, "unchanged"))
 
 
 def _cores(profile: Profile, target: Target) -> Estimate:

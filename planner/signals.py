@@ -195,6 +195,10 @@ def _one_core(profile: Profile) -> float | None:
     return None if cpu is None or cores is None else cpu * cores
 
 
+def _cores_per_gpu(profile: Profile) -> float | None:
+    return _share(profile.hardware.cpu_cores, profile.gpu_count)
+
+
 def _ram_share(profile: Profile) -> float | None:
     used = profile.host.ram_used_gib if profile.host else None
     return _share(used.peak if used else None, profile.hardware.ram_gib)
@@ -206,6 +210,11 @@ def _capability(profile: Profile) -> float | None:
         return float(gpu.compute_capability) if gpu and gpu.compute_capability else None
     except ValueError:  # AMD's gfx names
         return None
+
+
+def _tf32_over_fp32(profile: Profile) -> float | None:
+    gpu = _known_gpu(profile)
+    return _share(gpu.tf32_tflops, gpu.fp32_tflops) if gpu else None
 
 
 def _latency_share(profile: Profile) -> float | None:
@@ -238,11 +247,13 @@ SIGNALS: dict[str, _Signal] = {
     "job.parallelism": (lambda p: p.job.parallelism, "parallelism"),
     "job.latency_slo_ms": (lambda p: p.job.latency_slo_ms, "latency target, ms"),
     "hardware.gpu_count": (lambda p: float(p.gpu_count), "GPUs"),
+    "hardware.cpu_cores_per_gpu": (_cores_per_gpu, "CPU cores a GPU"),
     "hardware.nodes": (lambda p: float(p.hardware.nodes or 1), "machines"),
     "hardware.network_gbps": (lambda p: p.hardware.network_gbps, "network, Gbit/s"),
     "job.parameters": (lambda p: p.job.parameters, "parameters"),
     "hardware.interconnect": (lambda p: p.hardware.interconnect, "interconnect"),
     "hardware.compute_capability": (_capability, "compute capability"),
+    "hardware.tf32_over_fp32": (_tf32_over_fp32, "TF32 rate over FP32 rate"),
     "util.kernel_time.mean": (_busy, "GPU busy"),
     "util.kernel_time.p50": (_quantile("p50"), "GPU busy, median"),
     "util.kernel_time.p95": (_quantile("p95"), "GPU busy, p95"),

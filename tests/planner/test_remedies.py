@@ -1,24 +1,72 @@
-"""Actions: what they gain, where, and for whom."""
+"""Actions: what they gain, where, for whom, how they combine and how they are applied."""
+
+import math
+from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
-from planner.profile.model import Profile
-from planner.remedies import ACTIONS, Action, action, fixes
-from planner.signals import measure
+from planner.profile.model import Profile, Statistics
+from planner.remedies import ACTIONS, Action, action, combined, fixes
+from planner.remedies.action import PART_OF
+from planner.remedies.combine import compatible
+from planner.remedies.effects import best_interval_s, mean_up_s
+from planner.remedies.howto import FRAMEWORKS, HOW_TO
+from planner.remedies.settings import settings
+from planner.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
+from tests.planner.test_diagnose import profiles
 
 each_action = pytest.mark.parametrize("one", ACTIONS.values(), ids=lambda a: a.code)
+BUSY, SM, HELD = "util.kernel_time", "util.sm_active", "mem.used_gib"
 
 
 @each_action
-def test_an_effect_has_a_part_a_range_and_a_source(one: Action) -> None:
-    """No gain without the part it speeds up and where the figure comes from."""
-    assert (one.effect is None) == (one.part is None) == (one.estimate is None)
+def test_an_effect_has_a_mechanism_a_range_and_a_source(one: Action) -> None:
+    """No gain without what it makes faster and where the figure comes from; else why there is none.
+
+    What the table leaves empty is computed from the profile, worked out by the plan, or unknown.
+    """
+    assert one.source
     assert one.effort_hours >= 0
-    if one.effect is not None:
-        assert one.source
+    if one.effect is None:
+        assert one.grade in {"computed", "planned", "unknown"}
+        assert one.estimate is None
+    else:
+        assert one.mechanism in PART_OF
+        assert one.grade in {"measured", "published", "computed", "estimate"}
         assert 0 < one.effect[0] <= one.effect[1] <= one.effect[2]
+
+
+@each_action
+def test_an_action_names_what_exists(one: Action) -> None:
+    """Exclusions are actions and mutual, conditions look at signals, memory is a range."""
+    assert set(one.excludes) <= set(ACTIONS) - {one.code}
+    assert all(one.code in ACTIONS[other].excludes for other in one.excludes)
+    assert all(test.signal in SIGNALS for test in one.when)
+    assert one.memory is None or one.memory == tuple(sorted(one.memory))
+
+
+@each_action
+def test_an_action_says_how_it_is_applied(one: Action) -> None:
+    """Each action has a way: the launcher, lines of code by framework, or another machine."""
+    how = HOW_TO[one.code]
+    assert how.by in {"launcher", "code", "machine"}
+    assert how.environment or how.launcher or how.frameworks or how.words
+    assert set(how.frameworks) <= set(FRAMEWORKS)
+    assert (how.by == "machine") == (one.kind == "structural") or one.code == "local-cache"
+
+
+def test_every_how_to_is_of_an_action() -> None:
+    """No how-to stands for a code that is gone."""
+    assert set(HOW_TO) == set(ACTIONS)
+
+
+def test_hugging_face_is_told_what_its_trainer_overrides() -> None:
+    """The Trainer passes num_workers=0 explicitly, so the way is TrainingArguments."""
+    assert "dataloader_num_workers" in HOW_TO["dataloader-workers"].frameworks["transformers"]
 
 
 def chosen(profile: Profile) -> list[str]:
@@ -26,15 +74,18 @@ def chosen(profile: Profile) -> list[str]:
     return [a.code for a in fixes(diagnose(profile), measure(profile))]
 
 
-STARVED = {"util.kernel_time": 0.2}
+STARVED = {BUSY: 0.2}
 
 
-def test_workers_gain_little_on_a_full_cpu() -> None:
-    """More workers find no cores; with cores free they gain as published."""
-    full = measure(a_profile(STARVED, host={"cpu_util": 0.97}))
-    free = measure(a_profile(STARVED, host={"cpu_util": 0.3}))
-    assert action("dataloader-workers", full).effect == (1.0, 1.05, 1.3)
-    assert action("dataloader-workers", free).effect == (1.0, 1.5, 2.9)
+def test_workers_gain_what_idle_cores_allow() -> None:
+    """Loader law: cores^0.8, at most x2.9; a full CPU has none left, an unknown one the range."""
+    full, free, unknown = (
+        action("dataloader-workers", measure(a_profile(STARVED, host=host))).effect
+        for host in ({"cpu_util": 0.97}, {"cpu_util": 0.5}, {})
+    )
+    assert full == (1.0, 1.05, 1.3)
+    assert unknown == (1.0, 1.5, 2.9)
+    assert free == pytest.approx((1.0, 2**0.4, 2**0.8 * 1.16))
 
 
 @pytest.mark.parametrize(
@@ -45,17 +96,90 @@ def test_workers_gain_little_on_a_full_cpu() -> None:
         ("A100-SXM-80GB", (0.97, 1.77, 2.21)),
         ("H100", (0.97, 1.77, 2.21)),
         (None, (0.97, 1.77, 2.21)),
+        ("K80", None),
     ],
 )
 def test_mixed_precision_gains_more_without_tf32(
-    gpu: str | None, effect: tuple[float, float, float]
+    gpu: str | None, effect: tuple[float, float, float] | None
 ) -> None:
-    """On Volta and Turing the FP32 base has no tensor cores."""
-    assert action("mixed-precision", measure(a_profile(gpu=gpu))).effect == effect
+    """On Volta and Turing the FP32 base has no tensor cores; before Volta nothing has."""
+    signals = measure(a_profile(gpu=gpu, precision="fp32"))
+    assert action("mixed-precision", signals).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("code", "profile"),
+    [
+        ("mixed-precision", a_profile(precision="amp-bf16")),
+        ("tf32", a_profile(gpu="Tesla T4", precision="fp32")),
+        ("tf32", a_profile(precision="tf32")),
+        ("quantization", a_profile(kind="training")),
+        ("dynamic-batching", a_profile({BUSY: 0.9, SM: 0.3}, kind="training")),
+        ("pinned-memory", a_profile({BUSY: 0.3, "io.pcie_rx_mib_s": 22000.0})),
+        ("gradient-checkpointing", a_profile(kind="inference_online")),
+    ],
+)
+def test_what_does_not_apply_gains_nothing(code: str, profile: Profile) -> None:
+    """Half precision that is on, tensor cores that are not there, another kind of job."""
+    assert action(code, measure(profile)).effect is None
+
+
+def test_a_larger_batch_follows_the_batch_law() -> None:
+    """Nine times the batch fits, eight are tried; half of the empty SMs are taken as fixed time."""
+    signals = measure(a_profile({BUSY: 1.0, SM: 0.2, HELD: Statistics(max=8.0)}, batch_per_gpu=4))
+    low, mid, high = action("larger-batch", signals).effect or (0, 0, 0)
+    assert low == 0.9
+    assert mid == pytest.approx(8 / (0.4 + 0.6 * 8))
+    assert high == pytest.approx(8 / (0.8 + 0.2 * 8))
+    assert settings("larger-batch", signals) == {"batch_per_gpu": 32}
+
+
+def test_checkpoints_take_what_young_and_daly_say() -> None:
+    """Eight GPUs: a failure in 6,300 hours, so a checkpoint of 2 minutes every 20 hours."""
+    signals = measure(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
+    assert mean_up_s(signals) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
+    assert best_interval_s(signals) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(signals)) - 120)
+    assert settings("checkpoint-interval", signals)["interval_s"] == round(best_interval_s(signals))
+    _, mid, _ = action("checkpoint-interval", signals).effect or (0, 0, 0)
+    assert mid > 50
+    assert chosen(a_profile({BUSY: 0.6}, mean_s=1.0, checkpoint_s=0.3)) == ["checkpoint-interval"]
+
+
+@pytest.mark.parametrize(
+    ("code", "profile", "expected"),
+    [
+        ("dataloader-workers", a_profile(cpu_cores=8), {"num_workers": 7, "prefetch_factor": 4}),
+        ("dataloader-workers", a_profile(cpu_cores=None), {}),
+        (
+            "dataloader-workers",
+            a_profile(cpu_cores=64, gpu_count=8, ram_gib=100, host={"ram_used_gib": 90.0}),
+            {"num_workers": 3, "prefetch_factor": 4},
+        ),
+        ("mixed-precision", a_profile(gpu="Tesla T4"), {"dtype": "fp16"}),
+        ("mixed-precision", a_profile(gpu="A100-SXM-80GB"), {"dtype": "bf16"}),
+        ("larger-batch", a_profile({BUSY: 0.9, HELD: Statistics(max=79.0)}, batch_per_gpu=8), {}),
+        (
+            "data-parallel",
+            a_profile(gpu_count=1024, nodes=128),
+            {"nproc_per_node": 8, "max_restarts": 30},
+        ),
+        (
+            "dynamic-batching",
+            a_profile(kind="inference_online", latency_slo_ms=200.0),
+            {"max_batch": 8, "max_delay_ms": 20.0},
+        ),
+        ("compile", a_profile(), {}),
+    ],
+)
+def test_settings_follow_the_machine(
+    code: str, profile: Profile, expected: dict[str, object]
+) -> None:
+    """Workers from cores and memory, dtype from the GPU, restarts from the failure rate."""
+    assert settings(code, measure(profile)) == expected
 
 
 def test_fixes_leave_results_unchanged() -> None:
-    """Only safe actions with a known effect are applied unasked, each once."""
+    """Only safe actions that gain something are applied unasked, each once."""
     found = chosen(a_profile(STARVED, host={"cpu_util": 0.97}, precision="fp32"))
     assert found == ["gpu-preprocessing", "dataloader-workers"]
     assert all(ACTIONS[code].kind == "safe" for code in found)
@@ -63,4 +187,75 @@ def test_fixes_leave_results_unchanged() -> None:
 
 def test_a_busy_gpu_needs_no_fix() -> None:
     """Nothing is changed where nothing is wrong."""
-    assert chosen(a_profile({"util.kernel_time": 0.95, "util.sm_active": 0.9})) == []
+    assert chosen(a_profile({BUSY: 0.95, SM: 0.9})) == []
+
+
+def test_copies_are_fixed_only_where_copies_wait() -> None:
+    """Pinned memory gains on the copying that was timed, and nothing on a job that decodes."""
+    copying = a_profile({BUSY: 0.5}, mean_s=1.0, data_wait_s=0.0, h2d_s=0.4)
+    assert chosen(copying) == ["pinned-memory", "async-copy"]
+    assert action("pinned-memory", measure(copying)).effect == pytest.approx((1.0, 1.25, 1 / 0.76))
+    starved = measure(a_profile({BUSY: 0.5}, mean_s=1.0, data_wait_s=0.4, h2d_s=0.0))
+    assert action("pinned-memory", starved).gain == (1.0, 1.0, 1.0)
+
+
+PARTS = ("input", "host", "kernels")
+some_actions = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=8)
+
+
+@given(profile=profiles(), codes=some_actions)
+def test_nothing_is_saved_twice(profile: Profile, codes: list[str]) -> None:
+    """Together, actions save no more of a part than the best of each mechanism does alone."""
+    signals = measure(profile)
+    acting = [action(code, signals) for code in codes]
+    for part in PARTS:
+        whole = combined(acting, part)
+        saved = 0.0
+        for mechanism in {a.mechanism for a in acting if a.part == part and a.gain}:
+            gains = [a.gain for a in acting if a.mechanism == mechanism and a.gain]
+            saved += max(0.0, *(1.0 - 1.0 / gain[2] for gain in gains))
+        assert 1.0 - 1.0 / whole.high <= saved + 1e-9
+        assert saved <= 1.0 + 1e-9
+        assert whole == combined([*acting, *acting], part)
+
+
+@given(profile=profiles(), codes=some_actions, more=st.sampled_from(sorted(ACTIONS)))
+def test_one_more_action_takes_nothing_away(profile: Profile, codes: list[str], more: str) -> None:
+    """Adding an action never lowers what is expected of the rest."""
+    signals = measure(profile)
+    acting = [action(code, signals) for code in codes]
+    more_acting = [*acting, action(more, signals)]
+    if more == "gradient-checkpointing":  # it buys memory with time
+        return
+    for part in PARTS:
+        assert combined(more_acting, part).mid >= min(1.0, combined(acting, part).mid) - 1e-9
+
+
+@given(profile=profiles(), codes=st.lists(st.sampled_from(sorted(ACTIONS)), max_size=4))
+def test_the_order_of_actions_does_not_matter(profile: Profile, codes: list[str]) -> None:
+    """The same actions gain the same, whichever comes first."""
+    signals = measure(profile)
+    acting = [action(code, signals) for code in codes]
+    for part in PARTS:
+        results = {combined(order, part) for order in permutations(acting)}
+        assert len(results) == 1
+
+
+@given(profile=profiles())
+def test_shares_of_a_part_add_up_to_one_at_most(profile: Profile) -> None:
+    """No mechanism takes a share that another one has."""
+    signals = measure(profile)
+    for part in PARTS:
+        shares: dict[str, float] = {}
+        for code in ACTIONS:
+            one = action(code, signals)
+            if one.mechanism and one.effect and one.part == part:
+                shares[one.mechanism] = max(shares.get(one.mechanism, 0.0), one.share)
+        assert sum(shares.values()) <= 1.0 + 1e-9
+
+
+@given(codes=st.permutations(sorted(ACTIONS)))
+def test_kept_actions_exclude_none_of_each_other(codes: list[str]) -> None:
+    """Whatever is asked for, what remains goes together."""
+    kept = compatible(ACTIONS[code] for code in codes)
+    assert not any(a.code in b.excludes for a in kept for b in kept)

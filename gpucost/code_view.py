@@ -1,0 +1,106 @@
+"""What a finding or an action code means, in sentences: for `gpucost explain` and the reference."""
+
+from collections.abc import Iterator
+
+from planner.remedies import Action
+from planner.remedies.effects import EFFECTS
+from planner.remedies.howto import HOW_TO
+from planner.rule import Rule, Test
+from planner.signals import SIGNALS
+
+_OF = {
+    "loading": "loading and preparing input",
+    "copying": "copying input to the GPU",
+    "launching": "code on the host: launches, waiting, serial Python",
+    "checkpointing": "writing checkpoints",
+    "arithmetic": "the GPU's own kernels",
+    "exchange": "exchange between GPUs",
+}
+_GRADES = {
+    "measured": "measured on published data that we evaluated",
+    "published": "published by others",
+    "computed": "computed from the profile",
+    "estimate": "our estimate, in part at least",
+    "planned": "worked out offer by offer",
+    "unknown": "not known, so nothing counts on it",
+}
+
+
+def test_words(test: Test) -> str:
+    """Return a test with the name of its reading: `GPU busy < 0.5`."""
+    unknown = ", or not measured" if test.or_unknown else ""
+    return f"{SIGNALS[test.signal][1]} {test.words}{unknown}"
+
+
+def rule_lines(rule: Rule) -> Iterator[str]:
+    """Yield a finding: its cases with tests and waste, what speaks against it, what helps."""
+    yield from (f"{rule.code} (finding)", rule.meaning, "")
+    for case in rule.cases:
+        yield f"{case.confidence}: {case.cause}"
+        for test in case.tests:
+            yield f"  {test_words(test)} [{test.signal}]"
+        if case.waste:
+            yield f"  wastes: {case.waste.words}"
+        if case.actions is not None:
+            yield f"  do: {', '.join(case.actions)}"
+    if rule.against:
+        yield ""
+        yield f"Speaks against it: {'; '.join(test_words(test) for test in rule.against)}"
+    yield from ("", f"Do: {', '.join(rule.actions) or 'nothing'}", f"Source: {rule.source}")
+
+
+def action_lines(one: Action) -> Iterator[str]:
+    """Yield an action: what it gains and costs, when it applies, how it is done."""
+    yield from (f"{one.code} (action, {one.kind})", one.title, "")
+    for label, text in action_facts(one):
+        yield f"{label}: {text}"
+    yield from ("", "How")
+    for label, text in how_lines(one.code):
+        yield f"  {label}: {text}"
+
+
+def action_facts(one: Action) -> Iterator[tuple[str, str]]:
+    """Yield what is known of an action, as label and text."""
+    yield ("Gains", _gain(one))
+    yield ("Rests on", f"{_GRADES[one.grade]}. {_sentence(one.source)}")
+    if one.memory:
+        yield (
+            "GPU memory",
+            f"x{one.memory[0]:g} to x{one.memory[2]:g}, typically x{one.memory[1]:g}",
+        )
+    if one.effort_hours:
+        yield ("Effort", f"about {one.effort_hours:g} h (our estimate)")
+    if one.when:
+        yield ("Applies where", "; ".join(test_words(test) for test in one.when))
+    if one.excludes:
+        yield ("Not together with", ", ".join(one.excludes))
+    if one.remark:
+        yield ("Watch", _sentence(one.remark))
+
+
+def how_lines(code: str) -> Iterator[tuple[str, str]]:
+    """Yield how an action is applied, as label and text."""
+    how = HOW_TO[code]
+    for name, value in how.environment.items():
+        yield ("environment", f"{name}={value}")
+    for name, value in how.launcher.items():
+        yield ("launcher", f"{name}: {value}")
+    yield from how.frameworks.items()
+    if how.words:
+        yield ("also" if how.frameworks else "do", how.words)
+
+
+def _gain(one: Action) -> str:
+    if one.grade == "planned":
+        return "what the plan shows for each offer"
+    if one.mechanism is None:
+        return "not known" if one.grade == "unknown" else "the time that was idle"
+    if one.effect is None:
+        return f"{_OF[one.mechanism]}, as the profile allows; without the readings nothing"
+    low, mid, high = one.effect
+    words = f"{_OF[one.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
+    return f"{words}; narrower where the profile says more" if one.code in EFFECTS else words
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

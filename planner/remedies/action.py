@@ -1,0 +1,88 @@
+"""What an action is: what it changes, what that gains, what it costs, and how sure that is."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.estimate import Estimate
+from planner.rule import Signals, Test
+
+Part = Literal["input", "host", "kernels"]
+Class = Literal["safe", "numeric", "structural"]
+Mechanism = Literal["loading", "copying", "launching", "checkpointing", "arithmetic", "exchange"]
+# `measured`: on published data that we evaluated; `published`: by others; `computed`: from the
+# profile by a law; `estimate`: ours, in part at least; `planned`: the plan works it out offer by
+# offer; `unknown`: no source that we would pass on.
+Grade = Literal["measured", "published", "computed", "estimate", "planned", "unknown"]
+Range = tuple[float, float, float]
+
+PART_OF: dict[Mechanism, Part] = {
+    "loading": "input",
+    "copying": "input",
+    "launching": "host",
+    "checkpointing": "host",
+    "arithmetic": "kernels",
+    "exchange": "kernels",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing to change.
+
+    Attributes:
+        code: the action code.
+        title: what to do, in a few words.
+        kind: `safe` leaves results unchanged, `numeric` may change them, `structural` chooses a
+            machine.
+        mechanism: what it makes faster; actions on one mechanism overlap. None where its gain is
+            not modelled.
+        effect: speed-up of that mechanism (low, mid, high); None where unknown.
+        share: share of its part of the time that the mechanism takes, 0-1.
+        grade: what the effect rests on.
+        source: where the effect comes from, or who works it out.
+        memory: factor on GPU memory (least, typical, most); None where it changes none or is
+            unknown.
+        effort_hours: engineering time, our own estimate; 0 for a switch.
+        when: what must hold for it to apply; a reading that is missing is no obstacle.
+        excludes: actions that make no sense beside it.
+        remark: what to watch.
+    """
+
+    code: str
+    title: str
+    kind: Class = "safe"
+    mechanism: Mechanism | None = None
+    effect: Range | None = None
+    share: float = 1.0
+    grade: Grade = "unknown"
+    source: str = ""
+    memory: Range | None = None
+    effort_hours: float = 0.0
+    when: tuple[Test, ...] = ()
+    excludes: tuple[str, ...] = ()
+    remark: str = ""
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the time that it speeds up; None where its gain is not modelled."""
+        return None if self.mechanism is None else PART_OF[self.mechanism]
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The effect as an estimate of the speed-up of its mechanism."""
+        if self.effect is None:
+            return None
+        low, mid, high = self.effect
+        return Estimate(low=low, mid=mid, high=high, basis=f"{self.code}: {self.source}")
+
+    @property
+    def gain(self) -> Range | None:
+        """The speed-up of its part of the time (low, mid, high), by Amdahl's law."""
+        if self.effect is None:
+            return None
+        low, mid, high = (1.0 / (1.0 - self.share + self.share / f) for f in self.effect)
+        return (low, mid, high)
+
+    def applies(self, signals: Signals) -> bool:
+        """Return whether nothing that was measured stands against it."""
+        return all(test.holds(signals) for test in self.when)

@@ -1,0 +1,253 @@
+"""Effects that follow from the profile: the loader, batch and checkpoint laws, and capability.
+
+Each function returns the range (low, mid, high) of the speed-up of the action's mechanism, or None
+where the profile does not hold what it takes; then the range of the table counts.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from planner.remedies.action import Action, Range
+from planner.rule import Signals
+from planner.rules.limits import (
+    BUSY,
+    CHECKPOINT_SHARE,
+    COMMUNICATION,
+    COPIES,
+    CPU,
+    CPU_FULL,
+    DATA_WAIT,
+    LINK_FULL,
+    STARVED,
+)
+
+# Loader throughput ~ cores^0.8 above three cores a GPU, at most x2.9 (Synergy tables); the law's
+# mean error is 8 %, twice that is taken as its end.
+_CORES_POWER, _MOST_FROM_CORES, _LAW_ERROR = 0.8, 2.9, 1.16
+_FULL_CPU: Range = (1.0, 1.05, 1.3)  # processes can still help where one interpreter lock limits
+_MOST_FROM_CACHE = 5.0  # Mohan et al., VLDB 2021
+_AMP_WITHOUT_TF32: Range = (1.0, 2.71, 4.75)  # Volta, Turing: the FP32 base has no tensor cores
+_FIRST_TF32_CAPABILITY = 8.0
+_TF32_ELASTICITY = 0.38
+# Of PyTorch 2's report (A100 training) and of timm (AMP inference, 1,126 models on an RTX 4090).
+_COMPILED_TRAINING: dict[bool, Range] = {True: (1.0, 1.21, 2.2), False: (1.0, 1.51, 2.2)}
+_COMPILED_SERVING: Range = (1.16, 1.66, 2.41)
+_CHANNELS_LAST_SERVING: Range = (0.93, 1.07, 1.30)
+_FILL_MEMORY, _MOST_GROWTH = 0.9, 8.0
+_WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
+_ACCUMULATED = 4
+# Llama 3 report: 419 unexpected interruptions in 54 days on 16,384 GPUs.
+GPU_HOURS_TO_INTERRUPTION = 54 * 24 * 16384 / 419
+_CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
+_SERVING = ("inference_online", "inference_offline")
+
+
+def _number(signals: Signals, name: str) -> float | None:
+    value = signals[name]
+    return float(value) if isinstance(value, float | int) else None
+
+
+def _workers(signals: Signals) -> Range | None:
+    cpu = _number(signals, CPU)
+    if cpu is None or cpu <= 0.0:
+        return None
+    if cpu >= CPU_FULL:
+        return _FULL_CPU
+    most = min(_MOST_FROM_CORES, (1.0 / cpu) ** _CORES_POWER)
+    return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * _LAW_ERROR))
+
+
+def _prefetch(signals: Signals) -> Range | None:
+    wait = _number(signals, "step.data_wait_fraction")
+    return None if wait is None else (1.0, 1.0, 1.0 / max(wait, 1.0 - wait))
+
+
+def _cache(signals: Signals) -> Range | None:
+    cpu = _number(signals, CPU)
+    if cpu is None or cpu <= 0.0:
+        return (1.0, 1.0, _MOST_FROM_CACHE)
+    most = max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu))
+    return (1.0, math.sqrt(most), most)
+
+
+def _copying_share(signals: Signals) -> float | None:
+    """Share of the time with the GPU waiting for copies; all of its waiting where untimed."""
+    timed = _number(signals, "step.h2d_exposed")
+    if timed is not None:
+        return timed
+    busy, link = _number(signals, BUSY), _number(signals, "io.pcie_rx_fraction")
+    return None if busy is None or link is None else 1.0 - busy
+
+
+def _pinned(signals: Signals) -> Range | None:
+    share = _copying_share(signals)
+    if share is None:
+        return None
+    low, mid, high = (1.0 / (1.0 - share * (1.0 - 1.0 / f)) for f in (1.0, 2.0, 2.5))
+    return (low, mid, high)
+
+
+def _asynchronous(signals: Signals) -> Range | None:
+    share = _copying_share(signals)
+    if share is None or share >= 1.0:
+        return None
+    hidden = 1.0 / (1.0 - share)
+    return (1.0, math.sqrt(hidden), hidden)
+
+
+def _half(signals: Signals) -> Range | None:
+    capability = _number(signals, "hardware.compute_capability")
+    old = capability is not None and capability < _FIRST_TF32_CAPABILITY
+    return _AMP_WITHOUT_TF32 if old else None
+
+
+def _tf32(signals: Signals) -> Range | None:
+    ratio = _number(signals, "hardware.tf32_over_fp32")
+    if ratio is None or ratio < 1.0:
+        return None
+    most = ratio**_TF32_ELASTICITY
+    return (1.0, math.sqrt(most), most)
+
+
+def _batch_gain(fixed: float, growth: float) -> float:
+    """Throughput gain of a batch `growth` times as large: step = fixed + (1 - fixed) x growth."""
+    return growth / (fixed + (1.0 - fixed) * growth)
+
+
+def _empty(signals: Signals) -> float | None:
+    busy, sm = _number(signals, BUSY), _number(signals, "util.sm_active.mean")
+    return None if not busy or sm is None else max(0.0, 1.0 - sm / busy)
+
+
+def batch_growth(signals: Signals) -> float | None:
+    """Return how many times as large a batch fits, at least: as if all memory held were items."""
+    held = _number(signals, "mem.used_fraction.max")
+    return None if not held else min(_MOST_GROWTH, max(1.0, _FILL_MEMORY / held))
+
+
+def _batch(signals: Signals) -> Range | None:
+    growth, empty = batch_growth(signals), _empty(signals)
+    if growth is None or empty is None:
+        return None
+    mid, high = (_batch_gain(fixed, growth) for fixed in (empty / 2.0, empty))
+    return (min(_WORST_OF_DOUBLING, mid), mid, high)
+
+
+def _requests(signals: Signals) -> Range | None:
+    empty = _empty(signals)
+    if empty is None:
+        return None
+    return (1.0, _batch_gain(empty / 2.0, _MOST_GROWTH / 2.0), _batch_gain(empty, _MOST_GROWTH))
+
+
+def _accumulate(signals: Signals) -> Range | None:
+    if _number(signals, COMMUNICATION) is None:
+        return None
+    return (1.0, float(_ACCUMULATED) / 2.0, float(_ACCUMULATED))
+
+
+def _compiled(signals: Signals) -> Range | None:
+    if not _kernels_limit(signals):
+        return None
+    if signals["job.kind"] in _SERVING:
+        return _COMPILED_SERVING
+    return _COMPILED_TRAINING[signals["job.precision"] in ("fp32", "tf32", None)]
+
+
+def _channels_last(signals: Signals) -> Range | None:
+    return _CHANNELS_LAST_SERVING if signals["job.kind"] in _SERVING else None
+
+
+def mean_up_s(signals: Signals) -> float:
+    """Return the mean time between failures of the job's GPUs on machines that are not spot."""
+    gpus = _number(signals, "hardware.gpu_count") or 1.0
+    return GPU_HOURS_TO_INTERRUPTION * 3600.0 / gpus
+
+
+def best_interval_s(signals: Signals, cost_s: float = _CHECKPOINT_S[1]) -> float:
+    """Return the Young/Daly interval between checkpoints that take `cost_s` each, seconds."""
+    return math.sqrt(2.0 * cost_s * mean_up_s(signals)) - cost_s
+
+
+def _checkpoints(signals: Signals) -> Range | None:
+    now = _number(signals, "step.checkpoint_exposed")
+    if not now:
+        return None
+    best = (math.sqrt(cost_s / (2.0 * mean_up_s(signals))) for cost_s in _CHECKPOINT_S)
+    low, mid, high = (max(1.0, now / share) for share in best)
+    return (1.0, min(low, mid), high)
+
+
+EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
+    "dataloader-workers": _workers,
+    "dataloader-prefetch": _prefetch,
+    "local-cache": _cache,
+    "pinned-memory": _pinned,
+    "async-copy": _asynchronous,
+    "mixed-precision": _half,
+    "tf32": _tf32,
+    "larger-batch": _batch,
+    "gradient-accumulation": _accumulate,
+    "compile": _compiled,
+    "channels-last": _channels_last,
+    "dynamic-batching": _requests,
+    "checkpoint-interval": _checkpoints,
+}
+
+
+def _kernels_limit(signals: Signals) -> bool:
+    busy = _number(signals, BUSY)
+    return busy is not None and busy >= STARVED
+
+
+def fitted(one: Action, signals: Signals) -> Action:
+    """Return the action with the effect and the share that these signals leave it.
+
+    Where a reading stands against it, it has no effect.
+    """
+    if not one.applies(signals):
+        return replace(one, effect=None)
+    law = EFFECTS.get(one.code)
+    effect = (law(signals) if law else None) or one.effect
+    mechanism = one.mechanism
+    if one.code == "compile" and _kernels_limit(signals):
+        mechanism = "arithmetic"
+    changed = replace(one, effect=effect, mechanism=mechanism)
+    return replace(changed, share=_share(changed, signals)) if mechanism else changed
+
+
+def _share(one: Action, signals: Signals) -> float:
+    """Return the share of its part of the time that an action can act on.
+
+    Shares of the mechanisms of one part add up to at most 1.
+    """
+    if one.mechanism in ("loading", "copying"):
+        copying = _of_waiting(signals)
+        return copying if one.mechanism == "copying" else 1.0 - copying
+    if one.mechanism in ("arithmetic", "exchange"):
+        busy, exchange = _number(signals, BUSY) or 1.0, _number(signals, COMMUNICATION) or 0.0
+        exchanging = min(1.0, exchange / busy)
+        return exchanging if one.mechanism == "exchange" else 1.0 - exchanging
+    writes = (_number(signals, "step.checkpoint_exposed") or 0.0) >= CHECKPOINT_SHARE
+    if one.mechanism == "checkpointing":
+        return float(writes)
+    if writes:
+        return 0.0
+    return _optimizer_share(signals) if one.code == "fused-optimizer" else 1.0
+
+
+def _of_waiting(signals: Signals) -> float:
+    """Share of waiting for input that is copying: as timed, else all of it where PCIe is full."""
+    data, copies = _number(signals, DATA_WAIT), _number(signals, COPIES)
+    if data is None and copies is None:
+        return float((_number(signals, "io.pcie_rx_fraction") or 0.0) >= LINK_FULL)
+    total = (data or 0.0) + (copies or 0.0)
+    return (copies or 0.0) / total if total else 0.0
+
+
+def _optimizer_share(signals: Signals) -> float:
+    waits, busy = _number(signals, "step.optimizer_exposed"), _number(signals, BUSY)
+    if waits is None or busy is None or busy >= 1.0:
+        return 0.0
+    return min(1.0, waits / (1.0 - busy))
