@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from planner.finding import Confidence, Evidence, Finding, Severity
 from planner.profile.model import Profile
+from planner.remedies import ACTIONS
 from planner.rule import Case, Pool, Rule, Signals, Test
 from planner.rules import RULES
 from planner.rules.limits import BUSY
@@ -69,10 +70,15 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
         cause=case.cause,
         evidence=_evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
-        actions=rule.actions if case.actions is None else case.actions,
+        actions=_applicable(rule.actions if case.actions is None else case.actions, signals),
         waste_fraction=case.waste.share(signals) if case.waste else None,
     )
     return case, finding
+
+
+def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:
+    """Leave out what the GPU or the kind of job rules out, such as TF32 before Ampere."""
+    return tuple(code for code in codes if ACTIONS[code].applies(signals))
 
 
 def _evidence(tests: Iterable[Test], signals: Signals) -> tuple[Evidence, ...]:

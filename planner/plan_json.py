@@ -11,9 +11,12 @@ from planner.estimate import Estimate
 from planner.finding import Evidence, Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
-from planner.remedies import ACTIONS
+from planner.remedies import ACTIONS, action
+from planner.remedies.settings import on_machine, settings
+from planner.rule import Signals
 from planner.shapes import Shape
-from planner.signals import SIGNALS
+from planner.signals import SIGNALS, measure
+from pricing.hardware import gpus
 from pricing.money import cents, plain
 from pricing.offer import Offer
 from pricing.quote import QuoteLine, offer_json
@@ -62,12 +65,14 @@ def dump(plan: Plan) -> str:
 
 
 def _job(job: JobPlan, plan: Plan) -> _Json:
+    signals = measure(job.profile)
     return {
         "name": job.name,
         "kind": job.profile.job.kind,
         "baseline": _baseline(job, plan),
         "findings": [finding_json(finding) for finding in job.findings],
-        "options": [_option(option, job, plan) for option in job.options],
+        "remedies": _remedies(signals),
+        "options": [_option(option, job, plan, signals) for option in job.options],
         "rejected": [
             {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
         ],
@@ -130,6 +135,34 @@ def finding_json(finding: Finding) -> _Json:
     }
 
 
+def _remedies(signals: Signals) -> list[_Json]:
+    """Return the actions on the job itself that apply to it, with what they would set and gain."""
+    fitted = (action(code, signals) for code in ACTIONS)
+    return [
+        {
+            "code": one.code,
+            "class": one.kind,
+            "effect": _estimate(one.estimate) if one.estimate else None,
+            "rests_on": one.grade,
+            "settings": settings(one.code, signals),
+        }
+        for one in fitted
+        if one.kind != "structural" and one.applies(signals)
+    ]
+
+
+def _settings(option: Option, signals: Signals) -> _Json:
+    """Return what each action that applies on the option's machine would set there."""
+    offer = option.offer
+    cores = offer.vcpus / float(offer.gpu_count) if offer.vcpus and offer.gpu_count else None
+    there = on_machine(signals, gpus()[offer.gpu], cores)
+    return {
+        code: settings(code, there)
+        for code, one in ACTIONS.items()
+        if one.kind != "structural" and one.applies(there)
+    }
+
+
 def _evidence(readings: Iterable[Evidence]) -> list[_Json]:
     return [
         {"metric": e.metric, "value": e.value, "test": e.test, "name": SIGNALS[e.metric][1]}
@@ -137,7 +170,7 @@ def _evidence(readings: Iterable[Evidence]) -> list[_Json]:
     ]
 
 
-def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
+def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json:
     today = job.baseline.cost
     saves = today - option.cost if today is not None else None
     return {
@@ -146,6 +179,7 @@ def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
         "count": option.count,
         "provisionable": option.provisionable,
         "actions": list(option.actions),
+        "settings": _settings(option, signals),
         "sharing": None,
         "speed": _estimate(option.speed),
         "hours": _estimate(option.hours),

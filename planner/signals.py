@@ -205,7 +205,11 @@ def _ram_share(profile: Profile) -> float | None:
 
 
 def _capability(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
+    return capability(_known_gpu(profile))
+
+
+def capability(gpu: hardware.Gpu | None) -> float | None:
+    """Return NVIDIA's compute capability as a number, 8.9; None for other vendors."""
     try:
         return float(gpu.compute_capability) if gpu and gpu.compute_capability else None
     except ValueError:  # AMD's gfx names

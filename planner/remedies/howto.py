@@ -136,8 +136,8 @@ _STEP = {
         keras="keras.callbacks.BackupAndRestore(save_freq=N / step time)",
     ),
     "mixed-precision": _code(
-        "with torch.autocast('cuda', dtype=torch.bfloat16): forward and loss only; for float16 "
-        "also torch.amp.GradScaler",
+        "with torch.autocast('cuda', dtype=torch.bfloat16): forward and loss only; before Ampere "
+        "torch.float16, with torch.amp.GradScaler",
         lightning="Trainer(precision='bf16-mixed'), before Ampere '16-mixed'",
         transformers="TrainingArguments(bf16=True), before Ampere fp16=True",
         accelerate="accelerate launch --mixed_precision bf16",

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from planner.remedies.effects import batch_growth, best_interval_s, mean_up_s
 from planner.rule import Signals
+from planner.signals import Value, capability
+from pricing.hardware import Gpu
 
 Settings = dict[str, float | str]
 
@@ -103,6 +105,20 @@ _SETTINGS: dict[str, Callable[[Signals], Settings]] = {
     "sharded-data-parallel": _processes,
     "dynamic-batching": _queue,
 }
+
+
+def on_machine(signals: Signals, gpu: Gpu, cores_per_gpu: float | None) -> Signals:
+    """Return the signals as they would be on another machine: its cores, its GPU's capability.
+
+    The memory that was held stays; its share of the other GPU's memory changes.
+    """
+    held = _number(signals, "mem.used_gib.max")
+    moved: dict[str, Value] = {
+        "hardware.cpu_cores_per_gpu": cores_per_gpu,
+        "hardware.compute_capability": capability(gpu),
+        "mem.used_fraction.max": held / gpu.memory_gib if held and gpu.memory_gib else None,
+    }
+    return {**signals, **moved}
 
 
 def settings(code: str, signals: Signals) -> Settings:

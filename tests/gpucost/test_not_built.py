@@ -37,6 +37,7 @@ BUILT = {
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over",
     "report": "-o --style --lang",
+    "recipe": "--option --numeric -o",
     "export": "--to -o",
     "reconcile": "--option -f",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",

@@ -1,0 +1,167 @@
+"""A recipe: what to set so that an option of a plan runs as the plan says (`gpucost.recipe/v1`).
+
+The option's own actions are in it, and the numeric ones that were asked for by code. What only the
+program can do is marked `code`, with a line for each framework; nothing is changed by the recipe
+itself.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.remedies import ACTIONS
+from planner.remedies.combine import compatible
+from planner.remedies.howto import HOW_TO
+from pricing.errors import InputError
+
+SCHEMA = "gpucost.recipe/v1"
+_Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One action of a recipe.
+
+    Attributes:
+        code: the action code.
+        kind: `safe` or `numeric`.
+        settings: values worked out for the job.
+        effect: low, mid and high speed-up of what it acts on; None where unknown.
+    """
+
+    code: str
+    kind: str
+    settings: Mapping[str, Any]
+    effect: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What to set for one option.
+
+    Attributes:
+        job: the job's name.
+        option: the option's id.
+        actions: what is applied, in order.
+        gpus: GPUs of one machine.
+        sharing: how the GPU is shared; None = not.
+    """
+
+    job: str
+    option: str
+    actions: tuple[Applied, ...]
+    gpus: int
+    sharing: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recipe as JSON values."""
+        hows = [HOW_TO[one.code] for one in self.actions]
+        environment = {name: value for how in hows for name, value in how.environment.items()}
+        launcher: dict[str, Any] = {"nproc_per_node": self.gpus}
+        if self.gpus > 1 or any("numa" in how.launcher for how in hows):
+            launcher["numa"] = "auto"
+        restarts = [
+            s["max_restarts"] for one in self.actions if "max_restarts" in (s := one.settings)
+        ]
+        if restarts:
+            launcher["max_restarts"] = max(restarts)
+        return {
+            "schema": SCHEMA,
+            "job": self.job,
+            "option": self.option,
+            "actions": [_action(one) for one in self.actions],
+            "environment": environment,
+            "launcher": launcher,
+            "machine": {"sharing": self.sharing, "persistence_mode": True},
+        }
+
+
+def _action(one: Applied) -> dict[str, Any]:
+    how = HOW_TO[one.code]
+    return {
+        "code": one.code,
+        "class": one.kind,
+        "settings": dict(one.settings),
+        "effect": dict(one.effect) if one.effect else None,
+        "by": how.by,
+        "how": {**how.frameworks, **({"also": how.words} if how.words else {})},
+    }
+
+
+def make_recipe(job: _Json, option: _Json | None, numeric: Iterable[str] = ()) -> Recipe:
+    """Return the recipe of an option of a plan document.
+
+    Args:
+        job: the job's part of plan.json.
+        option: the option's; None for the job as it runs today.
+        numeric: codes of actions that may change results and were asked for.
+
+    Raises:
+        InputError: a code is unknown, needs no asking, does not apply to the job, or excludes
+            another one; every problem is listed.
+    """
+    remedies = _remedies(job, option)
+    asked = tuple(dict.fromkeys(numeric))
+    problems = [problem for code in asked if (problem := _refusal(code, remedies, job["name"]))]
+    own = [code for code in (option["actions"] if option else ()) if code in remedies]
+    codes = [*own, *(code for code in asked if code not in own)]
+    kept = {one.code for one in compatible(ACTIONS[code] for code in codes if code in ACTIONS)}
+    problems += [
+        f"--numeric {code}: not together with {', '.join(_excluding(code, codes))}; leave one out."
+        for code in asked
+        if code in ACTIONS and code not in kept
+    ]
+    if problems:
+        raise InputError(problems)
+    offer = (option or job["baseline"])["offer"]
+    return Recipe(
+        job=job["name"],
+        option=option["id"] if option else "o0",
+        actions=tuple(_applied(remedies[code]) for code in codes),
+        gpus=max(1, round(offer["gpu_count"])) if offer else 1,
+        sharing=option.get("sharing") if option else None,
+    )
+
+
+def _remedies(job: _Json, option: _Json | None) -> dict[str, _Json]:
+    """Return the actions that apply, with what they set on the option's machine."""
+    effects = {one["code"]: one for one in job.get("remedies", ())}
+    if option is None:
+        return effects
+    nothing = {"effect": None}
+    return {
+        code: {
+            "code": code,
+            "class": ACTIONS[code].kind,
+            "settings": values,
+            "effect": effects.get(code, nothing)["effect"],
+        }
+        for code, values in option.get("settings", {}).items()
+        if code in ACTIONS
+    }
+
+
+def _applied(one: _Json) -> Applied:
+    return Applied(
+        code=one["code"], kind=one["class"], settings=one["settings"], effect=one["effect"]
+    )
+
+
+def _refusal(code: str, remedies: Mapping[str, _Json], job: str) -> str | None:
+    """Return why a code cannot be asked for; None where it can."""
+    found = ACTIONS.get(code)
+    if found is None or found.kind != "numeric":
+        known = ", ".join(c for c, one in ACTIONS.items() if one.kind == "numeric")
+        words = "no action code" if found is None else f"{found.kind}, so it needs no asking"
+        return f"--numeric {code}: {words}; numeric are {known}."
+    if code not in remedies:
+        return (
+            f"--numeric {code}: does not apply to {job}; `gpucost explain {code}` says where it "
+            "does."
+        )
+    return None
+
+
+def _excluding(code: str, codes: Iterable[str]) -> Iterable[str]:
+    excluded = ACTIONS[code].excludes
+    return (other for other in codes if other in excluded)
