@@ -155,6 +155,19 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
+            cause="The code does not keep the GPU busy: its steps wait neither for data nor for "
+            "checkpoints.",
+            tests=(
+                *_NEITHER_BUSY,
+                is_(DATA_WAIT, "<", STEP_SHARE),
+                is_("step.checkpoint_exposed", "<", CHECKPOINT_SHARE),
+                _NO_COPY_WAIT,
+                where("hardware.gpu_count", "<=", 1),
+            ),
+            waste=WAITING,
+        ),
+        Case(
+            confidence="likely",
             cause="The code does not keep the GPU busy: about one CPU core is at work.",
             tests=(
                 *_NEITHER_BUSY,
