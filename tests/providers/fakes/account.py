@@ -1,6 +1,7 @@
 """A test's account at a fake: its token, its environment, and the only machine within reach."""
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,24 @@ SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
 CONNECT = socket.socket.connect
 
 
+def digitalocean_environment() -> dict[str, str]:
+    """The variables that name the account."""
+    return {name: value for name, value in os.environ.items() if "DIGITALOCEAN" in name}
+
+
 @cache
 def spec() -> Document | None:
-    """The OpenAPI document, where the research folder is there."""
-    return json.loads(SPEC.read_text(encoding="utf-8")) if SPEC.is_file() else None
+    """The OpenAPI document, where the research folder is there.
+
+    It marks the two identifiers of an SSH key readOnly and uses them as a path parameter, so that a
+    validator refuses every value of a request; the mark is taken off.
+    """
+    if not SPEC.is_file():
+        return None
+    document: Document = json.loads(SPEC.read_text(encoding="utf-8"))
+    for name in ("ssh_key_id", "ssh_key_fingerprint"):
+        document["components"]["schemas"][name].pop("readOnly", None)
+    return document
 
 
 @contextmanager
