@@ -31,11 +31,13 @@ class Place:
         offer: what is rented there, at what price.
         region: the provider's name of it; empty where it has none.
         zone: within the region; empty where the provider chooses.
+        user_data: the bootstrap for its machines, without any secret.
     """
 
     offer: Offer
     region: str = ""
     zone: str = ""
+    user_data: str = field(default="", repr=False)
 
     @property
     def text(self) -> str:
@@ -57,7 +59,6 @@ class LaunchSpec:
         public_key: of the run's own SSH key pair, in OpenSSH form; empty: no login of ours.
         ssh_key: a key at the provider that may log in, too; empty: none.
         image: in place of the provider's image for the size; empty: that one.
-        user_data: the bootstrap, without any secret.
         self_destroy: whether the machine ends itself at its deadline.
     """
 
@@ -69,7 +70,6 @@ class LaunchSpec:
     public_key: str = ""
     ssh_key: str = ""
     image: str = ""
-    user_data: str = field(default="", repr=False)
     self_destroy: bool = True
 
     def __post_init__(self) -> None:

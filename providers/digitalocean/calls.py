@@ -101,7 +101,7 @@ def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         "monitoring": False,
         "backups": False,
         "ipv6": False,
-        "user_data": spec.user_data,
+        "user_data": place.user_data,
     }
     keys = [fingerprint(spec.public_key)] if spec.public_key else []
     return body | {"ssh_keys": [*keys, *filter(None, (spec.ssh_key,))]}

@@ -64,13 +64,15 @@ def a_spec(
     marks = Marks(run=new_run(), deadline=deadline, owner="ada", plan="plan-7")
     spec = LaunchSpec(
         marks=marks,
-        places=tuple(Place(offer=offer, region=region) for region in regions or ("",)),
+        places=tuple(
+            Place(offer=offer, region=region, user_data="#cloud-config\n{}\n")
+            for region in regions or ("",)
+        ),
         count=1,
         ttl_s=Decimal(3600),
         max_usd=Decimal(1000),
         public_key=PUBLIC_KEY,
         image="an-image",
-        user_data="#cloud-config\n{}\n",
     )
     return replace(spec, **changes)
 

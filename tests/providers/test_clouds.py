@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from providers.aws.cloud import connect as connect_aws
 from providers.digitalocean.cloud import connect as connect_digitalocean
 from providers.interface import Cloud, Connection, LaunchSpec
 from providers.memory import MemoryCloud
 from tests.providers.contract import CloudContract
 from tests.providers.fakes.account import digitalocean_environment
+from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import a_spec, an_offer
 
@@ -40,3 +42,20 @@ class TestDigitalOcean(CloudContract):
     def spec(self, request: pytest.FixtureRequest) -> LaunchSpec:
         """One or two machines."""
         return a_spec(an_offer("digitalocean"), count=request.param, regions=("nyc2",))
+
+
+class TestAws(CloudContract):
+    """AWS: moto's EC2 behind a server of our own, which validates types, images and keys."""
+
+    @pytest.fixture
+    def cloud(self, aws_account: AwsAccount) -> Cloud:
+        """An account without anything of ours."""
+        assert aws_account.instances() == []
+        return connect_aws(Connection())
+
+    @pytest.fixture(params=[("g6.xlarge", 1, "on_demand"), ("p5.48xlarge", 2, "spot")], ids=str)
+    def spec(self, request: pytest.FixtureRequest) -> LaunchSpec:
+        """One small machine, or two large ones on spot."""
+        size, count, purchase = request.param
+        offer = an_offer("aws", instance_type=size, purchase=purchase, region="us-east-1", vcpus=4)
+        return a_spec(offer, count=count, regions=("us-east-1",), image="")

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Document
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
+KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
 
 
@@ -63,3 +65,15 @@ def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
         CONNECT(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@contextmanager
+def an_aws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
+    """An AWS that the environment points at, empty."""
+    fake = AwsAccount()
+    with serving(fake) as address:
+        settings = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
+        yield fake
