@@ -20,6 +20,9 @@ from providers.marks import Marks
 MACHINE = "machine"
 """The kind of resource that computes and is billed by time; every other kind is a side resource."""
 
+OWN = "ssh"
+"""The provider of machines that the user already has."""
+
 State = Literal["starting", "running", "ending", "gone"]
 
 
@@ -28,13 +31,15 @@ class Place:
     """Where a machine may be made.
 
     Attributes:
-        offer: what is rented there, at what price.
+        offer: what is rented there, at what price; None for a machine that is the user's own.
+        host: of such a machine: "user@host[:port]".
         region: the provider's name of it; empty where it has none.
         zone: within the region; empty where the provider chooses.
         user_data: the bootstrap for its machines, without any secret.
     """
 
-    offer: Offer
+    offer: Offer | None
+    host: str = ""
     region: str = ""
     zone: str = ""
     user_data: str = field(default="", repr=False)
@@ -43,7 +48,27 @@ class Place:
     def text(self) -> str:
         """Type and the narrowest known place: "p5.48xlarge in us-east-1a"."""
         where = self.zone or self.region or "a region chosen at launch"
-        return f"{self.offer.instance_type} in {where}"
+        return self.host or f"{self.instance_type} in {where}"
+
+    @property
+    def provider(self) -> str:
+        """Where it is rented; "ssh" for the user's own."""
+        return OWN if self.offer is None else self.offer.provider
+
+    @property
+    def instance_type(self) -> str:
+        """The provider's size; the host of the user's own."""
+        return self.host if self.offer is None else self.offer.instance_type
+
+    @property
+    def purchase(self) -> str:
+        """How it is bought."""
+        return "on_demand" if self.offer is None else self.offer.purchase
+
+    @property
+    def cpu_architecture(self) -> str:
+        """Of the host: "arm64" or "x86_64"."""
+        return "x86_64" if self.offer is None else self.offer.cpu_architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +105,7 @@ class LaunchSpec:
             problems.append(f"count is {self.count}; at least 1")
         if self.ttl_s <= 0:
             problems.append(f"ttl_s is {self.ttl_s}; more than 0")
-        if len({place.offer.provider for place in self.places}) > 1:
+        if len({place.provider for place in self.places}) > 1:
             problems.append("places of several providers; a run has one")
         if problems:
             raise InputError(f"launch: {problem}" for problem in problems)
@@ -88,7 +113,7 @@ class LaunchSpec:
     @property
     def provider(self) -> str:
         """The provider of every place."""
-        return self.places[0].offer.provider
+        return self.places[0].provider
 
     @property
     def machine_names(self) -> tuple[str, ...]:
@@ -157,7 +182,7 @@ class Preview:
         spec: the launch.
         calls: the changing calls at the first place, in order.
         ends: what ends it, in words.
-        total: the bill of all machines at the TTL.
+        total: the bill of all machines at the TTL; None for the user's own.
         remarks: of quota, region and permissions, as the provider told them.
         warnings: what the user must know before saying yes.
         refusals: why it would be refused; empty: it may go ahead.
@@ -166,7 +191,7 @@ class Preview:
     spec: LaunchSpec
     calls: tuple[Creation, ...]
     ends: tuple[str, ...]
-    total: Quote
+    total: Quote | None
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()

@@ -111,7 +111,8 @@ class Journal:
         first = spec.places[0]
         marks = spec.marks
         values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), spec.provider)
-        rest = (first.region, offer_to_text(first.offer), spec.count, "launching", _text(at))
+        price = _price(first.offer)
+        rest = (first.region, price, spec.count, "launching", _text(at))
         with self._writing():
             self._insert("runs", (*values, *rest, None, str(predicted_usd), ""))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
@@ -121,16 +122,14 @@ class Journal:
     ) -> None:
         """Write down a run that the provider knows and the journal does not."""
         values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), provider, "")
-        price = None if offer is None else offer_to_text(offer)
+        price = _price(offer)
         with self._writing():
             self._insert("runs", (*values, price, count, "ready", _text(at), None, None, ""))
             self._event(marks.run, at, "adopted: found at the provider by its marks")
 
-    def place_run(self, run: str, region: str, offer: Offer) -> None:
+    def place_run(self, run: str, region: str, offer: Offer | None) -> None:
         """Write down where the run is tried next."""
-        self._change(
-            "UPDATE runs SET region=?, offer=? WHERE run=?", region, offer_to_text(offer), run
-        )
+        self._change("UPDATE runs SET region=?, offer=? WHERE run=?", region, _price(offer), run)
 
     def mark_run(self, run: str, state: str, at: datetime, reason: str = "") -> None:
         """Write down how far the run is; with "ended" also when."""
@@ -268,6 +267,10 @@ def set_aside(folder: Path, at: datetime) -> Path | None:
 
 def _key(run: str, one: Creation | Kept) -> _Key:
     return run, one.kind, one.name, one.region
+
+
+def _price(offer: Offer | None) -> str | None:
+    return None if offer is None else offer_to_text(offer)
 
 
 def _text(at: datetime) -> str:

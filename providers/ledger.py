@@ -63,6 +63,8 @@ def bill_machine(machine: Kept, offer: Offer | None, now: datetime) -> tuple[int
     return bill.billed_s, bill.exact
 
 
-def usd_for(offer: Offer, count: int, seconds: Decimal, day: datetime) -> Decimal:
-    """What so many machines cost for so long, exact."""
+def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) -> Decimal:
+    """What so many machines cost for so long, exact; a machine of one's own costs nothing more."""
+    if offer is None:
+        return Decimal(0)
     return quote(offer, Usage(duration_s=seconds, as_of=day.date(), count=count)).exact

@@ -66,7 +66,7 @@ class MemoryCloud:
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """A key, then the machines."""
-        arguments = {"marks": spec.marks.text(":"), "type": place.offer.instance_type}
+        arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
         names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
         return tuple(
             Creation(
@@ -163,3 +163,6 @@ def connect(connection: Connection) -> MemoryCloud:
     """An empty provider; it needs no credentials."""
     _ = connection
     return MemoryCloud()
+
+
+CLOUD = MemoryCloud

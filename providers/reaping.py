@@ -153,15 +153,32 @@ def _finish(session: Session, verdict: Verdict) -> int:
 
 
 def _keep(session: Session, verdict: Verdict) -> int:
-    """Note machines that went by themselves."""
+    """Leave it; machines that went by themselves are noted."""
     known = session.journal.deployment(verdict.marks.run)
-    there = {one.id for one in verdict.resources}
-    for one in () if known is None else known.machines:
-        if one.state == "made" and one.id not in there:
-            session.try_writing(
-                partial(session.journal.gone, verdict.marks.run, one, session.now())
-            )
+    if known is not None:
+        _note(session, known, verdict.resources)
     return 0
+
+
+def _note(session: Session, known: Deployment, there: tuple[Resource, ...]) -> None:
+    ids = {one.id for one in there}
+    for one in known.machines:
+        missing = one.state == "made" and one.id not in ids
+        if missing and session.cloud.look(one, known.marks) is None:
+            session.try_writing(partial(session.journal.gone, known.marks.run, one, session.now()))
+
+
+def note_gone(session: Session, there: tuple[Resource, ...]) -> None:
+    """Write down which machines of open runs are no longer there; they are no longer billed."""
+    for known in session.journal.deployments():
+        if known.provider == session.cloud.name and known.state == "ready":
+            _note(session, known, there)
+
+
+def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
+    """Runs that the provider lists and the journal does not know."""
+    known = {one.marks.run for one in session.journal.deployments()}
+    return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
 
 
 _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {

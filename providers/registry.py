@@ -14,7 +14,8 @@ class Row:
     """A provider.
 
     Attributes:
-        module: has `connect(connection) -> Cloud`; its SDK is imported when it connects.
+        module: has `connect(connection) -> Cloud` and its class as `CLOUD`; the SDK is imported
+            when it connects.
         offered: whether options of a plan can be launched there.
         ends_itself: whether a machine ends itself at its deadline without a token of the account.
     """

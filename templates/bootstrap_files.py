@@ -1,5 +1,6 @@
 """The bootstrap of a machine: scripts and settings in one cloud-init document, without a secret."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -28,19 +29,32 @@ def render_bootstrap(machine: Document) -> str:
         machine: `run`, `deadline` ("2026-11-21 20:15:00 UTC"), `ttl_s`, `end` (one of ENDS),
             `end_url` (of the provider's API), `gpu_vendor` ("nvidia", "amd"), `gpu_count` (whole
             GPUs), `vcpus` (or None), `nodes`, `actions` (codes), `sharing` (None, "mps",
-            "time-slicing") and `jobs` (names of jobs that share).
+            "time-slicing"), `jobs` (names of jobs that share) and `scratch` (whether empty disks
+            may be formatted).
 
     Raises:
         InputError: `end` or `sharing` is of no known kind.
     """
+    template = _environment().get_template("cloud-init.yaml.j2")
+    return template.render(run=machine["run"], files=list(_files(_checked(machine))))
+
+
+def render_files(machine: Document) -> str:
+    """Return the same files as JSON, for a machine that has booted before.
+
+    Raises:
+        InputError: as `render_bootstrap`.
+    """
+    return json.dumps(list(_files(_checked(machine))))
+
+
+def _checked(machine: Document) -> dict[str, Any]:
     if machine["end"] not in ENDS or machine["sharing"] not in (None, "mps", "time-slicing"):
         raise InputError(f"a machine cannot be set up for {machine['end']}, {machine['sharing']}.")
     jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))
     nproc = 1 if jobs else max(1, int(machine["gpu_count"]))
     numa = "numa-binding" in machine["actions"] or nproc > 1
-    values = {**machine, "jobs": jobs, "nproc": nproc, "numa": numa}
-    template = _environment().get_template("cloud-init.yaml.j2")
-    return template.render(run=machine["run"], files=list(_files(values)))
+    return {**machine, "jobs": jobs, "nproc": nproc, "numa": numa}
 
 
 def _files(values: dict[str, Any]) -> Iterator[dict[str, str]]:

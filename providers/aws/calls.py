@@ -19,7 +19,6 @@ _IMAGE = (
 )
 """AWS' own image with NVIDIA driver, named by its public parameter; EC2 looks the id up itself."""
 
-_ARCHITECTURES = {"arm64": "arm64", "x86_64": "x86_64"}
 _ANYWHERE = "0.0.0.0/0"  # who may reach port 22; only the run's key opens it
 _SSH_PORT = 22
 _TOKEN_LETTERS = 64
@@ -175,7 +174,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     kinds = [MACHINE, "volume"]
     body: dict[str, Any] = {
         "ImageId": spec.image or _image_of(place),
-        "InstanceType": place.offer.instance_type,
+        "InstanceType": place.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
         "ClientToken": _token(name, place),
@@ -189,7 +188,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     key = spec.ssh_key or (marks.name("key") if spec.public_key else "")
     if key:
         body["KeyName"] = key
-    if place.offer.purchase == "spot":
+    if place.purchase == "spot":
         kinds.append("spot-request")
         body["InstanceMarketOptions"] = _spot(spec)
     body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
@@ -209,12 +208,10 @@ def _spot(spec: LaunchSpec) -> dict[str, Any]:
 
 
 def _image_of(place: Place) -> str:
-    return _IMAGE.format(architecture=_ARCHITECTURES[place.offer.cpu_architecture])
+    return _IMAGE.format(architecture=place.cpu_architecture)
 
 
 def _token(name: str, place: Place) -> str:
     """The token of one launch attempt: the same machine at another place gets another one."""
-    attempt = (
-        f"{name}/{place.offer.instance_type}/{place.offer.purchase}/{place.region}{place.zone}"
-    )
+    attempt = f"{name}/{place.instance_type}/{place.purchase}/{place.region}{place.zone}"
     return hashlib.sha256(attempt.encode()).hexdigest()[:_TOKEN_LETTERS]

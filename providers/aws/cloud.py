@@ -96,7 +96,7 @@ class AwsCloud:
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """What ends it: our calls, and the machine's own power-off, which terminates it; pure."""
-        spot = spec.places[0].offer.purchase == "spot"
+        spot = spec.places[0].purchase == "spot"
         own = "at the deadline each machine powers off, and EC2 terminates what powers off"
         return (
             f"ec2:TerminateInstances ({spec.count})",
@@ -111,11 +111,13 @@ class AwsCloud:
         places: list[Place] = []
         remarks: list[str] = []
         for place in spec.places:
-            here = replace(place, region=place.region or place.offer.region)
+            here = replace(
+                place, region=place.region or (place.offer.region if place.offer else "")
+            )
             with classified("reading where the type is offered", self.secrets):
                 zones = self._zones(here)
             if not zones:
-                remarks.append(f"{place.offer.instance_type} is not offered in {here.region}")
+                remarks.append(f"{place.instance_type} is not offered in {here.region}")
                 continue
             remarks.append(check_quota(self.session, here, spec.count))
             places += [replace(here, zone=zone) for zone in zones]
@@ -131,7 +133,7 @@ class AwsCloud:
             str(offering["Location"])
             for page in pages.paginate(
                 LocationType="availability-zone",
-                Filters=[{"Name": "instance-type", "Values": [place.offer.instance_type]}],
+                Filters=[{"Name": "instance-type", "Values": [place.instance_type]}],
             )
             for offering in page["InstanceTypeOfferings"]
         ]
@@ -256,3 +258,6 @@ def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3'
 
 
 _MAKERS = {"key-pair": _make_key, "security-group": _make_group, MACHINE: _make_machine}
+
+
+CLOUD = AwsCloud

@@ -37,12 +37,12 @@ def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 
     Raises:
         QuotaError: the machines alone are more than the quota allows.
     """
-    offer = place.offer
-    found = quota_code(offer.instance_type, offer.purchase)
-    if found is None or offer.vcpus is None:
-        return f"the quota for {offer.instance_type} in {place.region} is not known"
+    found = quota_code(place.instance_type, place.purchase)
+    vcpus = None if place.offer is None else place.offer.vcpus
+    if found is None or vcpus is None:
+        return f"the quota for {place.instance_type} in {place.region} is not known"
     code, name = found
-    needed = round(offer.vcpus) * count
+    needed = round(vcpus) * count
     try:
         quotas = client(session, "service-quotas", place.region)
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)

@@ -95,8 +95,8 @@ def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": name,
         "region": place.region,
-        "size": place.offer.instance_type,
-        "image": spec.image or image_of(place.offer.instance_type),
+        "size": place.instance_type,
+        "image": spec.image or image_of(place.instance_type),
         "tags": tags(spec.marks),
         "monitoring": False,
         "backups": False,

@@ -105,7 +105,7 @@ class DigitalOceanCloud:
         places = tuple(
             replace(place, region=region)
             for place in spec.places
-            for region in regions.get(place.offer.instance_type, ())
+            for region in regions.get(place.instance_type, ())
             if place.region in ("", region)
         )
         if not places:
@@ -238,3 +238,6 @@ def _resource(kind: str, item: _Json) -> Resource | None:
 def _address(item: _Json) -> str:
     networks = (item.get("networks") or {}).get("v4") or ()
     return next((str(n["ip_address"]) for n in networks if n.get("type") == "public"), "")
+
+
+CLOUD = DigitalOceanCloud
