@@ -16,6 +16,7 @@ from providers.marks import Marks
 from providers.session import Session
 
 Action = Literal["remove", "keep", "adopt", "finish", "close"]
+_OTHERS: Action = "keep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,12 @@ def judge(session: Session, owner: str, *, all_owners: bool) -> tuple[Verdict, .
     for run in runs:
         there, known = tuple(listed.get(run, ())), journaled.get(run)
         marks = there[0].marks if there else journaled[run].marks
-        action, why = _decide(session, marks, there, known, owner if not all_owners else None)
+        if marks.owner != owner and not all_owners:
+            action, why = _OTHERS, f"belongs to {marks.owner}"
+        else:
+            action, why = _decide(session, marks, there, known)
+        if action == "adopt" and marks.owner != owner:
+            action, why = _OTHERS, f"belongs to {marks.owner}, live inside its deadline"
         regions = _regions(there, known)
         verdicts.append(
             Verdict(
@@ -88,7 +94,6 @@ def _decide(
     marks: Marks,
     there: tuple[Resource, ...],
     known: Deployment | None,
-    owner: str | None,
 ) -> tuple[Action, str]:
     """The rules, in order; the first that fits decides."""
     machines = [one for one in there if one.is_machine]
@@ -97,7 +102,6 @@ def _decide(
     late = session.now() > marks.deadline
     whole = known is not None and len(machines) >= known.count
     rules: tuple[tuple[bool, Action, str], ...] = (
-        (owner is not None and marks.owner != owner, "keep", f"belongs to {marks.owner}"),
         (_is_held(session, marks.run), "keep", "another process is working on it"),
         (not there and not lacks, "close", "nothing of it is at the provider"),
         (state in ("ending", "failed", "ended"), "remove", "left over from its end"),

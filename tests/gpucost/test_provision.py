@@ -2,20 +2,20 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpucost import state
-from providers.login import Status
 from providers.interface import Resource
-from tests.gpucost.conftest import Call, Write
+from providers.login import Status
+from providers.waiting import Clock
+from tests.gpucost.conftest import Call
 from tests.providers.fakes.account import TOKEN, a_digitalocean, reach_this_machine_only
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.launches import HASTY, no_wait
-from providers.waiting import Clock
 
 SIZE = "digitalocean/gpu-h100x8-640gb"
 REAPER = "dop_v1_" + "4ea9e4" * 8
@@ -39,7 +39,7 @@ class Ready:
 
 
 @pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Never wait; reach this machine only; keep the journal in the test's folder."""
     reach_this_machine_only(monkeypatch)
     monkeypatch.setattr(state, "CLOCK", Clock(sleep=no_wait))
@@ -60,9 +60,7 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Ready:
 
 
 @pytest.fixture
-def cloud(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready
-) -> Iterator[DigitalOcean]:
+def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
     """A DigitalOcean that sells the size in two regions, and a token for its machines."""
     monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
     assert login.delivered == []
@@ -253,9 +251,7 @@ def test_a_dry_run_needs_nothing_and_makes_nothing(
     assert "at most $282.24" in shown.out
 
 
-def test_no_token_is_written_anywhere(
-    cloud: DigitalOcean, call: Call, tmp_path: Path
-) -> None:
+def test_no_token_is_written_anywhere(cloud: DigitalOcean, call: Call, tmp_path: Path) -> None:
     """Neither token is in the journal, in user data, in output, or in a request's body."""
     ran = call(*LAUNCH, "-v")
     cloud.faults.append(Fault(path="/v2/droplets", status=401, method="POST"))
@@ -281,8 +277,6 @@ def test_reap_removes_what_is_late_and_keeps_what_lives(
     assert call("reap", "--yes").code == 0
     assert len(cloud.estate.things["droplets"]) == 2
     monkeypatch.setenv("GPUCOST_OWNER", "ada")
-    import time
-
     time.sleep(1.2)
     looked = call("reap", "--dry-run", "-f", "json").json
     assert sorted(one["action"] for one in looked) == ["adopt", "remove"]
@@ -295,7 +289,7 @@ def test_reap_removes_what_is_late_and_keeps_what_lives(
 def test_an_unreadable_journal_stops_launches_but_not_their_end(
     cloud: DigitalOcean, call: Call, tmp_path: Path
 ) -> None:
-    """provision refuses (4); down --all sets the file aside and ends what the provider lists."""
+    """Provision refuses (4); down --all sets the file aside and ends what the provider lists."""
     assert call(*LAUNCH).code == 0
     journal = tmp_path / "state" / "journal.sqlite"
     journal.write_bytes(b"this is no database, and long enough to be taken for one" * 99)
@@ -308,12 +302,3 @@ def test_an_unreadable_journal_stops_launches_but_not_their_end(
     assert "set aside" in ran.err
     assert cloud.estate.things["droplets"] == {}
     assert cloud.estate.things["ssh_keys"] == {}
-
-
-def _plan(provider: str, size: str, **changes: Any) -> dict[str, Any]:
-    return {"provider": provider, "instance_type": size, **changes}
-
-
-def test_write_is_used(write: Write) -> None:
-    """The plan tests follow in test_provision_plan."""
-    assert write("x", "y") == "x"

@@ -20,6 +20,7 @@ from werkzeug.wrappers import Response
 
 from tests.providers.fakes.aws import Aws, error_response
 
+REGIONS = ("eu-west-1", "us-east-1", "us-west-2")
 IMAGE = "ami-12c6146b"  # one that moto knows
 VALIDATED = (
     *("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "MOTO_ENABLE_KEYPAIR_VALIDATION"),
@@ -60,7 +61,7 @@ class AwsAccount:
         faults: what goes wrong next, first come first served.
         requests: actions in order.
         tokens: ClientToken -> answer of the launch.
-        boot_looks: descriptions of an instance until it runs.
+        ended: when the end of an instance was asked for.
     """
 
     prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
@@ -68,6 +69,7 @@ class AwsAccount:
     faults: list[AwsFault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     tokens: dict[str, bytes] = field(default_factory=dict)
+    ended: dict[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in VALIDATED:
@@ -81,6 +83,7 @@ class AwsAccount:
         for log in (self.faults, self.requests):
             log.clear()
         self.tokens.clear()
+        self.ended.clear()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
@@ -112,6 +115,8 @@ class AwsAccount:
     ) -> Response:
         if action == "GetServiceQuota":
             return self._quota()
+        if action == "DescribeRegions":
+            return _regions()
         token = form.get("ClientToken", "")
         if token in self.tokens:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
@@ -121,6 +126,10 @@ class AwsAccount:
             body = urlencode(form | {"ImageId": IMAGE}).encode()
             environ["CONTENT_LENGTH"] = str(len(body))
         answer = self._ask_moto(body, environ)
+        if action == "TerminateInstances":
+            now = datetime.now(UTC)
+            named = (value for key, value in form.items() if key.startswith("InstanceId."))
+            self.ended |= {one: now for one in named if one not in self.ended}
         if token and answer.status_code == HTTPStatus.OK:
             self.tokens[token] = answer.get_data()
         return answer
@@ -153,12 +162,12 @@ class AwsAccount:
             for instance in reservation.instances
         ]
 
-    def alive(self) -> list[Any]:
+    def alive_ids(self) -> list[str]:
         """Instances that are billed."""
-        return [instance for instance in self.instances() if instance.state != "terminated"]
+        return [instance.id for instance in self.instances() if instance.state != "terminated"]
 
     def side_resources(self) -> list[str]:
-        """Names of key pairs, groups, volumes and open spot requests, but for AWS' own."""
+        """Key pairs, groups, volumes and open spot requests, but for AWS' own."""
         found: list[str] = []
         for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
             found += backend.keypairs
@@ -167,9 +176,23 @@ class AwsAccount:
         return [name for name in found if name != "default"]
 
     def bills(self) -> dict[str, tuple[datetime, datetime | None]]:
-        """When each instance was made, and when it ended."""
-        now = datetime.now(UTC)
-        return {
-            one.id: (one.launch_time, now if one.state == "terminated" else None)
-            for one in self.instances()
-        }
+        """When each instance was made, and when its end was asked for."""
+        return {one.id: (one.launch_time, self.ended.get(one.id)) for one in self.instances()}
+
+    def backend(self, region: str) -> Any:
+        """Moto's own view of a region."""
+        return ec2_backends[DEFAULT_ACCOUNT_ID][region]
+
+
+def _regions() -> Response:
+    """Few regions, so that looking through all of them takes no minutes."""
+    items = "".join(
+        f"<item><regionName>{name}</regionName><regionEndpoint>e</regionEndpoint>"
+        "<optInStatus>opt-in-not-required</optInStatus></item>"
+        for name in REGIONS
+    )
+    text = (
+        '<DescribeRegionsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+        f"<regionInfo>{items}</regionInfo></DescribeRegionsResponse>"
+    )
+    return Response(text, HTTPStatus.OK, content_type="text/xml")
