@@ -9,6 +9,8 @@ from pricing.offer import Offer
 from pricing.quote import Usage, quote
 from providers.interface import Deployment, Kept
 
+_LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
@@ -56,7 +58,7 @@ def bill_machine(machine: Kept, offer: Offer | None, now: datetime) -> tuple[int
     if machine.billed_from is None:
         return 0, Decimal(0)
     until = machine.billed_until or now
-    lived_s = max(Decimal(0), Decimal(str((until - machine.billed_from).total_seconds())))
+    lived_s = max(_LEAST_S, Decimal(str((until - machine.billed_from).total_seconds())))
     if offer is None:
         return int(lived_s), None
     bill = quote(offer, Usage(duration_s=lived_s, as_of=machine.billed_from.date()))

@@ -36,6 +36,8 @@ from providers.remote import SshLogin
 
 _LATER = ("idle", "recipe")
 _MOST = 64
+_KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
+"""Stands in previews for the public key of the run, which is made once they are confirmed."""
 
 
 @click.command(
@@ -156,7 +158,7 @@ def _dry_run(choice: Choice, wish: Wish, output: Output) -> None:
     except GpucostError as error:
         problems += error.problems
     spec = build_spec(choice, wish, datetime.now(UTC), None)
-    spec = with_key(spec, "ssh-ed25519 AAAA (made at the launch)")
+    spec = spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME)
     seen = preview(offline(choice.provider), spec, (), None, wish)
     show_preview(seen, output, dry=True)
     for refusal in (*problems, *seen.refusals):
@@ -166,7 +168,7 @@ def _dry_run(choice: Choice, wish: Wish, output: Output) -> None:
 def _previewed(cloud: Cloud, choice: Choice, wish: Wish) -> Preview:
     live = read_live(choice.offers, choice.region) if choice.offers else None
     spec = build_spec(choice, wish, datetime.now(UTC), live)
-    spec, remarks = cloud.check(spec)
+    spec, remarks = cloud.check(spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME))
     return preview(cloud, spec, remarks, live, wish)
 
 

@@ -82,7 +82,7 @@ class SshCloud:
     def create(self, creation: Creation) -> Resource:
         """Write the mark first, then the files, then start the bootstrap."""
         host = str(creation.arguments["host"])
-        self._remember(host)
+        self.remember(host)
         there = self._marks(host)
         if there is not None:
             raise NoCapacityError(f"{host} is set up for run {there.run}.")
@@ -134,7 +134,8 @@ class SshCloud:
         file = self.state / _HOSTS
         return tuple(file.read_text(encoding="utf-8").split()) if file.is_file() else ()
 
-    def _remember(self, host: str) -> None:
+    def remember(self, host: str) -> None:
+        """Note a machine that is to be looked at from now on."""
         if host not in self._remembered():
             self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self.state / _HOSTS).open("a", encoding="utf-8") as stream:

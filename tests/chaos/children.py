@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import cryptography.hazmat.primitives.asymmetric.ed25519
+import cryptography.hazmat.primitives.serialization
+import pydo
 from urllib3.connectionpool import HTTPConnectionPool
 
 from gpucost import cli, state
@@ -26,6 +29,9 @@ from providers.journal import Journal
 from providers.login import Status
 from providers.waiting import Clock
 from tests.providers.launches import HASTY
+
+LOADED = (pydo, cryptography)
+"""Imported before the first fork, so that no child has to."""
 
 PATIENCE = replace(HASTY, running_rounds=6, gone_rounds=8, settle_rounds=2)
 

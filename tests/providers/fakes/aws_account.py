@@ -170,14 +170,17 @@ class AwsAccount:
         """Key pairs, groups, volumes and open spot requests, but for AWS' own."""
         found: list[str] = []
         for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
-            found += backend.keypairs
+            found += backend.key_pairs
             found += [g.name for v in backend.groups.values() for g in v.values()]
             found += [volume.id for volume in backend.volumes.values()]
         return [name for name in found if name != "default"]
 
     def bills(self) -> dict[str, tuple[datetime, datetime | None]]:
         """When each instance was made, and when its end was asked for."""
-        return {one.id: (one.launch_time, self.ended.get(one.id)) for one in self.instances()}
+        return {
+            one.id: (one.launch_time.replace(tzinfo=UTC), self.ended.get(one.id))
+            for one in self.instances()
+        }
 
     def backend(self, region: str) -> Any:
         """Moto's own view of a region."""
