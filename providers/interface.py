@@ -284,6 +284,13 @@ class Cloud(Protocol):
             ProviderError: it cannot be launched, or the provider cannot be asked.
         """
 
+    def limits(self) -> tuple[str, ...]:
+        """What the account may have, in sentences; changes nothing.
+
+        Raises:
+            ProviderError: it cannot be asked.
+        """
+
     def create(self, creation: Creation) -> Resource:
         """Make it with one call that is not repeated.
 

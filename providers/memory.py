@@ -92,6 +92,10 @@ class MemoryCloud:
         )
         return replace(spec, places=places), ()
 
+    def limits(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def create(self, creation: Creation) -> Resource:
         """Make it."""
         self.calls.append(f"create {creation.kind} {creation.name}")

@@ -35,6 +35,10 @@ class _Offline:
         """Nothing is asked."""
         return spec, ()
 
+    def limits(self) -> tuple[str, ...]:
+        """Nothing is asked."""
+        return ()
+
     def create(self, creation: Creation) -> Resource:
         """Refused."""
         raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")

@@ -8,7 +8,7 @@ from providers.permissions import DIGITALOCEAN_SCOPES, REAPER_SCOPES, aws_policy
 _SCOPES = {"digitalocean": DIGITALOCEAN_SCOPES, "digitalocean-reaper": REAPER_SCOPES}
 
 
-@click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only > policy.json")
+@click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
 @click.option(
     "--provider",
     type=click.Choice(("aws", *_SCOPES)),

@@ -15,7 +15,7 @@ from providers.aws import calls
 from providers.aws.access import client, open_session, told
 from providers.aws.calls import KINDS, PROVIDER, RUN_TAG
 from providers.aws.failures import classified, is_gone
-from providers.aws.quota import check_quota
+from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
     MACHINE,
@@ -124,6 +124,13 @@ class AwsCloud:
         if not places:
             raise NoCapacityError((*remarks, "AWS offers the size nowhere that was asked for."))
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(remarks))
+
+    def limits(self) -> tuple[str, ...]:
+        """Quotas of machines with GPUs in the home region of the session."""
+        region = self.session.region_name or _HOME
+        with classified("reading quotas", self.secrets):
+            self._ec2(region).describe_regions()
+            return quotas(self.session, region)
 
     def _zones(self, place: Place) -> tuple[str, ...]:
         if place.zone:

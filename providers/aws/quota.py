@@ -44,9 +44,8 @@ def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 
     code, name = found
     needed = round(vcpus) * count
     try:
-        quotas = client(session, "service-quotas", place.region)
-        answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
-        allowed = round(answer["Quota"]["Value"])
+        service = client(session, "service-quotas", place.region)
+        allowed = round(_value(service, code))
     except Exception as error:  # noqa: BLE001 - not being allowed to ask must not stop a launch
         return f"{name} in {place.region} could not be read ({type(error).__name__})"
     if needed > allowed:
@@ -55,3 +54,21 @@ def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 
             "Ask for more at console.aws.amazon.com/servicequotas, or take another region."
         )
     return f"{name} in {place.region}: {needed} of {allowed} vCPUs are needed, used ones unknown"
+
+
+def quotas(session: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 - boto3's
+    """Every quota of machines with GPUs in a region, in a sentence each.
+
+    Raises:
+        Exception: the service cannot be asked, or the account may not ask it.
+    """
+    service = client(session, "service-quotas", region)
+    return tuple(
+        f"{name} in {region}: {_value(service, code):g} vCPUs"
+        for code, name in dict.fromkeys(_CODES.values())
+    )
+
+
+def _value(service: Any, code: str) -> float:  # noqa: ANN401 - boto3's
+    answer = service.get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    return float(answer["Quota"]["Value"])

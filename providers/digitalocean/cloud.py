@@ -92,16 +92,14 @@ class DigitalOceanCloud:
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """The launch with the regions that the size is offered in and the key's id, and remarks."""
-        with classified(self.access, "checking the account"):
-            client = self._client(repeats=True)
-            account = _part(client.account.get(), "account", "the account")
-            used = client.droplets.list(per_page=1).get("meta", {}).get("total", 0)
+        account, used = self._account()
+        with classified(self.access, "reading the sizes"):
             regions = {
                 str(size["slug"]): tuple(size.get("regions") or ())
                 for size in self._pages("sizes", "sizes")
                 if size.get("available") is not False
             }
-        remarks = self._quota(account, int(used), spec.count)
+        remarks = self._quota(account, used, spec.count)
         places = tuple(
             replace(place, region=region)
             for place in spec.places
@@ -116,6 +114,17 @@ class DigitalOceanCloud:
             )
         key = self._key_id(spec.ssh_key) if spec.ssh_key else ""
         return replace(spec, places=places, ssh_key=key), remarks
+
+    def limits(self) -> tuple[str, ...]:
+        """Droplets that are used and allowed; the GPU limit cannot be read."""
+        return self._quota(*self._account(), 0)
+
+    def _account(self) -> tuple[_Json, int]:
+        with classified(self.access, "checking the account"):
+            client = self._client(repeats=True)
+            account = _part(client.account.get(), "account", "the account")
+            used = client.droplets.list(per_page=1).get("meta", {}).get("total", 0)
+        return account, int(used)
 
     def _quota(self, account: _Json, used: int, count: int) -> tuple[str, ...]:
         if account.get("status") == "locked":

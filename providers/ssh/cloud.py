@@ -79,6 +79,11 @@ class SshCloud:
             raise ProviderError(f"{host}: log in as root; setting up a machine needs it.")
         return spec, (f"{host} is reached",)
 
+    def limits(self) -> tuple[str, ...]:
+        """Which machines were set up from here."""
+        hosts = self._remembered()
+        return (f"machines set up from here: {', '.join(hosts)}",) if hosts else ()
+
     def create(self, creation: Creation) -> Resource:
         """Write the mark first, then the files, then start the bootstrap."""
         host = str(creation.arguments["host"])
