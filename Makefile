@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden focus-test clean
+.PHONY: help demo test test-tools lint types layers unit bench golden focus-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,9 +52,15 @@ bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20
 focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the official FOCUS validator
 	$(BIN)/python tests/focus_validator.py $(BIN)/gpucost .venv-focus/bin/focus-validator examples/visual-search.json
 
+chaos: $(VENV)/.dev ## kill, cut off and starve launches at every call and journal write; prints counts
+	$(BIN)/python -m tests.chaos
+
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
 	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+	@command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck cloud-init openssh-server openssh-client; } || \
+	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .venv-focus build dist *.egg-info report.md

@@ -23,6 +23,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recipe": ("recipe", "Write what to set so that an option runs as planned."),
     "export": ("export", "Write a plan for another tool, such as FOCUS."),
     "reconcile": ("reconcile", "Hold a plan against the bill, line by line."),
+    "provision": ("provision", "Launch an option of a plan, or a type, until a deadline."),
+    "list": ("list_runs", "List what was launched, with cost so far."),
+    "show": ("show", "Show one launch: machines, events, bootstrap log."),
+    "down": ("down", "End launches: destroy until gone."),
+    "reap": ("reap", "Find and remove what a crash or a deadline left behind."),
+    "iam-policy": ("iam_policy", "Print the least permissions that launches need."),
     "explain": ("explain", "Explain a finding or an action code."),
     "demo": ("demo", "Plan a bundled measured job and write report.md."),
     "doctor": ("doctor", "Check this installation: prices, credentials, files."),
@@ -33,13 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 LATER = (
     "accuracy",
     "capacity",
-    "down",
-    "iam-policy",
-    "list",
-    "provision",
-    "reap",
     "run",
-    "show",
     "verify",
 )
 

@@ -16,6 +16,7 @@ from planner.option import Option
 from planner.predict import kernel_speed_up
 from planner.signals import is_snapshot
 from pricing.hardware import gpus
+from pricing.offer import Offer
 
 STAY = "o0"
 _LISTED = 15
@@ -117,7 +118,7 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         id=id_,
         offer=draft.offer,
         count=draft.count,
-        provisionable=draft.offer.provider in case.asked.launchable,
+        provisionable=_is_launchable(draft.offer, case.asked.launchable),
         actions=(*draft.actions, *_structural(draft, case)),
         speed=draft.speed,
         hours=draft.hours,
@@ -130,6 +131,12 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         why=_why(draft, case),
         interruptions_known=draft.interruptions is not None,
     )
+
+
+def _is_launchable(offer: Offer, providers: frozenset[str]) -> bool:
+    """Return whether a launch can buy it: terms and contracts are bought at the provider's."""
+    bought = offer.purchase in ("on_demand", "spot") and not offer.contract_only
+    return bought and offer.provider in providers
 
 
 def _structural(draft: Draft, case: Case) -> tuple[str, ...]:

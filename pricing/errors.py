@@ -7,8 +7,10 @@ GpucostError                1  unexpected failure
  │  └ NotBuiltYetError      2  an option of the contract that has no code yet
  ├ NoFeasibleOptionError    3  names the tightest constraint
  ├ RefusedError             4  refused for safety
- └ ProviderError            5  a provider failed or answered what cannot be believed
-    └ MissingCredentialsError  5  names the variable to set
+ ├ ProviderError            5  a provider failed or answered what cannot be believed
+ │  └ MissingCredentialsError  5  names the variable to set
+ ├ PartialError             6  something may exist; `gpucost list` shows it
+ └ LaunchInterruptedError 130  interrupted between two calls; the journal knows how far it came
 ```
 """
 
@@ -65,3 +67,15 @@ class ProviderError(GpucostError):
 
 class MissingCredentialsError(ProviderError):
     """No credentials of a provider were found; the message names the variable to set."""
+
+
+class PartialError(GpucostError):
+    """Something may exist that costs money; the message names it and the command that ends it."""
+
+    exit_code = 6
+
+
+class LaunchInterruptedError(GpucostError):
+    """Interrupted by the user while machines were made or ended; the journal is consistent."""
+
+    exit_code = 130

@@ -1,9 +1,11 @@
 """Act: everything that holds a credential or changes the world.
 
-`providers.<name>.prices` reads the live prices of a provider for `gpucost prices update`; what
-launches and destroys arrives with `gpucost provision`. The libraries of the providers are imported
-when they are used.
+`interface` says what a provider must do, `registry` which there are, `launching`, `ending` and
+`reaping` what is done with them, `journal` what is remembered; `providers.<name>.prices` reads live
+prices. The libraries of the providers are imported when they are used.
 """
 
-LAUNCHABLE: frozenset[str] = frozenset()
+from providers.registry import CLOUDS
+
+LAUNCHABLE: frozenset[str] = frozenset(name for name, row in CLOUDS.items() if row.offered)
 """Providers that this version can launch on; an option elsewhere is not `provisionable`."""

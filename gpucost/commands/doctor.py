@@ -1,4 +1,4 @@
-"""`gpucost doctor`: what this installation has and lacks; read-only, no network."""
+"""`gpucost doctor`: what this installation has and lacks; read-only."""
 
 import os
 import platform
@@ -8,26 +8,43 @@ from importlib.util import find_spec
 
 import click
 
+from gpucost.launch_preview import REAPER_TOKEN
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import today
 from gpucost.price_cache import CACHE, load_catalog, price_folder
 from gpucost.settings import PROJECT_FILE
+from gpucost.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.version import __version__
 from pricing import store
+from pricing.errors import GpucostError
+from providers.journal import FILE, JournalError
 
 _CREDENTIALS = (
     ("DIGITALOCEAN_TOKEN", "DigitalOcean: needed to refresh prices and launch, not to plan"),
     ("AWS_ACCESS_KEY_ID", "AWS: the SDK's own chain; needed to refresh prices and launch"),
+    (REAPER_TOKEN, "DigitalOcean: with it a machine ends itself at its deadline"),
 )
 _PACKAGES = (
-    *("boto3", "click", "jinja2", "pandas", "platformdirs", "prometheus_client", "pydo", "rich"),
+    *("boto3", "click", "jinja2", "pandas", "paramiko", "platformdirs", "prometheus_client"),
+    *("pydo", "rich"),
 )
+_ASKED = {
+    "aws": ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    "digitalocean": ("DIGITALOCEAN_TOKEN",),
+}
+"""Provider -> variables of which one must be set before it is asked."""
+
+_MOST_SKEW_S = 60.0
 
 
 @click.command(name="doctor", epilog="Example: gpucost doctor -f json")
 @output_options
 def command(output: Output) -> None:
-    """Check this installation: versions, price age, credentials, files; read-only."""
+    """Check this installation: versions, price age, credentials, files, launches; read-only.
+
+    Providers whose credentials are in the environment are asked for their limits, their clock and
+    what of ours they hold; without credentials there is no network.
+    """
     checks = [(name, state, detail) for name, state, detail in _checks()]
     if output.format == "json":
         print_json([dict(zip(("check", "state", "detail"), c, strict=True)) for c in checks])
@@ -44,6 +61,7 @@ def _checks() -> Iterator[tuple[str, str, str]]:
     yield _refreshed()
     for variable, use in _CREDENTIALS:
         yield variable, "set" if os.environ.get(variable) else "not set", use
+    yield from _launches()
     smi = shutil.which("nvidia-smi")
     yield "nvidia-smi", "found" if smi else "not found", "only needed to record, not to plan"
     there = PROJECT_FILE.is_file()
@@ -69,3 +87,39 @@ def _refreshed() -> tuple[str, str, str]:
     if not providers:
         return "refreshed prices", "none", f"gpucost prices update writes to {folder} ({CACHE})"
     return "refreshed prices", "read", f"{', '.join(providers)}, in {folder}"
+
+
+def _launches() -> Iterator[tuple[str, str, str]]:
+    """The journal, and what each provider says."""
+    folder = state_folder()
+    if not (folder / FILE).exists():
+        yield "journal", "none", f"nothing was launched from {folder}"
+    try:
+        if (folder / FILE).exists():
+            with open_journal() as journal:
+                runs = [run for run in journal.deployments() if run.state != "ended"]
+                yield "journal", "ok", f"{len(runs)} open runs, in {folder}"
+    except JournalError as error:
+        yield "journal", "fail", error.problems[0]
+    for provider, variables in _ASKED.items():
+        if any(os.environ.get(name) for name in variables):
+            yield from _provider(provider)
+
+
+def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
+    """Limits, clock and orphans at one provider."""
+    try:
+        cloud = open_cloud(provider)
+        limits, there = cloud.limits(), cloud.ours(None)
+    except GpucostError as error:
+        yield provider, "fail", error.problems[0]
+        return
+    yield from ((f"{provider} quota", "read", limit) for limit in limits)
+    wrong = abs(cloud.skew_s) > _MOST_SKEW_S
+    skew = f"{provider} is {cloud.skew_s:+.0f} s ahead of this machine"
+    yield f"{provider} clock", "fail" if wrong else "ok", skew
+    late = {one.marks.run for one in there if one.marks.deadline < CLOCK.at(cloud.skew_s)}
+    machines = sum(one.is_machine for one in there)
+    told = f"{machines} machines of ours, {len(late)} runs past their deadline"
+    advice = "; gpucost reap removes them" if late else ""
+    yield f"{provider} orphans", "fail" if late else "ok", told + advice

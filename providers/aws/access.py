@@ -34,14 +34,22 @@ def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
     return session
 
 
-def client(session: Any, service: str, region: str) -> Any:  # noqa: ANN401 - made at run time
-    """A client with stated time limits; the SDK's own retries are the only ones."""
+def client(session: Any, service: str, region: str, *, attempts: int = ATTEMPTS) -> Any:  # noqa: ANN401 - made at run time
+    """A client with stated time limits; the SDK's own retries are the only ones.
+
+    Args:
+        session: with credentials.
+        service: such as "ec2".
+        region: where.
+        attempts: of each call; 1 for calls that make something, because the SDK also repeats what
+            EC2 refuses for want of capacity.
+    """
     from botocore.config import Config  # noqa: PLC0415 - heavy, only here
 
     limits = Config(
         connect_timeout=CONNECT_S,
         read_timeout=READ_S,
-        retries={"mode": "standard", "max_attempts": ATTEMPTS},
+        retries={"mode": "standard", "total_max_attempts": attempts},
     )
     return session.client(service, region_name=region, config=limits)
 
@@ -58,8 +66,13 @@ def told(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     except GpucostError:
         raise
     except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
-        text = " ".join(str(error).split())
-        for secret in filter(None, secrets):
-            text = text.replace(secret, "[secret]")
-        text = _SECRET.sub("[key id]", text)[:_MOST_TEXT]
-        raise ProviderError(f"AWS: {doing} failed: {type(error).__name__}: {text}") from None
+        raise ProviderError(sentence(doing, error, secrets)) from None
+
+
+def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
+    """What failed, in one sentence without credentials."""
+    text = " ".join(str(error).split())
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "[secret]")
+    text = _SECRET.sub("[key id]", text)[:_MOST_TEXT]
+    return f"AWS: {doing} failed: {type(error).__name__}: {text}"

@@ -1,6 +1,6 @@
 """How DigitalOcean is reached: token, endpoint, certificate, time limits."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,8 @@ def read_access(environment: Mapping[str, str]) -> Access:
     if not token:
         raise MissingCredentialsError(
             f"{TOKEN} is not set, so DigitalOcean cannot be asked. Set it to a token that may read "
-            "sizes (cloud.digitalocean.com, API, Tokens)."
+            "sizes, and for launches what `gpucost iam-policy` lists (cloud.digitalocean.com, API, "
+            "Tokens)."
         )
     if not token.isprintable() or " " in token or not token.isascii():
         raise InputError(f"{TOKEN} holds blanks or control characters; copy the token again.")
@@ -65,8 +66,17 @@ def read_access(environment: Mapping[str, str]) -> Access:
     return Access(token=token, endpoint=endpoint, ca=ca)
 
 
-def connect(access: Access) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
-    """A client with stated time limits; its own retries are the only ones."""
+def connect(
+    access: Access, *, retries: int = RETRIES, on_date: Callable[[str], None] | None = None
+) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
+    """A client with stated time limits; its own retries are the only ones.
+
+    Args:
+        access: where and as whom.
+        retries: of a call that the provider failed or throttled. 0 for calls that make something:
+            the SDK repeats POST, and the API knows no idempotency.
+        on_date: is told the Date header of every answer.
+    """
     from azure.core.pipeline.policies import RetryPolicy  # noqa: PLC0415 - heavy, only here
     from pydo import Client  # noqa: PLC0415 - the same
 
@@ -82,13 +92,17 @@ def connect(access: Access) -> Any:  # noqa: ANN401 - pydo's client has no types
         "connection_timeout": CONNECT_S,
         "read_timeout": READ_S,
         "retry_policy": Patient(
-            retry_total=RETRIES,
-            retry_status=RETRIES,
+            retry_total=retries,
+            retry_status=retries,
             retry_backoff_factor=BACKOFF_S,
             retry_backoff_max=LONGEST_WAIT_S,
             timeout=_BUDGET_S,
         ),
     }
+    if on_date is not None:
+        options["raw_response_hook"] = lambda answer: on_date(
+            answer.http_response.headers.get("Date", "")
+        )
     if access.endpoint is not None:
         options["endpoint"] = access.endpoint
     if access.ca is not None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.providers.fakes.account import a_digitalocean
+from tests.providers.fakes.account import a_digitalocean, an_aws
+from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
 
 
@@ -26,4 +27,11 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def digitalocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
     """A DigitalOcean over https that the environment points at; it must keep its contract."""
     with a_digitalocean(tmp_path, monkeypatch) as fake:
+        yield fake
+
+
+@pytest.fixture
+def aws_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
+    """An empty AWS that the environment points at."""
+    with an_aws(tmp_path, monkeypatch) as fake:
         yield fake

@@ -1,6 +1,7 @@
 """A test's account at a fake: its token, its environment, and the only machine within reach."""
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,19 +12,35 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Document
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
+KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
+
+
+def digitalocean_environment() -> dict[str, str]:
+    """The variables that name the account."""
+    return {name: value for name, value in os.environ.items() if "DIGITALOCEAN" in name}
 
 
 @cache
 def spec() -> Document | None:
-    """The OpenAPI document, where the research folder is there."""
-    return json.loads(SPEC.read_text(encoding="utf-8")) if SPEC.is_file() else None
+    """The OpenAPI document, where the research folder is there.
+
+    It marks the two identifiers of an SSH key readOnly and uses them as a path parameter, so that a
+    validator refuses every value of a request; the mark is taken off.
+    """
+    if not SPEC.is_file():
+        return None
+    document: Document = json.loads(SPEC.read_text(encoding="utf-8"))
+    for name in ("ssh_key_id", "ssh_key_fingerprint"):
+        document["components"]["schemas"][name].pop("readOnly", None)
+    return document
 
 
 @contextmanager
@@ -48,3 +65,15 @@ def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
         CONNECT(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@contextmanager
+def an_aws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
+    """An AWS that the environment points at, empty."""
+    fake = AwsAccount()
+    with serving(fake) as address:
+        settings = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
+        yield fake

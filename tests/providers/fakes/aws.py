@@ -98,6 +98,11 @@ def _failure(action: str, status: int, code: str) -> Response:
     if action == "GetProducts":
         told = json.dumps({"__type": code, "message": "told by the fake"})
         return Response(told, status, content_type="application/x-amz-json-1.1")
+    return error_response(status, code)
+
+
+def error_response(status: int, code: str) -> Response:
+    """An error as EC2 prints it."""
     told = (
         f"<Response><Errors><Error><Code>{code}</Code><Message>told by the fake</Message></Error>"
         "</Errors><RequestID>4d9d8375</RequestID></Response>"

@@ -1,11 +1,12 @@
 """A stateful DigitalOcean: pages, a queue of faults, every exchange checked against the contract.
 
-State is plain JSON under `sizes`; further resources get a field and a route of their own. Where the
+Sizes are plain JSON under `sizes`, everything that can be made is kept in `estate`. Where the
 OpenAPI document is at hand each request and response is validated, and `violations` says what was
 wrong; without it `is_checked` is False.
 """
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from openapi_core.contrib.werkzeug import WerkzeugOpenAPIRequest, WerkzeugOpenAP
 from openapi_core.exceptions import OpenAPIError
 from werkzeug.wrappers import Request, Response
 
-LARGEST_PAGE = 200
+from tests.providers.fakes.estate import Answer, Estate, error, paged
+
 Document = dict[str, Any]
 
 
@@ -35,6 +37,10 @@ class Fault:
         delay_s: wait before the answer.
         change: change the document before it is sent; the work is done and told wrongly.
         times: how many requests it spoils.
+        method: only for this method; empty: any.
+        below: whether paths below `path` are meant, too.
+        after: do the work before the status is answered.
+        drop: do the work and cut the connection instead of answering.
     """
 
     path: str = "/v2/sizes"
@@ -45,6 +51,18 @@ class Fault:
     delay_s: float = 0.0
     change: Callable[[Document], None] | None = None
     times: int = 1
+    method: str = ""
+    below: bool = False
+    after: bool = False
+    drop: bool = False
+
+    def fits(self, request: Request) -> bool:
+        """Whether it is for this request."""
+        here = request.path == self.path or (
+            self.below and request.path.startswith(self.path.rstrip("/") + "/")
+        )
+        page = request.args.get("page", 1, int)
+        return here and self.page in (None, page) and self.method in ("", request.method)
 
 
 @dataclass(kw_only=True)
@@ -57,6 +75,7 @@ class DigitalOcean:
         spec: the OpenAPI document to check against; None: unchecked.
         faults: what goes wrong next, first come first served.
         requests: "METHOD path?query" of everything that came.
+        estate: what was made.
         violations: what in an exchange did not keep the contract.
     """
 
@@ -66,6 +85,7 @@ class DigitalOcean:
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    estate: Estate = field(default_factory=Estate)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _checkers: dict[str, OpenAPI] = field(default_factory=dict)
 
@@ -85,33 +105,43 @@ class DigitalOcean:
                 self._check(request, response)
         if fault is not None and fault.delay_s:
             time.sleep(fault.delay_s)
+        if fault is not None and fault.drop:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return response(environ, start_response)
 
     def _next_fault(self, request: Request) -> Fault | None:
-        page = request.args.get("page", 1, int)
         for place, fault in enumerate(self.faults):
-            if fault.path == request.path and fault.page in (None, page):
+            if fault.fits(request):
                 rest = [_less(fault)] if fault.times > 1 else []
                 self.faults[place : place + 1] = rest
                 return fault
         return None
 
     def _answer(self, request: Request, fault: Fault | None) -> Response:
+        if fault is not None and (fault.after or fault.drop):
+            self._work(request)
         if fault is not None and fault.body is not None:
             return Response(fault.body, fault.status or HTTPStatus.OK, _JSON)
         if fault is not None and fault.status is not None:
             told = _error(fault.status)
             told.headers.extend(fault.headers)
             return told
-        if request.headers.get("Authorization") != f"Bearer {self.token}":
-            return _error(HTTPStatus.UNAUTHORIZED)
-        route = _ROUTES.get((request.method, request.path))
-        if route is None:
-            return _error(HTTPStatus.NOT_FOUND)
-        document = json.loads(json.dumps(route(self, request)))
+        if fault is not None and fault.drop:
+            return _error(HTTPStatus.BAD_GATEWAY)
+        status, document = self._work(request)
+        if document is None:
+            return Response(status=status)
+        document = json.loads(json.dumps(document))
         if fault is not None and fault.change is not None:
             fault.change(document)
-        return Response(json.dumps(document), HTTPStatus.OK, _JSON)
+        return Response(json.dumps(document), status, _JSON)
+
+    def _work(self, request: Request) -> Answer:
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return _told(HTTPStatus.UNAUTHORIZED)
+        if request.path == "/v2/sizes":
+            return HTTPStatus.OK, paged("sizes", self.sizes, request)
+        return self.estate.answer(request, self.sizes)
 
     def _check(self, request: Request, response: Response) -> None:
         if self.spec is None:
@@ -136,30 +166,9 @@ def _less(fault: Fault) -> Fault:
 
 
 def _error(status: int) -> Response:
+    return Response(json.dumps(_told(status)[1]), status, _JSON)
+
+
+def _told(status: int) -> Answer:
     phrase = HTTPStatus(status).phrase
-    told = {"id": phrase.lower().replace(" ", "_"), "message": phrase, "request_id": "4d9d8375"}
-    return Response(json.dumps(told), status, _JSON)
-
-
-def _list_sizes(fake: DigitalOcean, request: Request) -> Document:
-    return _paged("sizes", fake.sizes, request)
-
-
-def _paged(name: str, items: list[Document], request: Request) -> Document:
-    """A page of a list with its links, as every list of the API has them."""
-    page, size = request.args.get("page", 1, int), request.args.get("per_page", 20, int)
-    size = min(size, LARGEST_PAGE)
-    last = max(1, -(-len(items) // size))
-    address = f"{request.base_url}?per_page={size}&page="
-    links = {"next": page + 1, "last": last} if page < last else {}
-    links |= {"first": 1, "prev": page - 1} if page > 1 else {}
-    return {
-        name: items[(page - 1) * size : page * size],
-        "links": {"pages": {key: f"{address}{number}" for key, number in links.items()}},
-        "meta": {"total": len(items)},
-    }
-
-
-_ROUTES: dict[tuple[str, str], Callable[[DigitalOcean, Request], Document]] = {
-    ("GET", "/v2/sizes"): _list_sizes,
-}
+    return error(status, phrase.lower().replace(" ", "_"), phrase)

@@ -1,0 +1,195 @@
+"""`gpucost provision`: launch an option of a plan until a deadline, with a preview and a cap."""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gpucost.confirm import confirm
+from gpucost.doors import new_door
+from gpucost.launch_choice import BOUGHT, Choice, choose_option, choose_placement, choose_type
+from gpucost.launch_preview import (
+    REAPER_TOKEN,
+    Wish,
+    build_spec,
+    check_self_destroy,
+    preview,
+    with_key,
+)
+from gpucost.launch_view import question, show_preview
+from gpucost.live_price import read_live
+from gpucost.output import Output, output_options
+from gpucost.parameters import DOLLARS, DURATION, today
+from gpucost.plan_file import DEFAULT_PLAN
+from gpucost.price_cache import load_catalog
+from gpucost.runs_view import show_run
+from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
+from pricing.errors import GpucostError, InputError, NotBuiltYetError, RefusedError
+from providers.interface import OWN, Cloud, LaunchSpec, Preview
+from providers.keys import drop_key, make_key
+from providers.launching import launch
+from providers.login import Login
+from providers.offline import offline
+from providers.registry import CLOUDS
+from providers.remote import SshLogin
+
+_LATER = ("idle", "recipe")
+_MOST = 64
+_KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
+"""Stands in previews for the public key of the run, which is made once they are confirmed."""
+
+
+@click.command(
+    name="provision", epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run"
+)
+@click.argument("plan", required=False, metavar="[PLAN]")
+@click.option("--option", "option_id", metavar="JOB/ID", help="This option of the plan.")
+@click.option("--placement", type=int, help="This placement of the plan's fleet.")
+@click.option("--type", "type_", metavar="PROVIDER/TYPE", help="This type instead of a plan.")
+@click.option("--region", help="There.  [default: the offer's, or chosen at launch]")
+@click.option("--ttl", type=DURATION, help="Required: longest life of the machines, such as 8h.")
+@click.option("--count", type=click.IntRange(1, _MOST), help="Machines, all or none.")
+@click.option("--purchase", type=click.Choice(BOUGHT), help="How --type is bought.")
+@click.option("--max-cost", type=DOLLARS, help="Cap in USD.  [default: the total at the TTL]")
+@click.option("--idle", type=DURATION, help="End when idle for so long (not built yet).")
+@click.option("--ssh-key", default="", help="A key at the provider that may log in, too.")
+@click.option("--image", default="", help="In place of the provider's image for the size.")
+@click.option("--recipe", metavar="FILE", help="Apply a recipe (not built yet).")
+@click.option("--wait/--no-wait", default=True, help="Wait until the bootstrap says ready.")
+@click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--allow-stale", is_flag=True, help="Also at an old or a changed price.")
+@click.option("--no-self-destroy", is_flag=True, help="The machines need not end themselves.")
+@output_options
+def command(
+    plan: str | None,
+    option_id: str | None,
+    placement: int | None,
+    type_: str | None,
+    output: Output,
+    **asked: Any,
+) -> None:
+    """Launch machines until a deadline: PLAN's recommended option, unless said otherwise.
+
+    Nothing is made before the preview is confirmed. Machines are all made or none, carry owner,
+    plan, run and deadline as tags, and end themselves at the deadline.
+    """
+    _check(asked, option_id, placement, type_, plan)
+    choice = _choice(plan, option_id, placement, type_, asked)
+    wish = Wish(
+        ttl_s=asked["ttl"],
+        max_usd=asked["max_cost"],
+        ssh_key=asked["ssh_key"],
+        image=asked["image"],
+        allow_stale=asked["allow_stale"],
+        self_destroy=not asked["no_self_destroy"],
+    )
+    if asked["dry_run"]:
+        _dry_run(choice, wish, output)
+        return
+    check_self_destroy(choice.provider, self_destroy=wish.self_destroy)
+    cloud = open_cloud(choice.provider)
+    seen = _previewed(cloud, choice, wish)
+    if seen.refusals:
+        raise RefusedError(seen.refusals)
+    show_preview(seen, output, dry=False)
+    confirm(question(seen), yes=asked["yes"])
+    _launch(cloud, seen.spec, output, wait=asked["wait"])
+
+
+def _check(
+    asked: dict[str, Any],
+    option_id: str | None,
+    placement: int | None,
+    type_: str | None,
+    plan: str | None,
+) -> None:
+    """All that is wrong with the command line, at once."""
+    later = [name for name in _LATER if asked[name] is not None]
+    if later:
+        raise NotBuiltYetError(f"--{name} is not built yet." for name in later)
+    problems = []
+    if asked["ttl"] is None:
+        problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
+    elif asked["ttl"] < 1:
+        problems.append("--ttl must be a second or more.")
+    ways = [flag for flag, value in _ways(option_id, placement, type_) if value is not None]
+    if len(ways) > 1:
+        problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
+    if type_ is not None and plan is not None:
+        problems.append("--type is instead of a plan; leave one out.")
+    if type_ is None:
+        problems += [
+            f"--{name} goes with --type; an option of a plan has its own."
+            for name in ("purchase", "count", "region")
+            if asked[name] is not None
+        ]
+    if problems:
+        raise InputError(problems)
+
+
+def _ways(
+    option_id: str | None, placement: int | None, type_: str | None
+) -> tuple[tuple[str, object], ...]:
+    return ("--option", option_id), ("--placement", placement), ("--type", type_)
+
+
+def _choice(
+    plan: str | None,
+    option_id: str | None,
+    placement: int | None,
+    type_: str | None,
+    asked: dict[str, Any],
+) -> Choice:
+    catalog = load_catalog(today())
+    if type_ is not None:
+        return choose_type(type_, asked["region"], asked["purchase"], asked["count"] or 1, catalog)
+    if placement is not None:
+        return choose_placement(plan or DEFAULT_PLAN, placement, catalog)
+    return choose_option(plan or DEFAULT_PLAN, option_id, catalog)
+
+
+def _dry_run(choice: Choice, wish: Wish, output: Output) -> None:
+    """Print what would be done; what would refuse is a warning."""
+    problems: list[str] = []
+    try:
+        check_self_destroy(choice.provider, self_destroy=wish.self_destroy)
+    except GpucostError as error:
+        problems += error.problems
+    spec = build_spec(choice, wish, datetime.now(UTC), None)
+    spec = spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME)
+    seen = preview(offline(choice.provider), spec, (), None, wish)
+    show_preview(seen, output, dry=True)
+    for refusal in (*problems, *seen.refusals):
+        output.say(f"warning: a launch would be refused: {refusal}")
+
+
+def _previewed(cloud: Cloud, choice: Choice, wish: Wish) -> Preview:
+    live = read_live(choice.offers, choice.region) if choice.offers else None
+    spec = build_spec(choice, wish, datetime.now(UTC), live)
+    spec, remarks = cloud.check(spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME))
+    return preview(cloud, spec, remarks, live, wish)
+
+
+def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
+    state, run = state_folder(), spec.marks.run
+    with open_journal() as journal:
+        own = spec.provider == OWN
+        spec = spec if own else with_key(spec, make_key(state, run))
+        session = session_with(cloud, journal, output)
+        try:
+            done = launch(session, spec, open_login(spec) if wait else None)
+        except GpucostError:
+            found = journal.deployment(run)
+            if found is None or found.state == "ended":
+                drop_key(state, run)
+            raise
+        show_run(done, journal.events(run), output, CLOCK.at(cloud.skew_s))
+
+
+def open_login(spec: LaunchSpec) -> Login:
+    """The way into the machines of a launch, with the end token where they need one."""
+    door = new_door(spec.provider, spec.marks.run, state_folder(), spec.places[0].host)
+    needs = spec.self_destroy and not CLOUDS[spec.provider].ends_itself
+    return SshLogin(door=door, token=os.environ.get(REAPER_TOKEN, "") if needs else "")

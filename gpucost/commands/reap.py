@@ -1,0 +1,93 @@
+"""`gpucost reap`: compare the providers with the journal, and remove what nobody wants."""
+
+import os
+
+import click
+
+from gpucost.confirm import confirm
+from gpucost.output import Output, Table, output_options, print_json, print_table
+from gpucost.state import open_journal, sessions, state_folder
+from pricing.errors import GpucostError, MissingCredentialsError, PartialError, ProviderError
+from providers.keys import drop_key
+from providers.marks import owner_of
+from providers.reaping import Verdict, carry_out, judge
+from providers.session import Session
+
+_COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
+
+
+@click.command(name="reap", epilog="Example: gpucost reap --dry-run")
+@click.option("--all-owners", is_flag=True, help="Orphans of every owner's.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output_options
+def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+    """Remove orphans: intents without result, machines past their deadline, leftovers.
+
+    Live machines inside their deadline stay, and so does what another owner's tag names unless
+    --all-owners. An empty or unreadable journal does not matter: what carries our tags is found.
+    """
+    with open_journal(mend=output.say) as journal:
+        found, skipped, _ = sessions(journal, output)
+        pairs: list[tuple[Session, Verdict]] = []
+        troubles: list[GpucostError] = []
+        for session in found:
+            try:
+                verdicts = judge(session, owner_of(os.environ), all_owners=all_owners)
+                pairs += ((session, verdict) for verdict in verdicts)
+            except ProviderError as error:
+                troubles.append(error)
+        open_runs = {run.provider for run in journal.deployments() if run.state != "ended"}
+        missed = [note for note in skipped if note.partition(" ")[0] in open_runs]
+        if missed:
+            troubles.append(MissingCredentialsError(missed))
+        _show([verdict for _, verdict in pairs], output)
+        for note in skipped:
+            output.say(f"note: {note}")
+        if not dry_run:
+            troubles += _carry_out(pairs, output, yes=yes)
+    if troubles:
+        worst = next((one for one in troubles if isinstance(one, PartialError)), troubles[0])
+        raise type(worst)(problem for one in troubles for problem in one.problems)
+
+
+def _carry_out(
+    pairs: list[tuple[Session, Verdict]], output: Output, *, yes: bool
+) -> list[GpucostError]:
+    removed = [verdict for _, verdict in pairs if verdict.action == "remove"]
+    if removed:
+        things = sum(len(verdict.resources) for verdict in removed)
+        confirm(f"Remove {things} resources of {len(removed)} runs?", yes=yes)
+    troubles: list[GpucostError] = []
+    for session, verdict in pairs:
+        try:
+            carry_out(session, verdict)
+            if verdict.action in ("remove", "close"):
+                drop_key(state_folder(), verdict.marks.run)
+        except GpucostError as error:
+            troubles.append(error)
+    if removed and not troubles:
+        output.say(f"{len(removed)} runs removed.")
+    return troubles
+
+
+def _show(verdicts: list[Verdict], output: Output) -> None:
+    rows = [dict(zip(_COLUMNS, _row(verdict), strict=True)) for verdict in verdicts]
+    if output.format == "json":
+        print_json(rows)
+    elif rows:
+        print_table(Table(columns=_COLUMNS, rows=tuple(tuple(r.values()) for r in rows)), output)
+    else:
+        output.say("nothing of ours is anywhere.")
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    return (
+        verdict.marks.run,
+        verdict.provider,
+        verdict.marks.owner,
+        f"{verdict.marks.deadline:%Y-%m-%d %H:%M}",
+        str(len(verdict.resources)),
+        verdict.action,
+        verdict.why,
+    )

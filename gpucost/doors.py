@@ -1,0 +1,26 @@
+"""How gpucost gets into the machines of a run."""
+
+from pathlib import Path
+
+from providers.interface import OWN, Deployment
+from providers.keys import key_file, known_hosts
+from providers.remote import Door, own_door
+
+USERS = {"aws": "ubuntu", "digitalocean": "root"}
+
+
+def new_door(provider: str, run: str, state: Path, host: str = "") -> Door:
+    """The way into machines of a run: its own key, or for the user's own machine the user's."""
+    if provider == OWN:
+        return own_door(host)
+    return Door(
+        user=USERS.get(provider, "root"),
+        key=key_file(state, run),
+        known_hosts=known_hosts(state, run),
+    )
+
+
+def door_of(run: Deployment, state: Path) -> Door:
+    """The way into the machines of a run of the journal."""
+    host = next((machine.id for machine in run.machines), "")
+    return new_door(run.provider, run.marks.run, state, host)

@@ -1,0 +1,206 @@
+"""What to launch: an option of a plan, a placement of its fleet, or a type that was named."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpucost.elsewhere import page_of
+from gpucost.launch import launchable
+from gpucost.plan_file import find_option, load_plan
+from planner.baseline import parse_place
+from pricing.catalog import Catalog
+from pricing.errors import InputError, NotBuiltYetError
+from pricing.money import cents, usd
+from pricing.offer import EVERYWHERE, Offer
+from providers.interface import OWN
+from providers.marks import clean
+
+_Json = dict[str, Any]
+BOUGHT = ("on_demand", "spot")
+"""Ways of buying that a launch can use; terms are bought at the provider's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is to be launched.
+
+    Attributes:
+        offers: with the planned price each, best first; the later ones are fallbacks. Empty for a
+            machine of the user's own.
+        region: asked for; empty: the offer's, or chosen at launch.
+        count: machines.
+        plan: name of what it is for.
+        actions: codes that a machine is set up for.
+        sharing: how jobs share its GPU; None: one job.
+        jobs: that share it.
+        host: of the user's own machine.
+    """
+
+    offers: tuple[Offer, ...]
+    region: str = ""
+    count: int = 1
+    plan: str = "none"
+    actions: tuple[str, ...] = ()
+    sharing: str | None = None
+    jobs: tuple[str, ...] = ()
+    host: str = ""
+
+    @property
+    def provider(self) -> str:
+        """Where it is launched."""
+        return self.offers[0].provider if self.offers else OWN
+
+
+def choose_type(
+    place: str, region: str | None, purchase: str | None, count: int, catalog: Catalog
+) -> Choice:
+    """The choice of --type.
+
+    Raises:
+        InputError: it is no offer, or gpucost cannot launch there.
+    """
+    provider, _, host = place.partition("/")
+    if provider == OWN:
+        if not host or count != 1:
+            raise InputError(f"--type {place}: write ssh/USER@HOST[:PORT], one machine at a time.")
+        return Choice(offers=(), host=host)
+    provider, instance_type, in_place = parse_place(place)
+    if region and in_place and region != in_place:
+        raise InputError(f"--type {place} and --region {region} name two regions; leave one out.")
+    wanted = region or in_place
+    _check_launchable(provider)
+    offer = catalog.find(provider, instance_type, wanted, purchase or "on_demand")
+    return Choice(offers=(offer,), region=_region(offer, wanted), count=count)
+
+
+def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
+    """The choice of a plan: the named option, or the recommended one of its only job.
+
+    Raises:
+        InputError: there is nothing to launch, or gpucost cannot launch it; what can be is named.
+    """
+    plan = load_plan(plan_path)
+    job = _job(plan, plan_path, name)
+    option = find_option(plan, name or f"{job['name']}/{_recommended(job)}")
+    if not _can_launch(option):
+        raise InputError(_instead(job, option))
+    options = job["options"]
+    later = options[options.index(option) + 1 :]
+    alike = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
+    return Choice(
+        offers=tuple(_offer(one["offer"], catalog) for one in (option, *alike)),
+        region=_region_text(option["offer"]["region"]),
+        count=int(option["count"]),
+        plan=clean(f"{Path(plan_path).stem}-{job['name']}-{option['id']}"),
+        actions=tuple(option["actions"]),
+    )
+
+
+def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
+    """The choice of a placement of the plan's fleet.
+
+    Raises:
+        InputError: there is no such placement, or gpucost cannot launch it.
+        NotBuiltYetError: it needs MIG slices.
+    """
+    plan = load_plan(plan_path)
+    placements = (plan.get("fleet") or {}).get("placements", [])
+    found = next((one for one in placements if one["id"] == number), None)
+    if found is None:
+        known = ", ".join(str(one["id"]) for one in placements) or "none"
+        raise InputError(f"--placement {number} is not in {plan_path}; known: {known}.")
+    if found["mode"] == "mig":
+        raise NotBuiltYetError(
+            f"--placement {number} needs MIG slices, which are not built yet; `mps` and "
+            "`time-slicing` placements can be launched."
+        )
+    jobs = tuple(str(name) for name in found["jobs"])
+    _check_launchable(found["offer"]["provider"])
+    return Choice(
+        offers=(_offer(found["offer"], catalog),),
+        region=_region_text(found["offer"]["region"]),
+        plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
+        sharing=str(found["mode"]) if len(jobs) > 1 else None,
+        jobs=jobs if len(jobs) > 1 else (),
+    )
+
+
+def _job(plan: _Json, path: str, name: str | None) -> _Json:
+    jobs: list[_Json] = plan["jobs"]
+    if name is not None:
+        wanted = name.rpartition("/")[0]
+        find_option(plan, name)
+        return next(job for job in jobs if job["name"] == wanted or not wanted)
+    if len(jobs) == 1:
+        return jobs[0]
+    named = [f"--option {job['name']}/{job['recommended']}" for job in jobs]
+    fleet = plan.get("fleet") or {}
+    named = [one for one in named if not one.endswith("/o0")]
+    named += [f"--placement {one['id']}" for one in fleet.get("placements", [])]
+    raise InputError(f"{path} has {len(jobs)} jobs; say which: {', '.join(named) or 'none'}.")
+
+
+def _recommended(job: _Json) -> str:
+    chosen = str(job["recommended"])
+    if chosen == "o0":
+        options = ", ".join(f"{job['name']}/{o['id']}" for o in job["options"] if _can_launch(o))
+        raise InputError(
+            f"The plan says to leave {job['name']} where it is, so there is nothing to launch. "
+            f"To launch an option all the same: --option {options or 'of another plan'}."
+        )
+    return chosen
+
+
+def _can_launch(option: _Json) -> bool:
+    offer = option["offer"]
+    return offer["provider"] in launchable() and offer["purchase"] in BOUGHT
+
+
+def _is_fallback(other: _Json, option: _Json) -> bool:
+    """Whether an option may stand in: same provider, same way of buying, as many machines."""
+    same = ("provider", "purchase", "gpu_count")
+    return other["count"] == option["count"] and all(
+        other["offer"][key] == option["offer"][key] for key in same
+    )
+
+
+def _instead(job: _Json, option: _Json) -> list[str]:
+    """Where to get what gpucost cannot launch, and the best option that it can."""
+    offer, name = option["offer"], f"{job['name']}/{option['id']}"
+    how = "" if offer["purchase"] in BOUGHT else f", {offer['purchase']}"
+    what = f"{offer['provider']}/{offer['instance_type']}{how}"
+    told = (
+        f"{name} is {what}, which gpucost cannot launch. Rent it at {page_of(offer['provider'])}."
+    )
+    best = next((one for one in job["options"] if _can_launch(one)), None)
+    if best is None:
+        again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
+        return [told, f"No option of {job['name']} can be launched; plan again with {again}."]
+    place = f"{best['offer']['provider']}/{best['offer']['instance_type']}"
+    best_name, cost = f"{job['name']}/{best['id']}", f"${cents(usd(best['cost']['mid'])):,}"
+    can = f"The best that it can is {best_name}, {place}, {cost}"
+    return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
+
+
+def _check_launchable(provider: str) -> None:
+    if provider not in launchable():
+        known = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
+        raise InputError(
+            f"gpucost cannot launch at {provider}; it can at {known}. "
+            f"Rent it at {page_of(provider)}."
+        )
+
+
+def _offer(told: _Json, catalog: Catalog) -> Offer:
+    """The catalog's offer at the planned price."""
+    region = None if told["region"] == EVERYWHERE else told["region"]
+    offer = catalog.find(told["provider"], told["instance_type"], region, told["purchase"])
+    return replace(offer, usd_per_hour=usd(told["usd_per_hour"]))
+
+
+def _region(offer: Offer, wanted: str | None) -> str:
+    return wanted or _region_text(offer.region)
+
+
+def _region_text(region: str) -> str:
+    return "" if region == EVERYWHERE else region

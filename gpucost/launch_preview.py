@@ -1,0 +1,207 @@
+"""From a choice to a launch that may go ahead: deadline, price, cap, bootstrap, refusals."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from gpucost.launch_choice import Choice
+from gpucost.live_price import Live
+from gpucost.parameters import today
+from pricing.errors import InputError
+from pricing.hardware import gpus
+from pricing.money import plain, show
+from pricing.offer import Offer
+from pricing.quote import Quote, Usage, quote
+from providers.digitalocean.access import ENDPOINT
+from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
+from providers.marks import Marks, new_run, owner_of
+from providers.registry import CLOUDS
+from templates.bootstrap_files import render_bootstrap, render_files
+
+REAPER_TOKEN = "GPUCOST_DIGITALOCEAN_REAPER_TOKEN"  # noqa: S105 - the name of the variable
+MOST_CHANGE = Decimal("0.01")
+"""A live price that differs by more from the planned one is refused."""
+
+_PUBLIC_API = "https://api.digitalocean.com"
+_ENDS = {"aws": "poweroff", "digitalocean": "digitalocean"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the command line asks of a launch.
+
+    Attributes:
+        ttl_s: longest life.
+        max_usd: cap; None: the previewed total at the TTL.
+        ssh_key, image: as in `LaunchSpec`.
+        allow_stale: go ahead with a price that is old or has changed.
+        self_destroy: whether the machine ends itself.
+    """
+
+    ttl_s: Decimal
+    max_usd: Decimal | None = None
+    ssh_key: str = ""
+    image: str = ""
+    allow_stale: bool = False
+    self_destroy: bool = True
+
+
+def check_self_destroy(provider: str, *, self_destroy: bool) -> None:
+    """Check that a machine which must end itself can.
+
+    Raises:
+        InputError: the token for it is not there.
+    """
+    if self_destroy and not CLOUDS[provider].ends_itself and not os.environ.get(REAPER_TOKEN):
+        raise InputError(
+            f"{REAPER_TOKEN} is not set, so a {provider} machine could not end itself at its "
+            "deadline: powered off it is still billed. Set it to a token that may delete Droplets "
+            "(it reaches all Droplets of the account), or say --no-self-destroy and run "
+            "`gpucost reap` from cron."
+        )
+
+
+def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
+    """The launch of a choice, at live prices where they are known."""
+    ttl = timedelta(seconds=float(wish.ttl_s))
+    deadline = (now + ttl).replace(microsecond=0)
+    marks = Marks(run=new_run(), deadline=deadline, owner=owner_of(os.environ), plan=choice.plan)
+    offers: list[Offer | None] = [*choice.offers] or [None]
+    if live is not None:
+        offers = [live.now(offer) if offer else None for offer in offers]
+    places = [_place(choice, wish, marks, offer, first=not at) for at, offer in enumerate(offers)]
+    total = quote_at_ttl(places[0].offer, choice.count, wish.ttl_s, now)
+    cap = wish.max_usd
+    if cap is None:
+        cap = Decimal(0) if total is None else total.exact
+    return LaunchSpec(
+        marks=marks,
+        places=tuple(places),
+        count=choice.count,
+        ttl_s=wish.ttl_s,
+        max_usd=cap,
+        ssh_key=wish.ssh_key,
+        image=wish.image,
+        self_destroy=wish.self_destroy,
+    )
+
+
+def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, *, first: bool) -> Place:
+    region = choice.region if first else ""
+    if offer is not None and not region and offer.region != "*":
+        region = offer.region
+    machine = _machine(choice, wish, marks, offer)
+    render = render_files if offer is None else render_bootstrap
+    return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
+
+
+def _machine(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None) -> dict[str, Any]:
+    """What the bootstrap needs to know."""
+    gpu = None if offer is None else gpus().get(offer.gpu)
+    vendor = "" if gpu is None else gpu.vendor
+    return {
+        "run": marks.run,
+        "deadline": f"{marks.deadline:%Y-%m-%d %H:%M:%S} UTC",
+        "ttl_s": int(wish.ttl_s),
+        "end": _ENDS.get(choice.provider, "none") if wish.self_destroy else "none",
+        "end_url": os.environ.get(ENDPOINT) or _PUBLIC_API,
+        "gpu_vendor": vendor.lower(),
+        "gpu_count": 0 if offer is None else int(offer.gpu_count),
+        "vcpus": None if offer is None else offer.vcpus,
+        "nodes": choice.count,
+        "actions": choice.actions,
+        "sharing": choice.sharing,
+        "jobs": choice.jobs,
+        "scratch": offer is not None,
+    }
+
+
+def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime) -> Quote | None:
+    """The bill of all machines if they live to their deadline; None for the user's own."""
+    if offer is None:
+        return None
+    return quote(offer, Usage(duration_s=ttl_s, as_of=now.date(), count=count))
+
+
+def preview(
+    cloud: Cloud, spec: LaunchSpec, remarks: tuple[str, ...], live: Live | None, wish: Wish
+) -> Preview:
+    """What the launch would do and cost, with everything that speaks against it."""
+    first = spec.places[0]
+    day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
+    total = quote_at_ttl(first.offer, spec.count, spec.ttl_s, day)
+    return Preview(
+        spec=spec,
+        calls=cloud.creations(spec, first),
+        ends=cloud.ends(spec),
+        total=total,
+        remarks=remarks,
+        warnings=tuple(_warnings(spec, live)),
+        refusals=tuple(_refusals(spec, total, live, wish)),
+    )
+
+
+def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
+    offer = spec.places[0].offer
+    if spec.provider == OWN:
+        yield "the machine is yours: it is set up, and nothing ends it at the deadline"
+        return
+    if live is None:
+        yield "the live price was not read; a launch reads it first"
+    elif live.failure:
+        yield f"the live price could not be read: {live.failure}"
+    if offer is not None and (live is None or live.failure):
+        yield from offer.warnings(today())
+    if offer is not None and offer.purchase == "spot":
+        yield "spot: the provider may take the machine back at any time"
+    if not CLOUDS[spec.provider].ends_itself:
+        yield _end_told(spec)
+
+
+def _end_told(spec: LaunchSpec) -> str:
+    if spec.self_destroy:
+        return (
+            f"{REAPER_TOKEN} is handed to the machine over SSH (root only) so that it can destroy "
+            "itself; that token reaches all Droplets of the account"
+        )
+    return (
+        "the machine does not end itself (--no-self-destroy). Put this into cron: "
+        "*/10 * * * * gpucost reap --yes"
+    )
+
+
+def _refusals(
+    spec: LaunchSpec, total: Quote | None, live: Live | None, wish: Wish
+) -> Iterator[str]:
+    if total is None:
+        return
+    if total.exact > spec.max_usd:
+        yield (
+            f"{spec.count} x {spec.places[0].text} would cost ${show(total.exact)} by the "
+            f"deadline, and --max-cost is ${show(spec.max_usd)}: shorten --ttl, or raise the cap."
+        )
+    if wish.allow_stale:
+        return
+    offer = total.offer
+    if live is not None and not live.failure:
+        planned = live.planned(offer)
+        change = abs(offer.usd_per_hour - planned) / planned
+        if change > MOST_CHANGE:
+            yield (
+                f"{offer.place} costs {plain(offer.usd_per_hour)} USD/h now, and "
+                f"{plain(planned)} was planned ({change * 100:.1f} % off): plan again after "
+                f"`gpucost prices update --provider {offer.provider}`, or say --allow-stale."
+            )
+    elif offer.is_stale(today()):
+        yield (
+            f"{offer.place}: the price is of {offer.date_text}, older than 30 days, and the live "
+            "one was not read: `gpucost prices update`, or say --allow-stale."
+        )
+
+
+def with_key(spec: LaunchSpec, public_key: str) -> LaunchSpec:
+    """The launch with the run's own key."""
+    return replace(spec, public_key=public_key)

@@ -1,0 +1,151 @@
+"""Prints runs: the list with cost so far and burn rate, and one run with all that happened."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import click
+
+from gpucost.output import Output, Table, print_json, print_table
+from pricing.money import cents, show
+from providers.interface import Deployment, Kept
+from providers.ledger import Bill, bill_machine, bill_run
+
+LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
+_COLUMNS = (
+    *("run", "plan", "where", "machines", "state", "started", "deadline"),
+    *("USD/h", "so far", "predicted"),
+)
+
+
+def show_list(runs: Iterable[Deployment], output: Output, now: datetime) -> None:
+    """Print runs, and what they burn together."""
+    bills = [(run, bill_run(run, now)) for run in runs]
+    if output.format == "json":
+        print_json({"schema": LIST_SCHEMA, "runs": [run_json(run, now) for run, _ in bills]})
+        return
+    rows = tuple(_row(run, bill) for run, bill in bills)
+    right = frozenset(("machines", "USD/h", "so far", "predicted"))
+    print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
+    alive = [bill for _, bill in bills if bill.machines]
+    rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
+    spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
+    machines = sum(bill.machines for bill in alive)
+    output.say(f"{machines} machines burn ${show(rate)} an hour; ${show(spent)} so far.")
+
+
+def _row(run: Deployment, bill: Bill) -> tuple[str, ...]:
+    return (
+        run.marks.run,
+        run.marks.plan,
+        _where(run),
+        str(bill.machines),
+        run.state,
+        _minute(run.started_at),
+        _minute(run.marks.deadline),
+        _dollars(bill.usd_per_hour),
+        _dollars(bill.usd),
+        _dollars(run.predicted_usd),
+    )
+
+
+def _where(run: Deployment) -> str:
+    kind = run.offer.instance_type if run.offer else next((m.id for m in run.machines), "")
+    return "/".join(filter(None, (run.provider, kind, run.region)))
+
+
+def _minute(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _dollars(amount: Decimal | None) -> str:
+    return "unknown" if amount is None else show(amount)
+
+
+def run_json(run: Deployment, now: datetime) -> dict[str, Any]:
+    """A run as JSON: predicted against actual, in dollars and billed seconds."""
+    bill = bill_run(run, now)
+    return {
+        "run": run.marks.run,
+        "owner": run.marks.owner,
+        "plan": run.marks.plan,
+        "provider": run.provider,
+        "type": run.offer.instance_type if run.offer else None,
+        "region": run.region or None,
+        "state": run.state,
+        "started_at": run.started_at.isoformat(),
+        "deadline": run.marks.deadline.isoformat(),
+        "ended_at": None if run.ended_at is None else run.ended_at.isoformat(),
+        "machines": bill.machines,
+        "billed_s": bill.billed_s,
+        "usd": _json_dollars(bill.usd),
+        "usd_per_hour": _json_dollars(bill.usd_per_hour),
+        "predicted_usd": _json_dollars(run.predicted_usd),
+        "reason": run.reason or None,
+        "resources": [_resource(one, run, now) for one in run.resources],
+    }
+
+
+def _resource(one: Kept, run: Deployment, now: datetime) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "kind": one.kind,
+        "name": one.name,
+        "id": one.id or None,
+        "region": one.region or None,
+        "state": one.state,
+    }
+    if one.billed_from is not None:
+        billed_s, usd = bill_machine(one, run.offer, now)
+        until = None if one.billed_until is None else one.billed_until.isoformat()
+        told |= {
+            "address": one.address or None,
+            "billed_from": one.billed_from.isoformat(),
+            "billed_until": until,
+            "billed_s": billed_s,
+            "usd": _json_dollars(usd),
+        }
+    return told
+
+
+def _json_dollars(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(cents(amount))
+
+
+def show_run(
+    run: Deployment, events: Iterable[tuple[datetime, str]], output: Output, now: datetime
+) -> None:
+    """Print one run with its resources and events."""
+    told = [{"at": at.isoformat(), "what": what} for at, what in events]
+    if output.format == "json":
+        print_json({"schema": RUN_SCHEMA, **run_json(run, now), "events": told})
+        return
+    if output.format in ("csv", "md"):
+        rows = tuple((event["at"], event["what"]) for event in told)
+        print_table(Table(columns=("at", "what"), rows=rows), output)
+        return
+    for line in _lines(run, now):
+        click.echo(line)
+    for event in told if output.verbose else told[-_SHOWN:]:
+        click.echo(f"  {event['at']}  {event['what']}")
+
+
+_SHOWN = 20
+
+
+def _lines(run: Deployment, now: datetime) -> list[str]:
+    bill = bill_run(run, now)
+    machines = f"{bill.machines} of {run.count} machines"
+    spent = f"so far ${_dollars(bill.usd)} ({bill.billed_s} s billed)"
+    rate = f"${_dollars(bill.usd_per_hour)}/h"
+    lines = [
+        f"{run.marks.run}: {run.state}, {_where(run)}, {machines}",
+        f"owner {run.marks.owner}, plan {run.marks.plan}, until {_minute(run.marks.deadline)} UTC",
+        f"{spent}, {rate}, predicted ${_dollars(run.predicted_usd)} by the deadline",
+    ]
+    if run.reason:
+        lines.append(f"why: {run.reason}")
+    lines += [
+        f"  {one.kind} {one.name} {one.id} {one.state} {one.address}" for one in run.resources
+    ]
+    return [line.rstrip() for line in lines] + ["events:"]

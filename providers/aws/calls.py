@@ -1,0 +1,217 @@
+"""The calls of an AWS launch as plain data, and the kinds of resource it makes; pure."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pricing.money import EXACT, plain
+from providers.interface import MACHINE, Creation, LaunchSpec, Place
+from providers.marks import PREFIX, Marks
+
+PROVIDER = "aws"
+RUN_TAG = f"{PREFIX}:run"
+
+_IMAGE = (
+    "resolve:ssm:/aws/service/deeplearning/ami/{architecture}/"
+    "base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+)
+"""AWS' own image with NVIDIA driver, named by its public parameter; EC2 looks the id up itself."""
+
+_ANYWHERE = "0.0.0.0/0"  # who may reach port 22; only the run's key opens it
+_SSH_PORT = 22
+_TOKEN_LETTERS = 64
+_SECONDS_PER_HOUR = Decimal(3600)
+
+
+class Kind(NamedTuple):
+    """How a kind of resource is listed and removed.
+
+    Attributes:
+        paginator: operation that lists them.
+        many: key of the list.
+        id: field of the id.
+        name: field of the name; empty: its Name tag.
+        destroy: operation that removes one.
+        argument: of that operation; its value is a list where it ends in "s".
+        tagged: what a tag of it is called in TagSpecifications.
+        dead: states in which it is gone.
+    """
+
+    paginator: str
+    many: str
+    id: str
+    name: str
+    destroy: str
+    argument: str
+    tagged: str
+    dead: tuple[str, ...] = ()
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        MACHINE: Kind(
+            "describe_instances",
+            "Reservations[].Instances[]",
+            "InstanceId",
+            "",
+            "terminate_instances",
+            "InstanceIds",
+            "instance",
+            ("terminated",),
+        ),
+        "spot-request": Kind(
+            "describe_spot_instance_requests",
+            "SpotInstanceRequests",
+            "SpotInstanceRequestId",
+            "",
+            "cancel_spot_instance_requests",
+            "SpotInstanceRequestIds",
+            "spot-instances-request",
+            ("closed", "cancelled", "failed", "disabled"),
+        ),
+        "volume": Kind(
+            "describe_volumes", "Volumes", "VolumeId", "", "delete_volume", "VolumeId", "volume"
+        ),
+        "snapshot": Kind(
+            "describe_snapshots",
+            "Snapshots",
+            "SnapshotId",
+            "",
+            "delete_snapshot",
+            "SnapshotId",
+            "snapshot",
+        ),
+        "address": Kind(
+            "describe_addresses",
+            "Addresses",
+            "AllocationId",
+            "",
+            "release_address",
+            "AllocationId",
+            "elastic-ip",
+        ),
+        "security-group": Kind(
+            "describe_security_groups",
+            "SecurityGroups",
+            "GroupId",
+            "GroupName",
+            "delete_security_group",
+            "GroupId",
+            "security-group",
+        ),
+        "key-pair": Kind(
+            "describe_key_pairs",
+            "KeyPairs",
+            "KeyName",
+            "KeyName",
+            "delete_key_pair",
+            "KeyName",
+            "key-pair",
+        ),
+    }
+)
+"""Every kind that can carry our marks, in the order in which it is removed."""
+
+
+def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Any]:
+    """The tags of a resource, in the form of a create call."""
+    told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
+    tags = [{"Key": key, "Value": value} for key, value in told.items()]
+    return {"ResourceType": KINDS[kind].tagged, "Tags": tags}
+
+
+def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
+    """A key pair and a security group, then one call for each machine."""
+    marks = spec.marks
+    if spec.public_key:
+        name = marks.name("key")
+        yield Creation(
+            kind="key-pair",
+            name=name,
+            region=place.region,
+            call="ec2:ImportKeyPair",
+            arguments={
+                "KeyName": name,
+                "PublicKeyMaterial": spec.public_key,
+                "TagSpecifications": [tag_specification("key-pair", marks, name)],
+            },
+        )
+    name = marks.name("ssh")
+    yield Creation(
+        kind="security-group",
+        name=name,
+        region=place.region,
+        call="ec2:CreateSecurityGroup, ec2:AuthorizeSecurityGroupIngress (port 22)",
+        arguments={
+            "GroupName": name,
+            "Description": "gpucost: SSH in, and the machines of the run among themselves",
+            "TagSpecifications": [tag_specification("security-group", marks, name)],
+        },
+    )
+    for name in spec.machine_names:
+        yield Creation(
+            kind=MACHINE,
+            name=name,
+            region=place.region,
+            call="ec2:RunInstances",
+            arguments=_instance(spec, place, name),
+        )
+
+
+def ingress(group_id: str) -> list[dict[str, Any]]:
+    """What may come in: SSH, and everything from machines of the same run."""
+    ssh = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
+    return [
+        {**ssh, "IpRanges": [{"CidrIp": _ANYWHERE}]},
+        {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]},
+    ]
+
+
+def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
+    marks = spec.marks
+    kinds = [MACHINE, "volume"]
+    body: dict[str, Any] = {
+        "ImageId": spec.image or _image_of(place),
+        "InstanceType": place.instance_type,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ClientToken": _token(name, place),
+        "SecurityGroups": [marks.name("ssh")],
+        "UserData": place.user_data,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
+    }
+    if place.zone:
+        body["Placement"] = {"AvailabilityZone": place.zone}
+    key = spec.ssh_key or (marks.name("key") if spec.public_key else "")
+    if key:
+        body["KeyName"] = key
+    if place.purchase == "spot":
+        kinds.append("spot-request")
+        body["InstanceMarketOptions"] = _spot(spec)
+    body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
+    return body
+
+
+def _spot(spec: LaunchSpec) -> dict[str, Any]:
+    """One-time, ended when interrupted, and never dearer an hour than the cap allows."""
+    hours = EXACT.divide(spec.ttl_s * spec.count, _SECONDS_PER_HOUR)
+    most = EXACT.divide(spec.max_usd, hours)
+    options = {
+        "SpotInstanceType": "one-time",
+        "InstanceInterruptionBehavior": "terminate",
+        "MaxPrice": plain(most.quantize(Decimal("0.000001"))),
+    }
+    return {"MarketType": "spot", "SpotOptions": options}
+
+
+def _image_of(place: Place) -> str:
+    return _IMAGE.format(architecture=place.cpu_architecture)
+
+
+def _token(name: str, place: Place) -> str:
+    """The token of one launch attempt: the same machine at another place gets another one."""
+    attempt = f"{name}/{place.instance_type}/{place.purchase}/{place.region}{place.zone}"
+    return hashlib.sha256(attempt.encode()).hexdigest()[:_TOKEN_LETTERS]

@@ -1,0 +1,330 @@
+"""What a provider must be able to do, and the values that pass between it and the lifecycle.
+
+A provider is a `Cloud`: it says which calls a launch needs (pure, so a dry run needs no account),
+makes one resource a call, finds everything that carries our marks, and destroys one resource. All
+order, waiting, journalling and repair is in `providers.launching`, `ending` and `reaping`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pricing.errors import InputError
+from pricing.offer import Offer
+from pricing.quote import Quote
+from providers.marks import Marks
+
+MACHINE = "machine"
+"""The kind of resource that computes and is billed by time; every other kind is a side resource."""
+
+OWN = "ssh"
+"""The provider of machines that the user already has."""
+
+State = Literal["starting", "running", "ending", "gone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a machine may be made.
+
+    Attributes:
+        offer: what is rented there, at what price; None for a machine that is the user's own.
+        host: of such a machine: "user@host[:port]".
+        region: the provider's name of it; empty where it has none.
+        zone: within the region; empty where the provider chooses.
+        user_data: the bootstrap for its machines, without any secret.
+    """
+
+    offer: Offer | None
+    host: str = ""
+    region: str = ""
+    zone: str = ""
+    user_data: str = field(default="", repr=False)
+
+    @property
+    def text(self) -> str:
+        """Type and the narrowest known place: "p5.48xlarge in us-east-1a"."""
+        where = self.zone or self.region or "a region chosen at launch"
+        return self.host or f"{self.instance_type} in {where}"
+
+    @property
+    def provider(self) -> str:
+        """Where it is rented; "ssh" for the user's own."""
+        return OWN if self.offer is None else self.offer.provider
+
+    @property
+    def instance_type(self) -> str:
+        """The provider's size; the host of the user's own."""
+        return self.host if self.offer is None else self.offer.instance_type
+
+    @property
+    def purchase(self) -> str:
+        """How it is bought."""
+        return "on_demand" if self.offer is None else self.offer.purchase
+
+    @property
+    def cpu_architecture(self) -> str:
+        """Of the host: "arm64" or "x86_64"."""
+        return "x86_64" if self.offer is None else self.offer.cpu_architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """One launch: what, where, how long, as whose.
+
+    Attributes:
+        marks: run, deadline, owner, plan.
+        places: where it may be, best first; the first that has all machines gets them.
+        count: machines, all or none.
+        ttl_s: longest life of a machine, > 0.
+        max_usd: the run must not cost more at its deadline.
+        public_key: of the run's own SSH key pair, in OpenSSH form; empty: no login of ours.
+        ssh_key: a key at the provider that may log in, too; empty: none.
+        image: in place of the provider's image for the size; empty: that one.
+        self_destroy: whether the machine ends itself at its deadline.
+    """
+
+    marks: Marks
+    places: tuple[Place, ...]
+    count: int
+    ttl_s: Decimal
+    max_usd: Decimal
+    public_key: str = ""
+    ssh_key: str = ""
+    image: str = ""
+    self_destroy: bool = True
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.places:
+            problems.append("no place to launch at")
+        if self.count < 1:
+            problems.append(f"count is {self.count}; at least 1")
+        if self.ttl_s <= 0:
+            problems.append(f"ttl_s is {self.ttl_s}; more than 0")
+        if len({place.provider for place in self.places}) > 1:
+            problems.append("places of several providers; a run has one")
+        if problems:
+            raise InputError(f"launch: {problem}" for problem in problems)
+
+    @property
+    def provider(self) -> str:
+        """The provider of every place."""
+        return self.places[0].provider
+
+    @property
+    def machine_names(self) -> tuple[str, ...]:
+        """The unique name of each machine."""
+        return tuple(self.marks.name(str(node)) for node in range(1, self.count + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """One call that makes one resource.
+
+    Attributes:
+        kind: such as "machine", "ssh-key", "firewall".
+        name: unique, so that a lost answer can be reconciled.
+        region: where it is made.
+        call: such as "POST /v2/droplets", for people.
+        arguments: of the call; no secret is in them.
+    """
+
+    kind: str
+    name: str
+    region: str
+    call: str
+    arguments: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something at a provider that carries our marks.
+
+    Attributes:
+        kind: as in `Creation`.
+        id: the provider's.
+        name: ours.
+        region: where it is; empty where the kind has none.
+        marks: whose.
+        state: of a machine; side resources are "running".
+        created_at: by the provider's clock; None where it does not say.
+        address: a machine's public address, once it has one.
+        instance_type: of a machine.
+        purchase: how a machine is bought.
+    """
+
+    kind: str
+    id: str
+    name: str
+    region: str
+    marks: Marks
+    state: State = "running"
+    created_at: datetime | None = None
+    address: str = ""
+    instance_type: str = ""
+    purchase: str = "on_demand"
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is billed by time."""
+        return self.kind == MACHINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a launch would do and cost, before anything is done.
+
+    Attributes:
+        spec: the launch.
+        calls: the changing calls at the first place, in order.
+        ends: what ends it, in words.
+        total: the bill of all machines at the TTL; None for the user's own.
+        remarks: of quota, region and permissions, as the provider told them.
+        warnings: what the user must know before saying yes.
+        refusals: why it would be refused; empty: it may go ahead.
+    """
+
+    spec: LaunchSpec
+    calls: tuple[Creation, ...]
+    ends: tuple[str, ...]
+    total: Quote | None
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A run as the journal knows it.
+
+    Attributes:
+        marks: run, deadline, owner, plan.
+        provider: where it is.
+        offer: what is rented, at which price.
+        region: where; empty before a place was found.
+        count: machines.
+        state: launching, ready, failed, ending, ended.
+        started_at: when it was written down.
+        ended_at: when the last resource was gone; None before.
+        predicted_usd: the total at the TTL that was confirmed; None for what was adopted.
+        resources: with the state in which each was last seen.
+        reason: why it failed or ended.
+    """
+
+    marks: Marks
+    provider: str
+    offer: Offer | None
+    region: str
+    count: int
+    state: str
+    started_at: datetime
+    ended_at: datetime | None
+    predicted_usd: Decimal | None
+    resources: tuple["Kept", ...] = ()
+    reason: str = ""
+
+    @property
+    def machines(self) -> tuple["Kept", ...]:
+        """The machines among its resources."""
+        return tuple(one for one in self.resources if one.kind == MACHINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A resource as the journal knows it.
+
+    Attributes:
+        kind, name, region: as in `Creation`.
+        id: the provider's; empty while there is only the intent.
+        state: intended, made, gone, refused.
+        intended_at: when the intent was written, before the call.
+        billed_from: start of billing, by the provider's clock; None while unknown.
+        billed_until: when the provider said that it was gone; None while it is there.
+        address: of a machine.
+    """
+
+    kind: str
+    name: str
+    region: str
+    id: str
+    state: str
+    intended_at: datetime
+    billed_from: datetime | None = None
+    billed_until: datetime | None = None
+    address: str = ""
+
+
+@runtime_checkable
+class Cloud(Protocol):
+    """A provider that machines can be launched on.
+
+    Attributes:
+        name: as in offers.
+        skew_s: by how much the provider's clock is ahead of ours, as its last answer told; 0.0
+            where it did not say.
+    """
+
+    name: str
+    skew_s: float
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """The calls that make the run at the place, in order; pure, no network."""
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """What ends the run, in words: our calls, and what the machine does by itself; pure."""
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """The launch at places that the provider offers, and remarks on quota; changes nothing.
+
+        Raises:
+            ProviderError: it cannot be launched, or the provider cannot be asked.
+        """
+
+    def limits(self) -> tuple[str, ...]:
+        """What the account may have, in sentences; changes nothing.
+
+        Raises:
+            ProviderError: it cannot be asked.
+        """
+
+    def create(self, creation: Creation) -> Resource:
+        """Make it with one call that is not repeated.
+
+        Raises:
+            NoCapacityError, QuotaError, ThrottledError, UncertainError, ProviderError: as those
+                say; after all but UncertainError nothing was made.
+        """
+
+    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
+        """Everything that carries our marks and is not gone, of every run and owner.
+
+        Args:
+            regions: only there, where listing is by region; None: everywhere.
+        """
+
+    def look(self, kept: Kept, marks: Marks) -> Resource | None:
+        """What has that id as it is now; None where it is gone or does not carry these marks."""
+
+    def destroy(self, resource: Resource) -> None:
+        """Ask for its end; no error where it is gone already. Only `ours` says when it is gone.
+
+        Raises:
+            ProviderError: refused, or no answer; it may be asked again.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """What a provider's module is opened with.
+
+    Attributes:
+        environment: variables that hold credentials and endpoints; never printed.
+        state: folder for what a provider must keep, such as known machines of `ssh`.
+    """
+
+    environment: Mapping[str, str] = field(repr=False, default_factory=lambda: MappingProxyType({}))
+    state: str = ""

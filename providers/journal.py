@@ -1,0 +1,317 @@
+"""The journal: what was meant to be made, what was made, what is gone. SQLite, each write synced.
+
+An intent is written before the call that makes a resource and its result after it, so whatever a
+crash leaves behind is named here. The journal is a record and no authority: what exists is what the
+provider lists with our marks, and `providers.reaping` works with an empty one.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pricing.errors import RefusedError
+from pricing.offer import Offer
+from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
+from providers.journal_rows import offer_from_text, offer_to_text
+from providers.marks import Marks
+
+FILE = "journal.sqlite"
+VERSION = 1
+_BUSY_MS = 30_000
+_SCHEMA = """
+CREATE TABLE runs (
+    run TEXT PRIMARY KEY, owner TEXT NOT NULL, plan TEXT NOT NULL, deadline TEXT NOT NULL,
+    provider TEXT NOT NULL, region TEXT NOT NULL, offer TEXT, count INTEGER NOT NULL,
+    state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, predicted_usd TEXT,
+    reason TEXT NOT NULL DEFAULT '');
+CREATE TABLE resources (
+    run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
+    id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
+    billed_until TEXT, address TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, kind, name, region));
+CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
+"""
+
+
+_Key = tuple[str, str, str, str]
+
+
+class JournalError(RefusedError):
+    """The journal cannot be read or written; nothing is made without it."""
+
+
+class Journal:
+    """The journal in a folder, which is made if need be.
+
+    Raises:
+        JournalError: the folder or the file cannot be used, or another version wrote it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / FILE
+        with self._told("opened"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._base = sqlite3.connect(self.path, isolation_level=None)
+            self._base.row_factory = sqlite3.Row
+            self._base.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = FULL")
+            self._prepare()
+
+    def _prepare(self) -> None:
+        with self._writing():
+            (version,) = self._base.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self._base.execute(statement)
+                self._base.execute(f"PRAGMA user_version = {VERSION}")
+            elif version != VERSION:
+                raise JournalError(
+                    f"{self.path}: written by another version of gpucost (format {version}); "
+                    "GPUCOST_STATE_DIR names another folder."
+                )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    @contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise JournalError(
+                f"{self.path}: the journal cannot be {doing}: {error}. Without it nothing is "
+                "launched. Free space or mend the file; `gpucost reap` works without it and sets "
+                "an unreadable one aside."
+            ) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction, on the disk when it ends."""
+        with self._told("written"):
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._base.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+                    self._base.execute("ROLLBACK")
+                raise
+
+    def open_run(self, spec: LaunchSpec, predicted_usd: Decimal, at: datetime) -> None:
+        """Write down a launch before anything is made for it."""
+        first = spec.places[0]
+        marks = spec.marks
+        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), spec.provider)
+        price = _price(first.offer)
+        rest = (first.region, price, spec.count, "launching", _text(at))
+        with self._writing():
+            self._insert("runs", (*values, *rest, None, str(predicted_usd), ""))
+            self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
+
+    def adopt_run(
+        self, marks: Marks, provider: str, at: datetime, count: int, offer: Offer | None
+    ) -> None:
+        """Write down a run that the provider knows and the journal does not."""
+        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), provider, "")
+        price = _price(offer)
+        with self._writing():
+            self._insert("runs", (*values, price, count, "ready", _text(at), None, None, ""))
+            self._event(marks.run, at, "adopted: found at the provider by its marks")
+
+    def place_run(self, run: str, region: str, offer: Offer | None) -> None:
+        """Write down where the run is tried next."""
+        self._change("UPDATE runs SET region=?, offer=? WHERE run=?", region, _price(offer), run)
+
+    def mark_run(self, run: str, state: str, at: datetime, reason: str = "") -> None:
+        """Write down how far the run is; with "ended" also when."""
+        ended = _text(at) if state == "ended" else None
+        with self._writing():
+            self._base.execute(
+                "UPDATE runs SET state=?, ended_at=COALESCE(ended_at, ?), "
+                "reason=CASE WHEN ?='' THEN reason ELSE ? END WHERE run=?",
+                (state, ended, reason, reason, run),
+            )
+            self._event(run, at, f"{state}{': ' if reason else ''}{reason}")
+
+    def intend(self, run: str, creation: Creation, at: datetime) -> None:
+        """Write down that a resource is about to be made."""
+        key = _key(run, creation)
+        with self._writing():
+            self._base.execute(
+                "INSERT OR REPLACE INTO resources VALUES (?,?,?,?,'','intended',?,NULL,NULL,'')",
+                (*key, _text(at)),
+            )
+            self._event(run, at, f"about to make {creation.kind} {creation.name}")
+
+    def record(self, resource: Resource, at: datetime) -> None:
+        """Write down that a resource was made, or was found."""
+        run, born = resource.marks.run, resource.created_at
+        with self._writing():
+            self._base.execute(
+                "INSERT INTO resources VALUES (?,?,?,?,?,'made',?,?,NULL,?) "
+                "ON CONFLICT (run, kind, name, region) DO UPDATE SET id=excluded.id, state='made', "
+                "billed_from=COALESCE(billed_from, excluded.billed_from), "
+                "address=excluded.address",
+                (
+                    *(run, resource.kind, resource.name, resource.region, resource.id, _text(at)),
+                    *(None if born is None else _text(born), resource.address),
+                ),
+            )
+            self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
+
+    def refuse(self, run: str, creation: Creation, at: datetime, why: str) -> None:
+        """Write down that the provider refused, so that there is nothing of that intent."""
+        told = f"refused {creation.name}: {why}"
+        self._finish(_key(run, creation), "refused", None, at, told)
+
+    def gone(self, run: str, one: Kept, at: datetime) -> None:
+        """Write down that the provider said that a resource is gone; a machine's bill ends."""
+        until = at if one.billed_from is not None else None
+        self._finish(_key(run, one), "gone", until, at)
+
+    def _finish(
+        self, key: _Key, state: str, until: datetime | None, at: datetime, told: str = ""
+    ) -> None:
+        with self._writing():
+            self._base.execute(
+                "UPDATE resources SET state=?, billed_until=COALESCE(billed_until, ?) "
+                "WHERE run=? AND kind=? AND name=? AND region=?",
+                (state, None if until is None else _text(until), *key),
+            )
+            self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")
+
+    def note(self, run: str, at: datetime, what: str) -> None:
+        """Write down what happened to a run."""
+        with self._writing():
+            self._event(run, at, what)
+
+    def _event(self, run: str, at: datetime, what: str) -> None:
+        self._insert("events", (run, _text(at), what))
+
+    def _insert(self, table: str, values: tuple[Any, ...]) -> None:
+        places = ",".join("?" * len(values))
+        self._base.execute(f"INSERT INTO {table} VALUES ({places})", values)  # noqa: S608 - our names
+
+    def _change(self, statement: str, *values: object) -> None:
+        with self._writing():
+            self._base.execute(statement, values)
+
+    def deployments(self) -> tuple[Deployment, ...]:
+        """Every run, oldest first.
+
+        Raises:
+            JournalError: the file cannot be read.
+        """
+        with self._told("read"):
+            runs = self._base.execute("SELECT * FROM runs ORDER BY started_at, run").fetchall()
+            kept = self._base.execute("SELECT * FROM resources ORDER BY rowid").fetchall()
+        return tuple(
+            _deployment(row, tuple(_kept(one) for one in kept if one["run"] == row["run"]))
+            for row in runs
+        )
+
+    def deployment(self, run: str) -> Deployment | None:
+        """The run of that name; None where the journal has none."""
+        return next((one for one in self.deployments() if one.marks.run == run), None)
+
+    def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
+        """What happened to a run, in order."""
+        with self._told("read"):
+            rows = self._base.execute(
+                "SELECT at, what FROM events WHERE run=? ORDER BY rowid", (run,)
+            )
+            return tuple((datetime.fromisoformat(row["at"]), row["what"]) for row in rows)
+
+    @contextmanager
+    def working_on(self, run: str) -> Iterator[bool]:
+        """Hold the run for this process; yields False where another process holds it.
+
+        The hold is a lock of the operating system, which a killed process cannot keep.
+        """
+        folder = self.folder / "locks"
+        with self._told("opened"):
+            folder.mkdir(exist_ok=True, mode=0o700)
+            handle = os.open(folder / run, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            os.close(handle)
+
+
+def set_aside(folder: Path, at: datetime) -> Path | None:
+    """Move an unreadable journal out of the way and return where; None where there is none."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    aside = path.with_name(f"{FILE}.unreadable-{at:%Y%m%dT%H%M%S}")
+    for suffix in ("-wal", "-shm"):
+        beside = Path(f"{path}{suffix}")
+        if beside.exists():
+            beside.replace(f"{aside}{suffix}")
+    return path.replace(aside)
+
+
+def _key(run: str, one: Creation | Kept) -> _Key:
+    return run, one.kind, one.name, one.region
+
+
+def _price(offer: Offer | None) -> str | None:
+    return None if offer is None else offer_to_text(offer)
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _kept(row: sqlite3.Row) -> Kept:
+    return Kept(
+        kind=row["kind"],
+        name=row["name"],
+        region=row["region"],
+        id=row["id"],
+        state=row["state"],
+        intended_at=datetime.fromisoformat(row["intended_at"]),
+        billed_from=_time(row["billed_from"]),
+        billed_until=_time(row["billed_until"]),
+        address=row["address"],
+    )
+
+
+def _deployment(row: sqlite3.Row, resources: tuple[Kept, ...]) -> Deployment:
+    predicted = row["predicted_usd"]
+    return Deployment(
+        marks=Marks(
+            run=row["run"],
+            deadline=datetime.fromisoformat(row["deadline"]),
+            owner=row["owner"],
+            plan=row["plan"],
+        ),
+        provider=row["provider"],
+        offer=None if row["offer"] is None else offer_from_text(row["offer"]),
+        region=row["region"],
+        count=row["count"],
+        state=row["state"],
+        started_at=datetime.fromisoformat(row["started_at"]),
+        ended_at=_time(row["ended_at"]),
+        predicted_usd=None if predicted is None else Decimal(predicted),
+        resources=resources,
+        reason=row["reason"],
+    )

@@ -1,0 +1,218 @@
+"""The launch: intent, one create call, result; wait until ready; all machines or none."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
+from providers.ending import end_run
+from providers.errors import NoCapacityError, ThrottledError, UncertainError
+from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, Resource
+from providers.ledger import usd_for
+from providers.login import Login
+from providers.session import Session
+
+
+def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deployment:
+    """Make the machines of a launch and return the run once they are ready.
+
+    Args:
+        session: provider, journal, time.
+        spec: what is launched, where the provider offers it (`Cloud.check`).
+        login: how machines are reached to see whether they are ready; None: running is ready.
+
+    Raises:
+        JournalError: the intent cannot be written down; nothing was made.
+        ProviderError: no place had all machines, or one did not become ready; nothing is left.
+        PartialError: something may be left; the message says how to end it.
+        LaunchInterruptedError: interrupted; the journal knows what there is.
+    """
+    run, journal = spec.marks.run, session.journal
+    with journal.working_on(run):
+        predicted = usd_for(spec.places[0].offer, spec.count, spec.ttl_s, session.now())
+        journal.open_run(spec, predicted, session.now())
+        try:
+            _launch_somewhere(session, spec, login)
+            journal.mark_run(run, "ready", session.now())
+        except KeyboardInterrupt as error:
+            raise LaunchInterruptedError(
+                f"interrupted while {run} was launched; what exists is written down. "
+                f"`gpucost down {run}` ends it, `gpucost list` shows it."
+            ) from error
+    found = journal.deployment(run)
+    if found is None:
+        raise PartialError(f"the journal lost {run}; `gpucost reap` finds it at the provider.")
+    return found
+
+
+def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -> None:
+    """Try each place in order; a place without capacity is cleaned up before the next."""
+    reasons: list[str] = []
+    for place in spec.places:
+        if usd_for(place.offer, spec.count, spec.ttl_s, session.now()) > spec.max_usd:
+            reasons.append(f"{place.text}: dearer at the deadline than the cap")
+            continue
+        try:
+            session.journal.place_run(spec.marks.run, place.region, place.offer)
+            _make_all(session, spec, place)
+            machines = _await_running(session, spec)
+            if login is not None:
+                _await_ready(session, machines, login)
+        except NoCapacityError as error:
+            reasons.append(f"{place.text}: {error.problems[0]}")
+            session.say(f"no capacity: {reasons[-1]}")
+            _undo(session, spec, place, error)
+        except GpucostError as error:
+            _undo(session, spec, place, error)
+            _close(session, spec, "ended", error.problems)
+            raise _told(spec, error) from error
+        else:
+            return
+    _close(session, spec, "ended", reasons)
+    raise NoCapacityError(
+        (*reasons, "no place had all machines, so none is left. Try later, or another region/type.")
+    )
+
+
+def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
+    for creation in session.cloud.creations(spec, place):
+        _make(session, spec, creation)
+
+
+def _make(session: Session, spec: LaunchSpec, creation: Creation) -> None:
+    run, journal = spec.marks.run, session.journal
+    journal.intend(run, creation, session.now())
+    try:
+        made = _create(session, creation)
+    except UncertainError as error:
+        session.say(f"the answer for {creation.name} is lost; looking whether it was made ...")
+        made = _reconcile(session, creation, error)
+    except ProviderError as error:
+        journal.refuse(run, creation, session.now(), error.problems[0])
+        raise
+    journal.record(made, session.now())
+    session.say(f"made {made.kind} {made.name} ({made.id})")
+
+
+def _create(session: Session, creation: Creation) -> Resource:
+    """One call; only where the provider said that it did nothing is it made again."""
+    patience = session.patience
+    for _ in range(patience.calls - 1):
+        try:
+            return session.cloud.create(creation)
+        except ThrottledError as error:
+            session.clock.sleep(min(error.wait_s, patience.longest_wait_s))
+    return session.cloud.create(creation)
+
+
+def _reconcile(session: Session, creation: Creation, error: UncertainError) -> Resource:
+    """What a call whose answer was lost has made, found by its unique name.
+
+    Raises:
+        UncertainError: nothing, or more than one, was found.
+    """
+    for _ in range(session.patience.settle_rounds):
+        try:
+            found = [
+                one
+                for one in session.cloud.ours((creation.region,))
+                if (one.kind, one.name) == (creation.kind, creation.name)
+            ]
+        except ProviderError:
+            found = []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            break
+        session.clock.sleep(session.patience.settle_pause_s)
+    raise error
+
+
+def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
+    """All machines of the run, running, with addresses.
+
+    Raises:
+        NoCapacityError: the provider ended one before it ran.
+        ProviderError: they do not start.
+    """
+    seen: set[str] = set()
+    for number in range(session.patience.running_rounds):
+        machines = [_look(session, spec, one) for one in _made(session, spec)]
+        found = tuple(one for one in machines if one is not None and one.state != "ending")
+        seen |= {one.id for one in found}
+        if len(found) < len(machines) and (
+            number >= session.patience.settle_rounds or len(seen) == len(machines)
+        ):
+            raise NoCapacityError("the provider ended a machine before it ran")
+        if len(found) == spec.count and all(o.state == "running" and o.address for o in found):
+            for one in found:
+                session.journal.record(one, session.now())
+            return found
+        session.clock.sleep(session.patience.pause_s)
+    waited_s = session.patience.running_rounds * session.patience.pause_s
+    raise ProviderError(f"the machines did not start within {waited_s:g} s.")
+
+
+def _made(session: Session, spec: LaunchSpec) -> Iterable[Kept]:
+    found = session.journal.deployment(spec.marks.run)
+    return () if found is None else (one for one in found.machines if one.state == "made")
+
+
+def _look(session: Session, spec: LaunchSpec, one: Kept) -> Resource | None:
+    return session.cloud.look(one, spec.marks)
+
+
+def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login) -> None:
+    """Wait for the bootstrap of every machine.
+
+    Raises:
+        ProviderError: one failed, with its reason, or says nothing.
+    """
+    waiting = list(machines)
+    for _ in range(session.patience.bootstrap_rounds):
+        for machine in tuple(waiting):
+            status = login.status(machine)
+            if status.state == "failed":
+                raise ProviderError(f"{machine.name} is not usable: {status.reason}")
+            if status.state == "ready":
+                login.deliver(machine)
+                session.journal.note(machine.marks.run, session.now(), f"{machine.name} is ready")
+                waiting.remove(machine)
+        if not waiting:
+            return
+        session.clock.sleep(session.patience.pause_s)
+    names = ", ".join(machine.name for machine in waiting)
+    waited_s = session.patience.bootstrap_rounds * session.patience.pause_s
+    raise ProviderError(
+        f"{names}: no word from the bootstrap within {waited_s:g} s (is port 22 reachable from "
+        "here?). `--wait 0s` hands machines over as soon as they run."
+    )
+
+
+def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError) -> None:
+    """Remove everything of the run.
+
+    Raises:
+        PartialError: what is left, and how to end it.
+    """
+    try:
+        end_run(session, spec.marks, (place.region,), doing=f"undone: {cause.problems[0]}")
+    except GpucostError as error:
+        run = spec.marks.run
+        _close(session, spec, "failed", (*cause.problems, *error.problems))
+        more = f"`gpucost list` shows what is known of {run}; `gpucost down {run}` ends it."
+        raise PartialError((*cause.problems, *error.problems, more)) from error
+
+
+def _close(session: Session, spec: LaunchSpec, state: str, reasons: Iterable[str]) -> None:
+    write = partial(session.journal.mark_run, spec.marks.run, state, session.now())
+    session.try_writing(partial(write, "; ".join(reasons)))
+
+
+def _told(spec: LaunchSpec, error: GpucostError) -> GpucostError:
+    """The error, with what was done about it; a lost answer stays a maybe."""
+    run = spec.marks.run
+    if isinstance(error, UncertainError):
+        lost = f"Nothing of {run} was found, but an answer was lost: `gpucost reap` looks again."
+        return PartialError((*error.problems, lost))
+    undone = f"Everything of {run} was removed again; nothing is left."
+    return type(error)((*error.problems, undone))

@@ -1,0 +1,72 @@
+"""The ledger: seconds that were billed for each machine by its provider's own rule, and dollars."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from pricing.money import EXACT
+from pricing.offer import Offer
+from pricing.quote import Usage, quote
+from providers.interface import Deployment, Kept
+
+_LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What a run has cost.
+
+    Attributes:
+        billed_s: seconds of all machines together, as the provider counts them.
+        usd: exact; None where the price is not known.
+        usd_per_hour: what the machines that are there cost an hour; None without a price.
+        machines: machines that are there.
+    """
+
+    billed_s: int
+    usd: Decimal | None
+    usd_per_hour: Decimal | None
+    machines: int
+
+
+def bill_run(deployment: Deployment, now: datetime) -> Bill:
+    """The bill of a run so far, or its last one where all machines are gone.
+
+    Args:
+        deployment: the run.
+        now: the end of billing of machines that are still there.
+    """
+    born = [one for one in deployment.machines if one.billed_from is not None]
+    alive = sum(one.state in ("made", "intended") for one in deployment.machines)
+    bills = [bill_machine(one, deployment.offer, now) for one in born]
+    billed_s = sum(billed for billed, _ in bills)
+    if deployment.offer is None:
+        return Bill(billed_s=billed_s, usd=None, usd_per_hour=None, machines=alive)
+    total = Decimal(0)
+    for _, dollars in bills:
+        total = EXACT.add(total, dollars or Decimal(0))
+    return Bill(
+        billed_s=billed_s,
+        usd=total,
+        usd_per_hour=deployment.offer.usd_per_hour * alive,
+        machines=alive,
+    )
+
+
+def bill_machine(machine: Kept, offer: Offer | None, now: datetime) -> tuple[int, Decimal | None]:
+    """Billed seconds and exact dollars of one machine; without a price, the seconds it lived."""
+    if machine.billed_from is None:
+        return 0, Decimal(0)
+    until = machine.billed_until or now
+    lived_s = max(_LEAST_S, Decimal(str((until - machine.billed_from).total_seconds())))
+    if offer is None:
+        return int(lived_s), None
+    bill = quote(offer, Usage(duration_s=lived_s, as_of=machine.billed_from.date()))
+    return bill.billed_s, bill.exact
+
+
+def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) -> Decimal:
+    """What so many machines cost for so long, exact; a machine of one's own costs nothing more."""
+    if offer is None:
+        return Decimal(0)
+    return quote(offer, Usage(duration_s=seconds, as_of=day.date(), count=count)).exact

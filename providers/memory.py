@@ -1,0 +1,172 @@
+"""A provider in memory: for tests, for examples, and to try the lifecycle without an account.
+
+```python
+from providers.memory import MemoryCloud
+cloud = MemoryCloud()
+```
+
+It keeps what a launch makes until it is destroyed. `faults` are raised by the next calls, before or
+after the work was done, so that every way in which a real provider fails can be played.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from pricing.errors import ProviderError
+from providers.interface import MACHINE, Connection, Creation, Kept, LaunchSpec, Place, Resource
+from providers.marks import Marks, read_text
+
+PROVIDER = "memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """An error of the next call that it fits.
+
+    Attributes:
+        call: create, ours, look or destroy.
+        error: what is raised.
+        kind: only for this kind of resource; empty: any.
+        after: the work is done all the same.
+        region: only there; empty: anywhere.
+        times: how often.
+    """
+
+    call: str
+    error: ProviderError
+    kind: str = ""
+    after: bool = False
+    region: str = ""
+    times: int = 1
+
+
+@dataclass(kw_only=True)
+class MemoryCloud:
+    """The provider.
+
+    Attributes:
+        name: as in offers.
+        skew_s: by how much its clock is said to be ahead.
+        regions: where it has machines, in its order.
+        things: what exists, by kind and id.
+        faults: what goes wrong next, first come first served.
+        calls: what was asked for: "create machine gpucost-k3f9xw2m-1".
+        boot_looks: looks at a machine until it runs.
+    """
+
+    name: str = PROVIDER
+    skew_s: float = 0.0
+    regions: tuple[str, ...] = ("here", "there")
+    things: dict[tuple[str, str], Resource] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    boot_looks: int = 2
+    _looked: dict[str, int] = field(default_factory=dict)
+    _made: int = 0
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """A key, then the machines."""
+        arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
+        names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
+        return tuple(
+            Creation(
+                kind=kind,
+                name=name,
+                region=place.region,
+                call=f"make {kind}",
+                arguments=arguments,
+            )
+            for kind, name in names
+        )
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """Only our own calls end it."""
+        return (f"remove {spec.count} machines and the key",)
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """Each place, in every region where it names none."""
+        places = tuple(
+            replace(place, region=region)
+            for place in spec.places
+            for region in ((place.region,) if place.region else self.regions)
+        )
+        return replace(spec, places=places), ()
+
+    def limits(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def create(self, creation: Creation) -> Resource:
+        """Make it."""
+        self.calls.append(f"create {creation.kind} {creation.name}")
+        fault = self._fault("create", creation.kind, creation.region)
+        if fault is not None and not fault.after:
+            raise fault.error
+        self._made += 1
+        marks = read_text(str(creation.arguments["marks"]), ":")
+        if marks is None:
+            raise ProviderError(f"{creation.name} carries no marks.")
+        is_machine = creation.kind == MACHINE
+        made = Resource(
+            kind=creation.kind,
+            id=f"{creation.kind}-{self._made}",
+            name=creation.name,
+            region=creation.region,
+            marks=marks,
+            state="starting" if is_machine else "running",
+            created_at=datetime.now(UTC).replace(microsecond=0) if is_machine else None,
+            instance_type=str(creation.arguments["type"]) if is_machine else "",
+        )
+        self.things[made.kind, made.id] = made
+        if fault is not None:
+            raise fault.error
+        return made
+
+    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
+        """Everything that exists there."""
+        self._raise("ours")
+        return tuple(o for o in self.things.values() if regions is None or o.region in regions)
+
+    def look(self, kept: Kept, marks: Marks) -> Resource | None:
+        """The resource; a machine runs after some looks."""
+        self._raise("look", kept.kind)
+        found = self.things.get((kept.kind, kept.id))
+        if found is None or found.marks != marks:
+            return None
+        self._looked[kept.id] = self._looked.get(kept.id, 0) + 1
+        if found.is_machine and self._looked[kept.id] >= self.boot_looks:
+            found = replace(found, state="running", address="192.0.2.1")
+            self.things[kept.kind, kept.id] = found
+        return found
+
+    def destroy(self, resource: Resource) -> None:
+        """Remove it."""
+        self.calls.append(f"destroy {resource.kind} {resource.name}")
+        fault = self._fault("destroy", resource.kind, resource.region)
+        if fault is None or fault.after:
+            self.things.pop((resource.kind, resource.id), None)
+        if fault is not None:
+            raise fault.error
+
+    def _raise(self, call: str, kind: str = "") -> None:
+        fault = self._fault(call, kind, "")
+        if fault is not None:
+            raise fault.error
+
+    def _fault(self, call: str, kind: str, region: str) -> Fault | None:
+        for place, fault in enumerate(self.faults):
+            fits = (fault.call == call, fault.kind in ("", kind), fault.region in ("", region))
+            if all(fits):
+                rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+                self.faults[place : place + 1] = rest
+                return fault
+        return None
+
+
+def connect(connection: Connection) -> MemoryCloud:
+    """An empty provider; it needs no credentials."""
+    _ = connection
+    return MemoryCloud()
+
+
+CLOUD = MemoryCloud

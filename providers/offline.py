@@ -1,0 +1,58 @@
+"""Providers without credentials: they say which calls a launch would make, and can make none."""
+
+from importlib import import_module
+from typing import cast
+
+from pricing.errors import MissingCredentialsError
+from providers.interface import Cloud, Creation, Kept, LaunchSpec, Place, Resource
+from providers.marks import Marks
+from providers.registry import CLOUDS
+
+
+def offline(provider: str) -> Cloud:
+    """A provider that answers what is pure."""
+    kind = import_module(CLOUDS[provider].module).CLOUD
+    return cast("Cloud", _Offline(provider, kind))
+
+
+class _Offline:
+    """The pure half of a provider's class; everything that would call out is refused."""
+
+    def __init__(self, name: str, kind: type[Cloud]) -> None:
+        self.name = name
+        self.skew_s = 0.0
+        self._kind = kind
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """As the provider says."""
+        return self._kind.creations(cast("Cloud", self), spec, place)
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """As the provider says."""
+        return self._kind.ends(cast("Cloud", self), spec)
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """Nothing is asked."""
+        return spec, ()
+
+    def limits(self) -> tuple[str, ...]:
+        """Nothing is asked."""
+        return ()
+
+    def create(self, creation: Creation) -> Resource:
+        """Refused."""
+        raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
+
+    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
+        """Nothing is asked."""
+        _ = regions
+        return ()
+
+    def look(self, kept: Kept, marks: Marks) -> Resource | None:
+        """Nothing is asked."""
+        _ = kept, marks
+        return None
+
+    def destroy(self, resource: Resource) -> None:
+        """Refused."""
+        raise MissingCredentialsError(f"{self.name}: a dry run ends no {resource.kind}.")

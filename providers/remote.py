@@ -1,0 +1,147 @@
+"""Machines over SSH: reads how far the bootstrap is, hands over the end token. Through paramiko.
+
+Nothing secret stands in a command line: what is handed over goes through standard input. The host
+key of a new machine is taken at the first connection and held to afterwards.
+"""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pricing.errors import ProviderError
+from providers.interface import Resource
+from providers.login import Status
+
+ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
+STATUS = f"{ROOT}/var/lib/gpucost/status"
+LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
+END_CONF = f"{ROOT}/etc/gpucost/end.conf"
+
+_CONNECT_S = 10.0
+_COMMAND_S = 30.0
+_PORT = 22
+_READY = "ready"
+_FAILED = "failed: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """How to get into machines.
+
+    Attributes:
+        user: to log in as.
+        key: file of the private key; None: the keys of the user's agent and home.
+        known_hosts: file of host keys; new ones are added where `trusts_new`.
+        trusts_new: whether a host that was never seen is taken.
+    """
+
+    user: str
+    key: Path | None
+    known_hosts: Path
+    trusts_new: bool = True
+
+    @contextmanager
+    def open(self, address: str) -> Iterator[Any]:
+        """A connection to "host[:port]".
+
+        Raises:
+            ProviderError: it cannot be reached, or refuses the key, or is another host than before.
+        """
+        import paramiko  # noqa: PLC0415 - heavy, only here
+
+        host, _, port = address.partition(":")
+        connection = paramiko.SSHClient()
+        if self.known_hosts.exists():
+            connection.load_host_keys(str(self.known_hosts))
+        policy = paramiko.AutoAddPolicy if self.trusts_new else paramiko.RejectPolicy
+        connection.set_missing_host_key_policy(policy())
+        try:
+            connection.connect(
+                host,
+                port=int(port or _PORT),
+                username=self.user,
+                key_filename=None if self.key is None else str(self.key),
+                allow_agent=self.key is None,
+                look_for_keys=self.key is None,
+                timeout=_CONNECT_S,
+                banner_timeout=_CONNECT_S,
+                auth_timeout=_CONNECT_S,
+            )
+            if self.trusts_new:
+                connection.save_host_keys(str(self.known_hosts))
+            yield connection
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            kind = type(error).__name__
+            raise ProviderError(f"{address} cannot be reached over SSH: {kind}: {error}") from None
+        finally:
+            connection.close()
+
+    def run(self, address: str, command: str, given: str = "") -> tuple[int, str]:
+        """Exit status and output of a shell command; `given` goes to its standard input."""
+        with self.open(address) as connection:
+            stdin, stdout, _ = connection.exec_command(
+                f"/bin/sh -c {shlex.quote(command)}", timeout=_COMMAND_S
+            )
+            stdin.write(given)
+            stdin.channel.shutdown_write()
+            text = stdout.read().decode("utf-8", "replace")
+            return int(stdout.channel.recv_exit_status()), text
+
+
+def own_door(host: str) -> Door:
+    """The way into a machine of the user's own; a host that the user never met is refused."""
+    known = Path.home() / ".ssh" / "known_hosts"
+    user = host.rpartition("@")[0] or "root"
+    return Door(user=user, key=None, known_hosts=known, trusts_new=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshLogin:
+    """The way into the machines of a run.
+
+    Attributes:
+        door: user and keys.
+        token: what a machine ends itself with; empty where it needs none.
+    """
+
+    door: Door
+    token: str = field(default="", repr=False)
+
+    def status(self, machine: Resource) -> Status:
+        """How far the bootstrap is; pending while the machine does not answer."""
+        try:
+            code, text = self.door.run(machine.address, f'cat "{STATUS}"')
+        except ProviderError:
+            return Status(state="pending")
+        word = text.strip()
+        if code == 0 and word == _READY:
+            return Status(state="ready")
+        if code == 0 and word.startswith(_FAILED):
+            return Status(state="failed", reason=word.removeprefix(_FAILED))
+        return Status(state="pending")
+
+    def deliver(self, machine: Resource) -> None:
+        """Put the token where only root reads it, in the form that curl takes it.
+
+        Raises:
+            ProviderError: it is not there afterwards.
+        """
+        if not self.token:
+            return
+        folder = END_CONF.rpartition("/")[0]
+        command = f'umask 077 && mkdir -p "{folder}" && cat > "{END_CONF}"'
+        told = f'header = "Authorization: Bearer {self.token}"\n'
+        code, _ = self.door.run(machine.address, command, told)
+        if code != 0:
+            raise ProviderError(f"{machine.name}: the end token could not be written ({code}).")
+
+    def log(self, address: str) -> str:
+        """The log of the bootstrap.
+
+        Raises:
+            ProviderError: the machine cannot be reached.
+        """
+        return self.door.run(address, f'cat "{LOG}"')[1]

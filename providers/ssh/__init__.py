@@ -1,0 +1,1 @@
+"""Machines that the user already has, over SSH."""

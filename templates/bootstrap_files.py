@@ -1,0 +1,99 @@
+"""The bootstrap of a machine: scripts and settings in one cloud-init document, without a secret."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pricing.errors import InputError
+from templates.bootstrap_settings import deadline_units, environment, sharing
+from templates.wording import Document
+
+ENDS = ("poweroff", "digitalocean", "none")
+_SLUG = re.compile(r"[^A-Za-z0-9._-]+")
+_SCRIPTS = (
+    ("/opt/gpucost/bootstrap.sh", "bootstrap.sh.j2"),
+    ("/opt/gpucost/run", "run.sh.j2"),
+    ("/opt/gpucost/bind", "bind.sh.j2"),
+)
+
+
+def render_bootstrap(machine: Document) -> str:
+    """Return the cloud-init document of a machine.
+
+    Args:
+        machine: `run`, `deadline` ("2026-11-21 20:15:00 UTC"), `ttl_s`, `end` (one of ENDS),
+            `end_url` (of the provider's API), `gpu_vendor` ("nvidia", "amd"), `gpu_count` (whole
+            GPUs), `vcpus` (or None), `nodes`, `actions` (codes), `sharing` (None, "mps",
+            "time-slicing"), `jobs` (names of jobs that share) and `scratch` (whether empty disks
+            may be formatted).
+
+    Raises:
+        InputError: `end` or `sharing` is of no known kind.
+    """
+    template = _environment().get_template("cloud-init.yaml.j2")
+    return template.render(run=machine["run"], files=list(_files(_checked(machine))))
+
+
+def render_files(machine: Document) -> str:
+    """Return the same files as JSON, for a machine that has booted before.
+
+    Raises:
+        InputError: as `render_bootstrap`.
+    """
+    return json.dumps(list(_files(_checked(machine))))
+
+
+def _checked(machine: Document) -> dict[str, Any]:
+    if machine["end"] not in ENDS or machine["sharing"] not in (None, "mps", "time-slicing"):
+        raise InputError(f"a machine cannot be set up for {machine['end']}, {machine['sharing']}.")
+    jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))
+    nproc = 1 if jobs else max(1, int(machine["gpu_count"]))
+    numa = "numa-binding" in machine["actions"] or nproc > 1
+    return {**machine, "jobs": jobs, "nproc": nproc, "numa": numa}
+
+
+def _files(values: dict[str, Any]) -> Iterator[dict[str, str]]:
+    yield _file("/etc/gpucost/environment", "0644", _variables(values))
+    for path, name in _SCRIPTS:
+        yield _file(path, "0755", _environment().get_template(name).render(values))
+    if values["end"] != "none":
+        service, timer = deadline_units(values)
+        end = _environment().get_template("end.sh.j2").render(values)
+        yield _file("/opt/gpucost/end.sh", "0755", end)
+        yield _file("/etc/systemd/system/gpucost-deadline.service", "0644", service)
+        yield _file("/etc/systemd/system/gpucost-deadline.timer", "0644", timer)
+
+
+def _file(path: str, mode: str, text: str) -> dict[str, str]:
+    return {"path": path, "mode": mode, "text": text}
+
+
+def _variables(values: dict[str, Any]) -> str:
+    """The environment file: NAME=value, quoted for a shell."""
+    found = environment(
+        values["actions"],
+        vcpus=values["vcpus"],
+        processes=values["nproc"] * max(1, len(values["jobs"])),
+        nodes=values["nodes"],
+    )
+    if values["sharing"]:
+        found |= sharing(values["sharing"], len(values["jobs"]))
+    return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(found.items()))
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("templates", "bootstrap"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        comment_start_string="{##",  # the shell has ${#array[@]}
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - shell and YAML; names are reduced to plain letters
+    )

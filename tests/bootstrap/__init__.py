@@ -1,0 +1,1 @@
+"""The bootstrap of machines: well-formed, without a secret, and doing what it says."""

@@ -1,0 +1,181 @@
+"""The scripts run: under a root of their own, with the machine's tools replaced by small ones."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from templates.bootstrap_files import render_bootstrap
+from tests.bootstrap.machines import MACHINES, Machine, a_machine
+
+TOKEN = "dop_v1_" + "4ea9e4" * 8
+_TOOLS = {
+    "systemctl": 'echo "systemctl $*" >>"$GPUCOST_ROOT/calls"',
+    "nvidia-smi": 'echo "nvidia-smi $*" >>"$GPUCOST_ROOT/calls"\n'
+    'case "$*" in *query-gpu=index*) seq 1 "$GPUS" ;; *driver_version*) echo 580.1 ;; esac',
+    "rocm-smi": 'for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done',
+    "nvidia-cuda-mps-control": 'echo "mps $*" >>"$GPUCOST_ROOT/calls"',
+    "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
+    "*MOUNTPOINT*) ;; *) echo x ;; esac",
+    "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"',
+    "mount": 'echo "mount $*" >>"$GPUCOST_ROOT/calls"',
+    "mdadm": 'echo "mdadm $*" >>"$GPUCOST_ROOT/calls"',
+    "curl": 'echo "curl $*" >>"$GPUCOST_ROOT/calls"; echo 4711',
+    "torchrun": 'echo "torchrun $*" >>"$GPUCOST_ROOT/calls"',
+}
+
+
+Ran = subprocess.CompletedProcess[str]
+
+
+class Box:
+    """A machine's root folder, its scripts, and what they called."""
+
+    def __init__(self, root: Path, machine: Machine) -> None:
+        self.root = root
+        for file in yaml.safe_load(render_bootstrap(machine))["write_files"]:
+            path = root / file["path"].lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file["content"], encoding="utf-8")
+            path.chmod(int(file["permissions"], 8))
+        (root / "bin").mkdir()
+        for name, text in _TOOLS.items():
+            (root / "bin" / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+            (root / "bin" / name).chmod(0o755)
+
+    def run(
+        self, script: str, *arguments: str, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script of the machine."""
+        environment = {
+            "PATH": f"{self.root}/bin:{os.environ['PATH']}",
+            "GPUCOST_ROOT": str(self.root),
+            "GPUCOST_TRIES": "2",
+            "GPUCOST_PAUSE_S": "0",
+            "GPUS": "1",
+            "DISKS": "/dev/vdc disk 0\\n",
+            **settings,
+        }
+        return subprocess.run(
+            [f"{self.root}/opt/gpucost/{script}", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def status(self) -> str:
+        """What the machine says of itself."""
+        return (self.root / "var/lib/gpucost/status").read_text(encoding="utf-8").strip()
+
+    @property
+    def calls(self) -> str:
+        """What was called, in order."""
+        path = self.root / "calls"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def test_a_good_machine_becomes_ready(tmp_path: Path) -> None:
+    """The deadline is armed first, then GPUs are counted, persistence is on, scratch is mounted."""
+    box = Box(tmp_path, a_machine())
+    ran = box.run("bootstrap.sh")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert box.status == "ready"
+    first = box.calls.splitlines()[:2]
+    assert first == ["systemctl daemon-reload", "systemctl enable --now gpucost-deadline.timer"]
+    assert "nvidia-smi -pm 1" in box.calls
+    assert "mkfs -q -F -m 0 /dev/vdc" in box.calls
+    assert f"mount -o noatime /dev/vdc {tmp_path}/scratch" in box.calls
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpus", "told"),
+    [
+        (a_machine(gpu_count=8), "7", "failed: the driver shows 7 GPUs, and 8 are paid for"),
+        (a_machine(), "0", "failed: the driver shows 0 GPUs, and 1 are paid for"),
+        (MACHINES["AMD"], "4", "failed: the driver shows 4 GPUs, and 8 are paid for"),
+    ],
+    ids=str,
+)
+def test_a_missing_gpu_is_a_failure_with_its_reason(
+    tmp_path: Path, machine: Machine, gpus: str, told: str
+) -> None:
+    """What is paid for and not there makes the machine unusable, in words; its end stays armed."""
+    box = Box(tmp_path, machine)
+    assert box.run("bootstrap.sh", GPUS=gpus).returncode == 1
+    assert box.status == told
+    assert "gpucost-deadline.timer" in box.calls
+
+
+def test_a_failing_command_is_named(tmp_path: Path) -> None:
+    """Any command that fails is the reason, with its line."""
+    box = Box(tmp_path, a_machine())
+    (tmp_path / "bin" / "mkfs.ext4").write_text("#!/bin/bash\nexit 1\n", encoding="utf-8")
+    assert box.run("bootstrap.sh").returncode == 1
+    assert box.status.startswith("failed: line ")
+    assert "mkfs.ext4" in box.status
+
+
+def test_several_empty_disks_become_one(tmp_path: Path) -> None:
+    """Two scratch disks are joined; a machine without any keeps /scratch on its boot disk."""
+    disks = "/dev/nvme1n1 disk 0\\n/dev/nvme2n1 disk 0\\n/dev/sr0 rom 1\\n"
+    box = Box(tmp_path / "two", a_machine())
+    assert box.run("bootstrap.sh", DISKS=disks).returncode == 0
+    assert "--raid-devices=2 /dev/nvme1n1 /dev/nvme2n1" in box.calls
+    none = Box(tmp_path / "none", a_machine())
+    assert none.run("bootstrap.sh", DISKS="").returncode == 0
+    assert "mkfs" not in none.calls
+
+
+def test_no_disk_of_the_users_own_machine_is_formatted(tmp_path: Path) -> None:
+    """A machine that the user already has keeps its disks, and is never ended."""
+    box = Box(tmp_path, MACHINES["the user's own"])
+    assert box.run("bootstrap.sh").returncode == 0
+    assert box.status == "ready"
+    assert box.calls == ""
+
+
+def test_mps_is_started_and_asked(tmp_path: Path) -> None:
+    """A shared placement has its MPS daemon running before the machine says ready."""
+    box = Box(tmp_path, MACHINES["shared by MPS"])
+    assert box.run("bootstrap.sh").returncode == 0
+    assert "nvidia-smi -c EXCLUSIVE_PROCESS" in box.calls
+    assert "mps -d" in box.calls
+
+
+def test_the_end_does_not_show_the_token(tmp_path: Path) -> None:
+    """Curl is told a file, never the token, so that `ps` cannot show it."""
+    box = Box(tmp_path, a_machine())
+    (tmp_path / "etc/gpucost/end.conf").write_text(f'header = "Authorization: Bearer {TOKEN}"\n')
+    box.run("end.sh", GPUCOST_ONCE="1")
+    assert "--request DELETE https://api.digitalocean.com/v2/droplets/4711" in box.calls
+    assert f"--config {tmp_path}/etc/gpucost/end.conf" in box.calls
+    assert TOKEN not in box.calls
+
+
+def test_a_command_runs_with_the_settings(tmp_path: Path) -> None:
+    """`run` gives a command the environment, and exit codes come back."""
+    box = Box(tmp_path, a_machine(actions=("pinned-memory",)))
+    ran = box.run("run", "bash", "-c", 'echo "$GPUCOST_PIN_MEMORY $TMPDIR"; exit 7')
+    assert ran.stdout == "1 /scratch\n"
+    assert ran.returncode == 7
+
+
+def test_eight_gpus_get_eight_processes(tmp_path: Path) -> None:
+    """A command on eight GPUs goes through torchrun, on two machines with rank and address."""
+    box = Box(tmp_path, MACHINES["two nodes of eight"])
+    ran = box.run("run", "python", "train.py", NODE_RANK="1", MASTER_ADDR="10.0.0.1")
+    assert ran.returncode == 0, ran.stderr
+    assert "torchrun --nproc-per-node=8 --nnodes=2 --node-rank=1" in box.calls
+    assert "--master-addr=10.0.0.1 --master-port=29500 --no-python" in box.calls
+    assert box.run("run", "python", "train.py").returncode != 0
+
+
+def test_a_shared_machine_asks_which_job(tmp_path: Path) -> None:
+    """On a shared GPU `run` takes the job's name first, and knows only the placement's jobs."""
+    box = Box(tmp_path, MACHINES["shared in turns"])
+    assert box.run("run", "infer-b", "true").returncode == 0
+    assert box.run("run", "another", "true").returncode == 2

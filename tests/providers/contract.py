@@ -1,0 +1,125 @@
+"""What every provider must do, whichever it is: one class that each provider's test inherits."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from providers.ending import end_run
+from providers.interface import MACHINE, Cloud, Kept, LaunchSpec
+from providers.launching import launch
+from providers.marks import Marks
+from providers.reaping import carry_out, judge
+from tests.providers.launches import a_session
+
+
+class CloudContract:
+    """Inherit it and give two fixtures: `cloud`, an empty account, and `spec`, a launch on it."""
+
+    @pytest.fixture
+    def cloud(self) -> Cloud:
+        """The provider, with nothing of ours on it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def spec(self) -> LaunchSpec:
+        """A launch that the provider can do."""
+        raise NotImplementedError
+
+    def test_it_is_a_cloud(self, cloud: Cloud) -> None:
+        """It has all that the lifecycle calls."""
+        assert isinstance(cloud, Cloud)
+        assert cloud.skew_s == pytest.approx(0.0, abs=5)
+
+    def test_the_calls_of_a_launch_are_pure_and_unique(
+        self, cloud: Cloud, spec: LaunchSpec
+    ) -> None:
+        """Each creation has a name of its own; the last are the machines; nothing exists yet."""
+        checked, _ = cloud.check(spec)
+        found = cloud.creations(checked, checked.places[0])
+        assert found == cloud.creations(checked, checked.places[0])
+        assert len({(one.kind, one.name) for one in found}) == len(found)
+        assert [one.name for one in found if one.kind == MACHINE] == list(spec.machine_names)
+        assert found[-1].kind == MACHINE
+        assert cloud.ours(None) == ()
+        assert cloud.ends(checked)
+
+    def test_what_is_made_is_found_by_its_marks(self, cloud: Cloud, spec: LaunchSpec) -> None:
+        """Every resource carries the run's marks, under the name and region of its creation."""
+        checked, _ = cloud.check(spec)
+        creations = cloud.creations(checked, checked.places[0])
+        made = [cloud.create(creation) for creation in creations]
+        listed = cloud.ours(None)
+        assert {one.marks for one in listed} == {spec.marks}
+        wanted = {(one.kind, one.name, one.region) for one in creations}
+        assert wanted <= {(one.kind, one.name, one.region) for one in listed}
+        assert wanted == {(one.kind, one.name, one.region) for one in made}
+        assert {one.id for one in made} <= {one.id for one in listed}
+
+    def test_a_look_is_only_at_our_own(
+        self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
+    ) -> None:
+        """An id is followed only where the resource carries the run's marks."""
+        done = launch(a_session(cloud, tmp_path), spec, None)
+        stranger = Marks(**{**_fields(spec.marks), "run": "stranger"})
+        for one in done.resources:
+            assert cloud.look(one, spec.marks) is not None, one
+            assert cloud.look(one, stranger) is None, one
+            assert cloud.look(replace(one, id=_absent(one)), spec.marks) is None, one
+
+    def test_plan_to_ready_to_down(self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path) -> None:
+        """A launch becomes ready with all machines, and its end leaves nothing."""
+        session = a_session(cloud, tmp_path)
+        checked, _ = cloud.check(spec)
+        done = launch(session, checked, None)
+        assert done.state == "ready"
+        assert len(done.machines) == spec.count
+        rented = checked.places[0].offer is not None
+        assert all(one.address for one in done.machines)
+        assert all(one.billed_from for one in done.machines if rented)
+        end_run(session, done.marks, None)
+        assert cloud.ours(None) == ()
+        ended = session.journal.deployment(spec.marks.run)
+        assert ended is not None
+        assert ended.state == "ended"
+        assert {one.state for one in ended.resources} == {"gone"}
+        assert all(one.billed_until for one in ended.machines if rented)
+
+    def test_ending_twice_is_ending_once(
+        self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
+    ) -> None:
+        """What is gone can be destroyed again without an error."""
+        session = a_session(cloud, tmp_path)
+        checked, _ = cloud.check(spec)
+        launch(session, checked, None)
+        there = cloud.ours(None)
+        end_run(session, spec.marks, None)
+        for one in there:
+            cloud.destroy(one)
+        assert end_run(session, spec.marks, None) == 0
+
+    def test_reap_with_an_empty_journal_adopts_what_lives(
+        self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
+    ) -> None:
+        """A live machine inside its deadline that no journal knows is kept and written down."""
+        checked, _ = cloud.check(spec)
+        launch(a_session(cloud, tmp_path / "lost"), checked, None)
+        session = a_session(cloud, tmp_path / "empty")
+        (verdict,) = judge(session, "ada", all_owners=False)
+        assert verdict.action == "adopt"
+        carry_out(session, verdict)
+        adopted = session.journal.deployment(spec.marks.run)
+        assert adopted is not None
+        assert len(adopted.machines) == spec.count
+        end_run(session, spec.marks, None)
+        assert cloud.ours(None) == ()
+
+
+def _fields(marks: Marks) -> dict[str, object]:
+    return {name: getattr(marks, name) for name in ("run", "deadline", "owner", "plan")}
+
+
+def _absent(one: Kept) -> str:
+    """An id of the same form that nothing has."""
+    last = "0" if one.id[-1] != "0" else "1"
+    return "9" * len(one.id) if one.id.isdigit() else one.id[:-1] + last

@@ -1,0 +1,201 @@
+"""An AWS account: moto's EC2 with what moto lacks, and with faults, for launches.
+
+Added are ClientToken idempotency, states that take time, quotas, images by parameter, zones without
+capacity, groups that cannot go while they are used, and a record of what was billed.
+"""
+
+import io
+import json
+import os
+import socket
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.ec2.models import ec2_backends
+from werkzeug.wrappers import Response
+
+from tests.providers.fakes.aws import Aws, error_response
+
+REGIONS = ("eu-west-1", "us-east-1", "us-west-2")
+IMAGE = "ami-12c6146b"  # one that moto knows
+VALIDATED = (
+    *("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "MOTO_ENABLE_KEYPAIR_VALIDATION"),
+    "MOTO_ENABLE_AMI_VALIDATION",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsFault:
+    """What goes wrong with the next calls that it fits.
+
+    Attributes:
+        action: such as RunInstances.
+        status: of the answer.
+        code: of the answer.
+        after: do the work first.
+        drop: do the work and cut the connection.
+        zone: only for this zone.
+        times: how many calls it spoils.
+    """
+
+    action: str
+    status: int = 500
+    code: str = "InternalError"
+    after: bool = False
+    drop: bool = False
+    zone: str = ""
+    times: int = 1
+
+
+@dataclass(kw_only=True)
+class AwsAccount:
+    """The fake.
+
+    Attributes:
+        prices: answers what is not EC2's launching: Price List and spot prices.
+        quota: vCPUs of every family; None: the service denies access.
+        faults: what goes wrong next, first come first served.
+        requests: actions in order.
+        tokens: ClientToken -> answer of the launch.
+        ended: when the end of an instance was asked for.
+    """
+
+    prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
+    quota: float | None = 1000.0
+    faults: list[AwsFault] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    tokens: dict[str, bytes] = field(default_factory=dict)
+    ended: dict[str, datetime] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in VALIDATED:
+            os.environ[name] = "true"
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty the account."""
+        for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
+            backend.reset()
+        for log in (self.faults, self.requests):
+            log.clear()
+        self.tokens.clear()
+        self.ended.clear()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        """Answer a request: the WSGI entry."""
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
+        action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or form.get("Action", "")
+        self.requests.append(action)
+        fault = self._fault(action, form)
+        if fault is not None and not (fault.after or fault.drop):
+            return error_response(fault.status, fault.code)(environ, start_response)
+        answer = self._work(action, form, body, environ)
+        if fault is not None:
+            if fault.drop:
+                environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            return error_response(fault.status, fault.code)(environ, start_response)
+        return answer(environ, start_response)
+
+    def _fault(self, action: str, form: dict[str, str]) -> AwsFault | None:
+        zone = form.get("Placement.AvailabilityZone", "")
+        for place, fault in enumerate(self.faults):
+            if fault.action == action and fault.zone in ("", zone):
+                rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+                self.faults[place : place + 1] = rest
+                return fault
+        return None
+
+    def _work(
+        self, action: str, form: dict[str, str], body: bytes, environ: dict[str, Any]
+    ) -> Response:
+        if action == "GetServiceQuota":
+            return self._quota()
+        if action == "DescribeRegions":
+            return _regions()
+        token = form.get("ClientToken", "")
+        if token in self.tokens:
+            return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
+        if action == "DeleteSecurityGroup" and self._is_used(form["GroupId"]):
+            return error_response(HTTPStatus.BAD_REQUEST, "DependencyViolation")
+        if form.get("ImageId", "").startswith("resolve:ssm:"):
+            body = urlencode(form | {"ImageId": IMAGE}).encode()
+            environ["CONTENT_LENGTH"] = str(len(body))
+        answer = self._ask_moto(body, environ)
+        if action == "TerminateInstances":
+            now = datetime.now(UTC)
+            named = (value for key, value in form.items() if key.startswith("InstanceId."))
+            self.ended |= {one: now for one in named if one not in self.ended}
+        if token and answer.status_code == HTTPStatus.OK:
+            self.tokens[token] = answer.get_data()
+        return answer
+
+    def _ask_moto(self, body: bytes, environ: dict[str, Any]) -> Response:
+        environ = {**environ, "wsgi.input": io.BytesIO(body)}
+        return Response.from_app(self.prices, environ)
+
+    def _quota(self) -> Response:
+        if self.quota is None:
+            told = json.dumps({"__type": "AccessDeniedException", "message": "told by the fake"})
+            return Response(told, HTTPStatus.BAD_REQUEST, content_type="application/x-amz-json-1.1")
+        told = json.dumps({"Quota": {"Value": self.quota, "QuotaCode": "L-DB2E81BA"}})
+        return Response(told, HTTPStatus.OK, content_type="application/x-amz-json-1.1")
+
+    def _is_used(self, group_id: str) -> bool:
+        return any(
+            group.id == group_id
+            for instance in self.instances()
+            if instance.state != "terminated"
+            for group in instance.security_groups
+        )
+
+    def instances(self) -> list[Any]:
+        """Every instance of every region, terminated ones included."""
+        return [
+            instance
+            for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values()
+            for reservation in backend.reservations.values()
+            for instance in reservation.instances
+        ]
+
+    def alive_ids(self) -> list[str]:
+        """Instances that are billed."""
+        return [instance.id for instance in self.instances() if instance.state != "terminated"]
+
+    def side_resources(self) -> list[str]:
+        """Key pairs, groups, volumes and open spot requests, but for AWS' own."""
+        found: list[str] = []
+        for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
+            found += backend.key_pairs
+            found += [g.name for v in backend.groups.values() for g in v.values()]
+            found += [volume.id for volume in backend.volumes.values()]
+        return [name for name in found if name != "default"]
+
+    def bills(self) -> dict[str, tuple[datetime, datetime | None]]:
+        """When each instance was made, and when its end was asked for."""
+        return {
+            one.id: (one.launch_time.replace(tzinfo=UTC), self.ended.get(one.id))
+            for one in self.instances()
+        }
+
+    def backend(self, region: str) -> Any:
+        """Moto's own view of a region."""
+        return ec2_backends[DEFAULT_ACCOUNT_ID][region]
+
+
+def _regions() -> Response:
+    """Few regions, so that looking through all of them takes no minutes."""
+    items = "".join(
+        f"<item><regionName>{name}</regionName><regionEndpoint>e</regionEndpoint>"
+        "<optInStatus>opt-in-not-required</optInStatus></item>"
+        for name in REGIONS
+    )
+    text = (
+        '<DescribeRegionsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+        f"<regionInfo>{items}</regionInfo></DescribeRegionsResponse>"
+    )
+    return Response(text, HTTPStatus.OK, content_type="text/xml")

@@ -1,0 +1,216 @@
+"""What a DigitalOcean account holds: Droplets, keys, firewalls, tags, volumes, snapshots.
+
+Droplets become active after some reads, stay listed for a read after their end, and may be missing
+from the first lists after they were made, as in the real API. `bills` keeps the life of each.
+"""
+
+import itertools
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from werkzeug.wrappers import Request
+
+from providers.digitalocean.calls import fingerprint
+from tests.providers.fakes.droplets import droplet_json
+
+LARGEST_PAGE = 200
+Document = dict[str, Any]
+Answer = tuple[int, Document | None]
+
+_LISTS = {
+    "/v2/droplets": "droplets",
+    "/v2/account/keys": "ssh_keys",
+    "/v2/firewalls": "firewalls",
+    "/v2/tags": "tags",
+    "/v2/volumes": "volumes",
+    "/v2/snapshots": "snapshots",
+}
+_SINGLE = {"ssh_keys": "ssh_key"}
+
+
+@dataclass(kw_only=True)
+class Estate:
+    """The account's resources.
+
+    Attributes:
+        things: by list name and id, as the API prints them.
+        droplet_limit: of the account.
+        gpu_limit: GPU Droplets that may be; None: any number.
+        closed: regions without the wanted sizes.
+        boot_reads: reads of a Droplet until it is active.
+        end_reads: reads for which an ended Droplet is still shown.
+        list_lag: lists in which a new Droplet is still missing.
+        bills: Droplet id -> [made, ended or None].
+    """
+
+    things: dict[str, dict[str, Document]] = field(
+        default_factory=lambda: {name: {} for name in _LISTS.values()}
+    )
+    droplet_limit: int = 25
+    gpu_limit: int | None = None
+    closed: set[str] = field(default_factory=set)
+    boot_reads: int = 2
+    end_reads: int = 1
+    list_lag: int = 0
+    bills: dict[str, list[datetime | None]] = field(default_factory=dict)
+    _reads: dict[str, int] = field(default_factory=dict)
+    _lists: dict[str, int] = field(default_factory=dict)
+    _ending: dict[str, int] = field(default_factory=dict)
+    _ids: Any = field(default_factory=lambda: itertools.count(1001))
+
+    def answer(self, request: Request, sizes: list[Document]) -> Answer:
+        """The answer of the API to a request."""
+        if request.path == "/v2/account":
+            return HTTPStatus.OK, {"account": self._account()}
+        for path, many in _LISTS.items():
+            if request.path == path:
+                if request.method == "POST":
+                    return self._make(many, request.get_json(), sizes)
+                return HTTPStatus.OK, paged(many, self._listed(many, request), request)
+            if request.path.startswith(f"{path}/"):
+                key = request.path.removeprefix(f"{path}/")
+                act = {"GET": self._read, "DELETE": self._end}.get(request.method)
+                if act is not None and "/" not in key:
+                    return act(many, key)
+        return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
+
+    def _account(self) -> Document:
+        return {
+            "droplet_limit": self.droplet_limit,
+            "floating_ip_limit": 3,
+            "email": "test@example.com",
+            "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef",
+            "email_verified": True,
+            "status": "active",
+            "status_message": "",
+        }
+
+    def _make(self, many: str, body: Document, sizes: list[Document]) -> Answer:
+        makers = {
+            "droplets": self._make_droplet,
+            "ssh_keys": self._make_key,
+            "firewalls": self._make_firewall,
+            "tags": self._make_tag,
+        }
+        return makers[many](body, sizes)
+
+    def _make_droplet(self, body: Document, sizes: list[Document]) -> Answer:
+        size = next((size for size in sizes if size["slug"] == body["size"]), None)
+        if size is None or body["region"] in self.closed or body["region"] not in size["regions"]:
+            return _refused("Region is not available")
+        if self.gpu_limit is not None and len(self.things["droplets"]) >= self.gpu_limit:
+            return _refused("creating this/these droplet(s) will exceed your GPU limit")
+        known = {key["fingerprint"] for key in self.things["ssh_keys"].values()}
+        if not set(body.get("ssh_keys", [])) <= known:
+            return _refused("invalid key identifiers for Droplet creation.")
+        for tag in body.get("tags") or []:
+            self.things["tags"].setdefault(tag, _tag(tag))
+        key = str(next(self._ids))
+        made = datetime.now(UTC).replace(microsecond=0)
+        self.things["droplets"][key] = droplet_json(int(key), body, size, made)
+        self.bills[key] = [made, None]
+        self._lists[key] = self.list_lag
+        droplet = self.things["droplets"][key]
+        return HTTPStatus.ACCEPTED, {"droplet": droplet, "links": {"actions": []}}
+
+    def _make_key(self, body: Document, _: list[Document]) -> Answer:
+        mark = fingerprint(body["public_key"])
+        if any(key["fingerprint"] == mark for key in self.things["ssh_keys"].values()):
+            return _refused("SSH Key is already in use on your account")
+        key = int(next(self._ids))
+        made = {"id": key, "fingerprint": mark, **body}
+        self.things["ssh_keys"][mark] = made
+        return HTTPStatus.CREATED, {"ssh_key": made}
+
+    def _make_firewall(self, body: Document, _: list[Document]) -> Answer:
+        unknown = set(body.get("tags") or []) - set(self.things["tags"])
+        if unknown:
+            return error(HTTPStatus.BAD_REQUEST, "bad_request", f"no such tags: {unknown}")
+        key = str(uuid.uuid4())
+        made = {"id": key, "status": "waiting", "created_at": _now(), "droplet_ids": [], **body}
+        self.things["firewalls"][key] = {**made, "pending_changes": []}
+        return HTTPStatus.ACCEPTED, {"firewall": self.things["firewalls"][key]}
+
+    def _make_tag(self, body: Document, _: list[Document]) -> Answer:
+        tag = self.things["tags"].setdefault(body["name"], _tag(body["name"]))
+        return HTTPStatus.CREATED, {"tag": tag}
+
+    def _listed(self, many: str, request: Request) -> list[Document]:
+        wanted = request.args.get("tag_name")
+        shown = []
+        for key, thing in list(self.things[many].items()):
+            if many == "droplets":
+                if self._lists.get(key, 0) > 0:
+                    self._lists[key] -= 1
+                    continue
+                self._fade(key)
+            if wanted is None or wanted in thing.get("tags", ()):
+                shown.append(thing)
+        return shown
+
+    def _read(self, many: str, key: str) -> Answer:
+        thing = self.things[many].get(key)
+        if thing is not None and many == "droplets":
+            self._reads[key] = self._reads.get(key, 0) + 1
+            if self._reads[key] >= self.boot_reads:
+                thing["status"] = "active"
+            self._fade(key)
+        if thing is None:
+            return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
+        return HTTPStatus.OK, {_SINGLE.get(many, many.removesuffix("s")): thing}
+
+    def _fade(self, key: str) -> None:
+        """A Droplet that was ended disappears after some reads."""
+        if key in self._ending:
+            self._ending[key] -= 1
+            if self._ending[key] < 0:
+                self.things["droplets"].pop(key, None)
+
+    def _end(self, many: str, key: str) -> Answer:
+        if key not in self.things[many]:
+            return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
+        if many == "droplets":
+            if key in self._ending:
+                return _refused("The Droplet is being destroyed")
+            self._ending[key] = self.end_reads
+            self.bills[key][1] = datetime.now(UTC)
+        else:
+            del self.things[many][key]
+        return HTTPStatus.NO_CONTENT, None
+
+
+def error(status: int, name: str, message: str) -> Answer:
+    """An error as the API prints it."""
+    return status, {"id": name, "message": message, "request_id": "4d9d8375-3c56-4925-a3e7"}
+
+
+def _refused(message: str) -> Answer:
+    return error(HTTPStatus.UNPROCESSABLE_ENTITY, "unprocessable_entity", message)
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _tag(name: str) -> Document:
+    empty = {"count": 0}
+    kinds = ("droplets", "images", "volumes", "volume_snapshots", "databases")
+    return {"name": name, "resources": {**empty, **{kind: dict(empty) for kind in kinds}}}
+
+
+def paged(name: str, items: list[Document], request: Request) -> Document:
+    """A page of a list with its links, as every list of the API has them."""
+    page, size = request.args.get("page", 1, int), request.args.get("per_page", 20, int)
+    size = min(size, LARGEST_PAGE)
+    last = max(1, -(-len(items) // size))
+    address = f"{request.base_url}?per_page={size}&page="
+    links = {"next": page + 1, "last": last} if page < last else {}
+    links |= {"first": 1, "prev": page - 1} if page > 1 else {}
+    return {
+        name: items[(page - 1) * size : page * size],
+        "links": {"pages": {key: f"{address}{number}" for key, number in links.items()}},
+        "meta": {"total": len(items)},
+    }

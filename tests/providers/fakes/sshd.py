@@ -1,0 +1,87 @@
+"""A real sshd on this machine, whose logins see another root for what gpucost writes."""
+
+import getpass
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_TRIES = 100
+_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine that answers SSH.
+
+    Attributes:
+        port: on 127.0.0.1.
+        root: what gpucost takes for / there.
+        key: file of the private key that may log in.
+    """
+
+    port: int
+    root: Path
+    key: Path
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def host(self) -> str:
+        """User, host and port."""
+        return f"{getpass.getuser()}@{self.address}"
+
+    def host_key(self) -> str:
+        """Its line in a file of known hosts."""
+        kind, text = (self.root.parent / "host.pub").read_text(encoding="utf-8").split()[:2]
+        return f"[127.0.0.1]:{self.port} {kind} {text}\n"
+
+
+def _key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path
+
+
+@contextmanager
+def a_machine(folder: Path) -> Iterator[Machine]:
+    """The machine; it has ended when the block ends. Skips where there is no sshd."""
+    sshd = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
+    if sshd is None or getpass.getuser() != "root":
+        pytest.skip("needs sshd and root; `make test-tools` installs openssh-server on Debian")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700)
+    root = folder / "root"
+    root.mkdir()
+    host, key = _key(folder / "host"), _key(folder / "id_ed25519")
+    allowed = folder / "authorized_keys"
+    shutil.copy(key.with_suffix(".pub"), allowed)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    told = (
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host}\nAuthorizedKeysFile {allowed}\n"
+        f"PermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\n"
+        f"PidFile none\nSetEnv GPUCOST_ROOT={root}\n"
+    )
+    (folder / "sshd_config").write_text(told, encoding="utf-8")
+    server = subprocess.Popen(
+        [sshd, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
+    )
+    try:
+        for _ in range(_TRIES):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(_PAUSE_S)
+        yield Machine(port=port, root=root, key=key)
+    finally:
+        server.terminate()
+        server.wait()

@@ -1,0 +1,88 @@
+"""Launches, offers and sessions for tests of the lifecycle."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pricing.money import usd
+from pricing.offer import Offer
+from providers.interface import Cloud, LaunchSpec, Place
+from providers.journal import Journal
+from providers.marks import Marks, new_run
+from providers.session import Session
+from providers.waiting import Clock, Patience
+
+HASTY = Patience(
+    pause_s=1.0,
+    running_rounds=8,
+    bootstrap_rounds=4,
+    gone_rounds=12,
+    settle_pause_s=10.0,
+    settle_rounds=3,
+    calls=3,
+    longest_wait_s=5.0,
+)
+PUBLIC_KEY = (
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGSb1GZ8xkE1bIfqPH4n1qzqXf0Ww9aXo9v1cQYy7m1H gpucost"
+)
+SIZES = {
+    "memory": "one-gpu",
+    "digitalocean": "gpu-b200x8-1440gb",
+    "aws": "g6.xlarge",
+}
+
+
+def no_wait(_: float) -> None:
+    """Do not wait."""
+
+
+def an_offer(provider: str = "memory", **changes: Any) -> Offer:
+    """An offer of a provider at 3 USD/h."""
+    offer = Offer(
+        provider=provider,
+        region="*",
+        instance_type=SIZES.get(provider, "one-gpu"),
+        gpu="L4",
+        gpu_count=1,
+        gpu_memory_gib=24,
+        purchase="on_demand",
+        usd_per_hour=usd("3"),
+        source="a test",
+        as_of=date(2026, 11, 20),
+    )
+    return replace(offer, **changes)
+
+
+def a_spec(
+    offer: Offer | None = None, *, regions: tuple[str, ...] = (), **changes: Any
+) -> LaunchSpec:
+    """A launch of one machine for an hour."""
+    offer = offer or an_offer()
+    deadline = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    marks = Marks(run=new_run(), deadline=deadline, owner="ada", plan="plan-7")
+    spec = LaunchSpec(
+        marks=marks,
+        places=tuple(
+            Place(offer=offer, region=region, user_data="#cloud-config\n{}\n")
+            for region in regions or ("",)
+        ),
+        count=1,
+        ttl_s=Decimal(3600),
+        max_usd=Decimal(1000),
+        public_key=PUBLIC_KEY,
+        image="an-image",
+    )
+    return replace(spec, **changes)
+
+
+def a_session(cloud: Cloud, folder: Path, **changes: Any) -> Session:
+    """A session with a journal of its own that never waits."""
+    session = Session(
+        cloud=cloud,
+        journal=Journal(folder),
+        clock=Clock(sleep=no_wait),
+        patience=HASTY,
+    )
+    return replace(session, **changes)

@@ -1,0 +1,115 @@
+"""Machines over SSH, against a real sshd: status, log, and the end token that nobody else sees."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pricing.errors import ProviderError
+from providers.interface import Resource
+from providers.keys import drop_key, key_file, make_key
+from providers.remote import Door, SshLogin
+from tests.providers.fakes.sshd import Machine, a_machine
+from tests.providers.launches import a_spec
+
+TOKEN = "dop_v1_" + "4ea9e4" * 8
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine."""
+    with a_machine(tmp_path / "machine") as one:
+        yield one
+
+
+@pytest.fixture
+def door(machine: Machine, tmp_path: Path) -> Door:
+    """The way in, with a file of host keys that does not exist yet."""
+    user = machine.host.partition("@")[0]
+    return Door(user=user, key=machine.key, known_hosts=tmp_path / "known_hosts")
+
+
+def _resource(machine: Machine) -> Resource:
+    marks = a_spec().marks
+    return Resource(
+        kind="machine", id="1", name="one", region="", marks=marks, address=machine.address
+    )
+
+
+def _say(machine: Machine, text: str) -> None:
+    path = machine.root / "var/lib/gpucost/status"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "reason"),
+    [
+        ("ready\n", "ready", ""),
+        ("failed: the driver shows 7 GPUs\n", "failed", "the driver shows 7 GPUs"),
+        ("", "pending", ""),
+    ],
+)
+def test_the_status_is_read(
+    machine: Machine, door: Door, text: str, state: str, reason: str
+) -> None:
+    """Ready, failed with its reason, or not there yet."""
+    login = SshLogin(door=door)
+    assert login.status(_resource(machine)).state == "pending"
+    _say(machine, text)
+    status = login.status(_resource(machine))
+    assert (status.state, status.reason) == (state, reason)
+
+
+def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: Door) -> None:
+    """No connection is no word yet, not an error."""
+    away = replace(_resource(machine), address="127.0.0.1:1")
+    assert SshLogin(door=door).status(away).state == "pending"
+
+
+def test_the_end_token_is_root_only_and_never_in_a_command(machine: Machine, door: Door) -> None:
+    """The token arrives through standard input, in a file of mode 0600 that curl can take."""
+    login = SshLogin(door=door, token=TOKEN)
+    assert TOKEN not in repr(login)
+    login.deliver(_resource(machine))
+    path = machine.root / "etc/gpucost/end.conf"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o077 == 0
+    assert path.read_text(encoding="utf-8") == f'header = "Authorization: Bearer {TOKEN}"\n'
+    assert TOKEN not in (machine.root.parent / "log").read_text(encoding="utf-8")
+
+
+def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: Door) -> None:
+    """While a command of the machine runs, `ps` shows the command and not what it was given."""
+    command = 'cat >/dev/null; ps -ef > "${GPUCOST_ROOT:-}/ps"'
+    door.run(machine.address, command, TOKEN)
+    shown = (machine.root / "ps").read_text(encoding="utf-8")
+    assert "ps -ef" in shown
+    assert TOKEN not in shown
+
+
+def test_another_host_key_is_refused(machine: Machine, door: Door, tmp_path: Path) -> None:
+    """The key of the first connection is held to: another one is an error, and nothing is sent."""
+    door.run(machine.address, "true")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "other")], check=True
+    )
+    kind, text = (tmp_path / "other.pub").read_text(encoding="utf-8").split()[:2]
+    told = f"[127.0.0.1]:{machine.port} {kind} {text}\n"
+    door.known_hosts.write_text(told, encoding="utf-8")
+    with pytest.raises(ProviderError, match="BadHostKey"):
+        door.run(machine.address, "true")
+
+
+def test_the_key_of_a_run_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Made with mode 0600 in a folder of mode 0700, and gone with the run."""
+    public = make_key(tmp_path, "k3f9xw2m")
+    assert public.startswith("ssh-ed25519 ")
+    path = key_file(tmp_path, "k3f9xw2m")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    drop_key(tmp_path, "k3f9xw2m")
+    assert not path.exists()
+    drop_key(tmp_path, "k3f9xw2m")
