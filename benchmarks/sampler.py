@@ -1,4 +1,4 @@
-"""What reading eight GPUs ten times a second costs, as a share of one core.
+"""What measuring eight GPUs ten times a second costs, as a share of one core.
 
 The GPUs are stand-ins: a small library of ours in place of the NVIDIA driver's, compiled here with
 gcc, that the real pynvml loads. So this is what our reading and pynvml cost; what a driver adds to
@@ -29,9 +29,11 @@ MACHINES: dict[str, Callable[..., object]] = {"H100": h100, "A100": a100, "T4": 
 READ = "--read"  # in the process that loads the stand-in
 
 
-def read(seconds: float) -> None:
-    """Read all GPUs on time for so long; print the share of a core, the latest tick, the rows."""
-    from planner.telemetry.measure.nvml import NvmlReader  # noqa: PLC0415 - in the other process only
+def read(seconds: float, folder: str) -> None:
+    """Read all GPUs on time for so long; again with the host, into a capture; print both."""
+    from planner.telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - not in main
+    from planner.telemetry.measure.nvml import NvmlReader  # noqa: PLC0415 - not in main
+    from planner.telemetry.measure.recorder import Recorder, Subject  # noqa: PLC0415 - not in main
 
     with NvmlReader() as reader:
         start_s, spent_s, late_s, rows = time.monotonic(), time.process_time(), 0.0, 0
@@ -41,13 +43,20 @@ def read(seconds: float) -> None:
             late_s = max(late_s, time.monotonic() - due_s)
             rows += len(reader.read((os.getpid(),)))
         share = (time.process_time() - spent_s) / (time.monotonic() - start_s)
-    print(share, late_s, rows)
+        capture = CaptureFile(Path(folder) / f"{os.getpid()}.capture.jsonl")
+        recorder = Recorder(capture, reader, Subject(job=None, pid=os.getppid()), EVERY_S)
+        recorder.begin({})
+        start_s, spent_s = time.monotonic(), time.process_time()
+        recorder.record(lambda left_s: time.sleep(max(0.0, left_s)) or False, seconds)
+        whole = (time.process_time() - spent_s) / (time.monotonic() - start_s)
+        recorder.end()
+    print(share, whole, late_s, rows)
 
 
 def main(arguments: Sequence[str]) -> None:
     """Measure every machine and print it."""
     if arguments[:1] == [READ]:
-        read(float(arguments[1]))
+        read(float(arguments[1]), arguments[2])
         return
     seconds = float(arguments[0]) if arguments else SECONDS
     print(
@@ -62,16 +71,17 @@ def main(arguments: Sequence[str]) -> None:
             )
             trace.write_text(Scenario(devices=devices).text())
             done = subprocess.run(
-                [sys.executable, __file__, READ, str(seconds)],
+                [sys.executable, __file__, READ, str(seconds), folder],
                 env=environment(library, trace),
                 check=True,
                 capture_output=True,
                 text=True,
             )
-            share, late_s, rows = done.stdout.split()
+            share, whole, late_s, rows = done.stdout.split()
             print(
-                f"  {GPUS}x {name:<5} {float(share):6.2%} of one core, latest tick "
-                f"{float(late_s) * 1000:.1f} ms, {rows} rows"
+                f"  {GPUS}x {name:<5} {float(share):6.2%} of one core for the GPUs, "
+                f"{float(whole):6.2%} with host, processes and capture; "
+                f"latest tick {float(late_s) * 1000:.1f} ms, {rows} rows"
             )
 
 

@@ -7,9 +7,10 @@
  * scenario says what a device offers by what it states. "error.FUNCTION" is the code that a function
  * returns, "error.*" that of every function of a device; 0 ends it.
  *
- * Time runs from the first nvmlInit, `speed` times as fast as real time; counters count rate times real
- * seconds, so that their rates are the trace's. FAKE_NVML_CLOCK names a file that holds the trace time
- * instead, for tests that step.
+ * Time stands at 0 until utilisation, power or clock are first asked for, so that what a process does
+ * before it measures takes no part of the trace. Then it runs `speed` times as fast as real time; counters
+ * count rate times real seconds, so that their rates are the trace's. FAKE_NVML_CLOCK names a file that
+ * holds the trace time instead, for tests that step.
  *
  * Names and layouts follow NVIDIA's public API reference (docs.nvidia.com/deploy/nvml-api); the text is ours.
  */
@@ -101,11 +102,15 @@ static double monotonic(void) {
 
 static double trace_time(void) {
   double t = 0;
-  if (!clock_file) return (monotonic() - epoch) * speed;
+  if (!clock_file) return epoch < 0 ? 0 : (monotonic() - epoch) * speed;
   FILE *f = fopen(clock_file, "r");
   if (!f || fscanf(f, "%lf", &t) != 1) t = 0;
   if (f) fclose(f);
   return t;
+}
+
+static void begin(void) {
+  if (epoch < 0) epoch = monotonic();
 }
 
 static double looped(double t) { return period > 0 ? fmod(t, period) : t; }
@@ -186,7 +191,6 @@ int nvmlInitWithFlags(u32 flags) {
   while (fgets(line, sizeof line, f)) add(line);
   fclose(f);
   clock_file = getenv("FAKE_NVML_CLOCK");
-  if (epoch < 0) epoch = monotonic();
   Device *machine = device_named("*", 1);
   speed = 1, period = 0;
   number(machine, "speed", &speed);
@@ -257,6 +261,7 @@ int nvmlDeviceGetMemoryInfo(Device *d, Memory *m) {
 
 int nvmlDeviceGetUtilizationRates(Device *d, Utilization *u) {
   double gpu, memory;
+  begin();
   OPEN(d);
   NUMBER(d, "util.kernel_time", gpu);
   NUMBER(d, "util.mem_controller", memory);
@@ -271,10 +276,10 @@ static int whole(Device *d, const char *key, double scale, u32 *out) {
   return OK;
 }
 
-int nvmlDeviceGetPowerUsage(Device *d, u32 *mw) { OPEN(d); return whole(d, "power.board_w", 1e3, mw); }
+int nvmlDeviceGetPowerUsage(Device *d, u32 *mw) { begin(); OPEN(d); return whole(d, "power.board_w", 1e3, mw); }
 int nvmlDeviceGetEnforcedPowerLimit(Device *d, u32 *mw) { OPEN(d); return whole(d, "power.limit_w", 1e3, mw); }
 int nvmlDeviceGetTemperature(Device *d, u32 sensor, u32 *c) { (void)sensor; OPEN(d); return whole(d, "temp.core_c", 1, c); }
-int nvmlDeviceGetClockInfo(Device *d, u32 type, u32 *mhz) { (void)type; OPEN(d); return whole(d, "clock.sm_mhz", 1, mhz); }
+int nvmlDeviceGetClockInfo(Device *d, u32 type, u32 *mhz) { (void)type; begin(); OPEN(d); return whole(d, "clock.sm_mhz", 1, mhz); }
 int nvmlDeviceGetEncoderUtilization(Device *d, u32 *u, u32 *us) { OPEN(d); *us = 166667; return whole(d, "util.encoder", 100, u); }
 int nvmlDeviceGetDecoderUtilization(Device *d, u32 *u, u32 *us) { OPEN(d); *us = 166667; return whole(d, "util.decoder", 100, u); }
 

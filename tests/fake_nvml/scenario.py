@@ -63,8 +63,8 @@ class Scenario:
         rows: the trace.
         failures: functions that fail.
         without: symbols that the library lacks, as one of an old driver; "nvmlGpm*" for several.
-        speed: trace seconds a second. Rates stay rates: a counter counts the trace's rate in real
-            seconds.
+        speed: trace seconds a second, from the first tick on. Rates stay rates: a counter counts
+            the trace's rate in real seconds.
         period_s: after which the trace repeats; None holds the last row for ever.
         driver: version.
     """

@@ -366,9 +366,11 @@ def test_a_costly_call_comes_less_often_alone(read_nvml: Read) -> None:
 
 
 def test_a_costly_reading_waits_longer() -> None:
-    """A reading that took 20 ms of a core comes back when that is no more than its share."""
+    """A reading that takes 20 ms of a core, twice, waits until that is no more than its share."""
     pace = Pace(1.0, 0.005)
     assert pace.due(0.0)
     pace.took(0.0, 0.02)
-    assert not pace.due(3.9)
-    assert pace.due(4.1)
+    assert pace.due(1.0)
+    pace.took(1.0, 0.02)
+    assert not pace.due(4.9)
+    assert pace.due(5.1)

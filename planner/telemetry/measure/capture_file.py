@@ -65,7 +65,7 @@ class CaptureFile:
             self._series[key] = (number, columns)
             who = {"host": True} if identity is None else {"gpu": dict(identity)}
             self._write({"columns": list(columns), "id": number, **who})
-        readings = [_short(values[name]) if name in values else None for name in columns]
+        readings = [_short(name, values[name]) if name in values else None for name in columns]
         self._write([number, round(t_s, 3), *readings])
 
     def lines(self, lines: Sequence[str]) -> None:
@@ -124,6 +124,11 @@ def _opened(path: Path) -> tuple[Path, int]:
     raise FileExistsError(f"{path}: {_MOST_NAMES} captures lie there already")
 
 
-def _short(value: float) -> float:
-    """Six significant digits: more than any sensor has, and lines stay short."""
+def _short(name: str, value: float) -> float:
+    """Six significant digits: more than any sensor has, and lines stay short.
+
+    A counter keeps its last digits, however long it has counted: they are what it says.
+    """
+    if name.startswith("counter."):
+        return round(value, _DIGITS)
     return float(f"{value:.{_DIGITS}g}") if abs(value) < 1e6 else round(value, 3)  # noqa: PLR2004

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.gpm import LEAST_S, Gpm
@@ -213,6 +214,7 @@ class Device:
         self._paces.pop(reading, None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What the devices of one reader share.
 
@@ -225,15 +227,9 @@ class Shared:
         elapsed_s: seconds since the start.
     """
 
-    def __init__(  # noqa: PLR0913 - a record
-        self,
-        *,
-        devices: int,
-        slow_s: float,
-        notes: Notes,
-        processes: ProcessMemory,
-        pcie: PcieThread,
-        elapsed_s: Callable[[], float],
-    ) -> None:
-        self.devices, self.slow_s, self.notes = devices, slow_s, notes
-        self.processes, self.pcie, self.elapsed_s = processes, pcie, elapsed_s
+    devices: int
+    slow_s: float
+    notes: Notes
+    processes: ProcessMemory
+    pcie: PcieThread
+    elapsed_s: Callable[[], float]

@@ -19,14 +19,19 @@ class Pace:
         self._least_s = least_s - early_s
         self._share = share
         self._next_s = float("-inf")
+        self._cost_s = 0.0
 
     def due(self, now_s: float) -> bool:
         """Return whether it is time."""
         return now_s >= self._next_s
 
     def took(self, now_s: float, cost_s: float) -> None:
-        """Take note of a reading that began at a time and cost so much of the processor's time."""
-        self._next_s = now_s + max(self._least_s, cost_s / self._share)
+        """Take note of a reading that began at a time and cost so much of the processor's time.
+
+        One that was dear once, as the first is, is not dear: two in a row are.
+        """
+        dear_s, self._cost_s = min(cost_s, self._cost_s), cost_s
+        self._next_s = now_s + max(self._least_s, dear_s / self._share)
 
     @contextmanager
     def taking(self, now_s: float) -> Iterator[None]:
