@@ -283,6 +283,7 @@ SIGNALS: dict[str, _Signal] = {
     "io.pcie_rx_mib_s.mean": (lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s"),
     "io.pcie_rx_fraction": (_pcie_share, "PCIe link in, of its rate"),
     "host.cpu_util.mean": (_host("cpu_util"), "CPU"),
+    "host.cpu_busiest_core.mean": (_host("cpu_busiest_core"), "busiest CPU core"),
     "host.cpu_cores_used": (_one_core, "CPU cores used"),
     "host.ram_fraction.max": (_ram_share, "host memory held"),
     "host.disk_read_mib_s.mean": (_host("disk_read_mib_s"), "disk reads, MiB/s"),

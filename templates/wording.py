@@ -226,7 +226,15 @@ def reading(label: str, metric: str, value: float | str) -> str:
     """Return one reading with its unit: `GPU busy 22 %`."""
     if isinstance(value, str):
         return f"{label} {value}"
-    shares = ("fraction", "exposed", "cpu_util", "of_target", "idle_share", "throttle")
+    shares = (
+        "fraction",
+        "exposed",
+        "cpu_util",
+        "busiest_core",
+        "of_target",
+        "idle_share",
+        "throttle",
+    )
     share = metric.startswith("util.") or any(word in metric for word in shares)
     return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
 

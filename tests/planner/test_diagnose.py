@@ -61,6 +61,80 @@ FIRST: list[tuple[str, Profile, str, str]] = [
     ("copies", a_profile(one(0.5), **STEP, h2d_s=0.04), "host-to-device", "measured"),
     ("both low", a_profile(one(0.3), host=LOW_CPU, cpu_cores=32), "host-bound", "likely"),
     ("one core", a_profile(one(0.3), host={"cpu_util": 0.6}, cpu_cores=2), "host-bound", "likely"),
+    (
+        "one core of many is full",
+        a_profile(one(0.3), host=LOW_CPU | {"cpu_busiest_core": 0.97}),
+        "host-bound",
+        "likely",
+    ),
+    ("steps do not wait", a_profile(one(0.3), **STEP, data_wait_s=0.001), "host-bound", "likely"),
+    (
+        "steps written to disk",
+        a_profile(one(0.7), **STEP, data_wait_s=0.001, checkpoint_s=0.02),
+        "host-bound",
+        "measured",
+    ),
+    (
+        "one launch per parameter",
+        a_profile(one(0.5), **STEP, data_wait_s=0.001, optimizer_s=0.04),
+        "host-bound",
+        "measured",
+    ),
+    (
+        "host code between the parts",
+        a_profile(one(0.3), **STEP, data_wait_s=0.001, compute_s=0.03),
+        "host-bound",
+        "measured",
+    ),
+    (
+        "PCIe is full",
+        a_profile(one(0.5, 60.0) | {"io.pcie_rx_mib_s": 22000.0}, host=LOW_CPU),
+        "host-to-device",
+        "likely",
+    ),
+    (
+        "a job that hangs in a collective",
+        a_profile(one(1.0, 60.0, sm=0.02), done=0.0, rate_per_s=0.0),
+        "idle-held",
+        "likely",
+    ),
+    ("idle by its power", a_profile({MEM: held(0.1), WATTS: 70.0}, gpu="H100"), "idle", "likely"),
+    (
+        "a video server",
+        a_profile(one(0.07) | {"util.encoder": 0.9}, kind="unknown"),
+        "well-used",
+        "likely",
+    ),
+    (
+        "the network between machines is full",
+        a_profile(
+            one(0.97, sm=0.3),
+            host={"net_tx_mib_s": 1150.0},
+            gpu_count=16,
+            nodes=2,
+            network_gbps=10.0,
+        ),
+        "communication-bound",
+        "likely",
+    ),
+    (
+        "machines on a slow network, SMs not filled",
+        a_profile(one(0.97, sm=0.3), gpu_count=16, nodes=2, network_gbps=10.0),
+        "slow-interconnect",
+        "likely",
+    ),
+    (
+        "memory keeps the batch small",
+        a_profile(one(0.9, 79.0, sm=0.4), batch_per_gpu=1),
+        "memory-pressure",
+        "likely",
+    ),
+    (
+        "bandwidth",
+        a_profile(one(0.95, sm=0.7, dram=0.8, tensor=0.05)),
+        "memory-bandwidth-bound",
+        "measured",
+    ),
     ("half busy", a_profile(one(0.3), host={"cpu_util": 0.6}), "host-bound", "possible"),
     (
         "requests prepared on a full CPU",
@@ -192,6 +266,57 @@ def test_the_verdict_is_the_cause(profile: Profile, code: str, confidence: str) 
     assert (first.code, first.confidence) == (code, confidence)
     assert first.evidence or code == "unmeasured"
     assert first.cause
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "against"),
+    [
+        (a_profile(one(0.3, w=250.0), host=HIGH_CPU), "data-loading", {"power.fraction.mean"}),
+        (a_profile(one(0.97, w=300.0), host=HIGH_CPU), "well-used", {"host.cpu_util.mean"}),
+        (a_profile(one(0.97, w=300.0), host=LOW_CPU), "well-used", set()),
+        (a_profile(one(0.4), precision="fp32"), "no-mixed-precision", {"util.kernel_time.mean"}),
+    ],
+)
+def test_what_speaks_against_a_finding_stands_beside_it(
+    profile: Profile, code: str, against: set[str]
+) -> None:
+    """Readings that contradict a cause are shown with their value and do not hide it."""
+    found = next(f for f in diagnose(profile) if f.code == code)
+    assert {e.metric for e in found.against} == against
+    assert not against & {e.metric for e in found.evidence} or code == "no-mixed-precision"
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "given", "left_out"),
+    [
+        (
+            a_profile(one(0.9), precision="fp32", **T4),
+            "no-mixed-precision",
+            "mixed-precision",
+            "tf32",
+        ),
+        (a_profile(one(0.9), precision="fp32"), "no-mixed-precision", "tf32", "quantization"),
+        (
+            a_profile(one(0.97, sm=0.7, dram=0.8)),
+            "memory-bandwidth-bound",
+            "compile",
+            "quantization",
+        ),
+        (
+            a_profile(one(0.3) | {"io.pcie_rx_mib_s": 22000.0}),
+            "host-to-device",
+            "async-copy",
+            "pinned-memory",
+        ),
+    ],
+)
+def test_a_finding_names_what_its_gpu_and_kind_allow(
+    profile: Profile, code: str, given: str, left_out: str
+) -> None:
+    """No TF32 before Ampere, no quantisation of training, no pinning of a full link."""
+    found = next(f for f in diagnose(profile) if f.code == code)
+    assert given in found.actions
+    assert left_out not in found.actions
 
 
 @pytest.mark.parametrize(("profile", "code"), [r[1:] for r in ALSO], ids=[r[0] for r in ALSO])
