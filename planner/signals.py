@@ -59,7 +59,8 @@ def _cap(profile: Profile) -> float | None:
 def _step(part: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         step = profile.step
-        return None if step is None else _share(getattr(step, part), step.mean_s)
+        share = None if step is None else _share(getattr(step, part), step.mean_s)
+        return None if share is None else min(1.0, share)
 
     return signal
 
