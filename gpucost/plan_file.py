@@ -52,12 +52,22 @@ _SHAPE: _Json = {
                     "waste_usd": _MONEY,
                 }
             ],
+            "remedies?": [
+                {
+                    "code": _TEXT,
+                    "class": _TEXT,
+                    "acts_on": (str, type(None)),
+                    "effect": (dict, type(None)),
+                    "settings": {},
+                }
+            ],
             "options": [
                 {
                     "id": _TEXT,
                     "offer": _OFFER,
                     "count": _NUMBER,
                     "actions": [_TEXT],
+                    "settings?": {},
                     "hours": _HOURS,
                     "cost": {"low": _TEXT, "mid": _TEXT, "high": _TEXT, "lines": [_LINE]},
                     "saves": {"usd": _MONEY},
@@ -114,11 +124,7 @@ def _misfits(value: Any, shape: Any, where: str) -> list[str]:  # noqa: ANN401 -
         return [
             problem
             for key, inner in shape.items()
-            for problem in (
-                _misfits(value[key], inner, f"{where}.{key}".lstrip("."))
-                if key in value
-                else [f"{where}.{key} is missing".lstrip(".")]
-            )
+            for problem in _misfits_of_key(value, key, inner, where)
         ]
     if isinstance(shape, list):
         if not isinstance(value, list):
@@ -129,6 +135,14 @@ def _misfits(value: Any, shape: Any, where: str) -> list[str]:  # noqa: ANN401 -
     if all(isinstance(choice, str) for choice in shape):
         return [] if value in shape else [f"{where} is none of {', '.join(shape)}"]
     return [] if isinstance(value, shape) else [f"{where} is of the wrong type"]
+
+
+def _misfits_of_key(value: _Json, key: str, shape: Any, where: str) -> list[str]:  # noqa: ANN401
+    """Return the misfits of one key; a name that ends in `?` may be missing."""
+    name = key.removesuffix("?")
+    if name in value:
+        return _misfits(value[name], shape, f"{where}.{name}".lstrip("."))
+    return [] if key != name else [f"{where}.{name} is missing".lstrip(".")]
 
 
 def find_option(plan: _Json, name: str) -> _Json:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from planner.finding import Confidence, Evidence, Finding, Severity
 from planner.profile.model import Profile
 from planner.remedies import ACTIONS
-from planner.rule import Case, Pool, Rule, Signals, Test
+from planner.rule import Case, Rule, Signals, Test
 from planner.rules import RULES
 from planner.rules.limits import BUSY
 from planner.signals import is_snapshot, measure
@@ -90,10 +90,8 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     """Let causes claim from the idle and the busy time in order of confidence, then of size."""
     busy = signals[BUSY]
     known = busy if isinstance(busy, float) else None
-    left: dict[Pool, float] = {
-        "idle": 1.0 if known is None else 1.0 - known,
-        "busy": 1.0 if known is None else known,
-    }
+    # Where busy time is unknown, all causes share the whole.
+    left = {"all": 1.0} if known is None else {"idle": 1.0 - known, "busy": known}
     waiting = any(
         case.waste and case.waste.pool == "idle" and (finding.waste_fraction or 0.0) >= _WAITS
         for case, finding in hits
@@ -105,8 +103,9 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
         elif case.waste.pool == "busy" and waiting and finding.confidence != "measured":
             shared.append(_blocked(finding))
         else:
-            claimed = max(0.0, min(finding.waste_fraction, left[case.waste.pool]))
-            left[case.waste.pool] -= claimed
+            pool = case.waste.pool if case.waste.pool in left else "all"
+            claimed = max(0.0, min(finding.waste_fraction, left[pool]))
+            left[pool] -= claimed
             if claimed >= _WORTH_SAYING or finding.confidence == "measured":
                 severity = _severity(claimed, finding)
                 shared.append(replace(finding, waste_fraction=round(claimed, 4), severity=severity))

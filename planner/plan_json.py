@@ -12,6 +12,7 @@ from planner.finding import Evidence, Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
 from planner.remedies import ACTIONS, action
+from planner.remedies.action import Range
 from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
@@ -142,13 +143,20 @@ def _remedies(signals: Signals) -> list[_Json]:
         {
             "code": one.code,
             "class": one.kind,
-            "effect": _estimate(one.estimate) if one.estimate else None,
+            "acts_on": one.part,
+            "effect": _range(one.gain),
             "rests_on": one.grade,
             "settings": settings(one.code, signals),
         }
         for one in fitted
         if one.kind != "structural" and one.applies(signals)
     ]
+
+
+def _range(gain: Range | None) -> _Json | None:
+    if gain is None:
+        return None
+    return dict(zip(("low", "mid", "high"), (round(speed, 3) for speed in gain), strict=True))
 
 
 def _settings(option: Option, signals: Signals) -> _Json:

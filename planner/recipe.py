@@ -133,7 +133,7 @@ def _remedies(job: _Json, option: _Json | None) -> dict[str, _Json]:
         code: {
             "code": code,
             "class": ACTIONS[code].kind,
-            "settings": values,
+            "settings": values if isinstance(values, Mapping) else {},
             "effect": effects.get(code, nothing)["effect"],
         }
         for code, values in option.get("settings", {}).items()

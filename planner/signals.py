@@ -59,7 +59,8 @@ def _cap(profile: Profile) -> float | None:
 def _step(part: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         step = profile.step
-        return None if step is None else _share(getattr(step, part), step.mean_s)
+        share = None if step is None else _share(getattr(step, part), step.mean_s)
+        return None if share is None else min(1.0, share)
 
     return signal
 
@@ -283,6 +284,7 @@ SIGNALS: dict[str, _Signal] = {
     "io.pcie_rx_mib_s.mean": (lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s"),
     "io.pcie_rx_fraction": (_pcie_share, "PCIe link in, of its rate"),
     "host.cpu_util.mean": (_host("cpu_util"), "CPU"),
+    "host.cpu_busiest_core.mean": (_host("cpu_busiest_core"), "busiest CPU core"),
     "host.cpu_cores_used": (_one_core, "CPU cores used"),
     "host.ram_fraction.max": (_ram_share, "host memory held"),
     "host.disk_read_mib_s.mean": (_host("disk_read_mib_s"), "disk reads, MiB/s"),

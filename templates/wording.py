@@ -213,6 +213,24 @@ def evidence(finding: Document) -> str:
     return _readings(finding["evidence"])
 
 
+def detail(job: Document, code: str) -> str:
+    """Return what an action would set and gain: `: num_workers 7; input x1.2-5`; else nothing.
+
+    A gain is that of the part of the time that the action acts on, not of the whole job.
+    """
+    known = next((one for one in job.get("remedies", ()) if one["code"] == code), None)
+    if known is None:
+        return ""
+    said = [", ".join(f"{name} {value}" for name, value in known["settings"].items())]
+    effect = known["effect"] or {}
+    if effect.get("high", 1.0) > 1.0:
+        said.append(f"{known['acts_on']} x{effect['low']:.3g}-{effect['high']:.3g}")
+    if known["class"] == "numeric":
+        said.append("may change results")
+    more = "; ".join(words for words in said if words)
+    return f": {more}" if more else ""
+
+
 def against(finding: Document) -> str:
     """Return the readings that speak against a finding; empty where there are none."""
     return _readings(finding.get("against", ()))
@@ -226,7 +244,15 @@ def reading(label: str, metric: str, value: float | str) -> str:
     """Return one reading with its unit: `GPU busy 22 %`."""
     if isinstance(value, str):
         return f"{label} {value}"
-    shares = ("fraction", "exposed", "cpu_util", "of_target", "idle_share", "throttle")
+    shares = (
+        "fraction",
+        "exposed",
+        "cpu_util",
+        "busiest_core",
+        "of_target",
+        "idle_share",
+        "throttle",
+    )
     share = metric.startswith("util.") or any(word in metric for word in shares)
     return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
 

@@ -20,8 +20,8 @@ KERNELS: tuple[Action, ...] = (
         grade="measured",
         source="Lambda PyTorch benchmarks, fp16 against fp32 (which is TF32 from Ampere on): "
         "x0.97-2.21, median 1.77; on Volta and Turing x1.0-4.75, median 2.71; the largest batch "
-        "that fits grew x1.0-2.0, median 1.86, in 265 pairs",
-        memory=(0.5, 0.54, 1.0),
+        "that fits grew x1.5-2.0, median 2.0",
+        memory=(0.5, 0.5, 0.68),
         effort_hours=4.0,
         when=(unless_known("hardware.compute_capability", ">=", _TENSOR_CORES), _SINGLE),
         excludes=("tf32", "quantization"),

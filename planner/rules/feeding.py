@@ -5,6 +5,7 @@ from planner.rules.limits import (
     BUSY,
     BUSY_NOW,
     CHECKPOINT_SHARE,
+    COMMUNICATION,
     COPIES,
     CPU,
     CPU_FULL,
@@ -155,12 +156,26 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
+            cause="One CPU core is full while the others and the GPU rest: serial code.",
+            tests=(
+                *_NEITHER_BUSY,
+                is_("host.cpu_busiest_core.mean", ">=", CPU_FULL),
+                is_(CPU, "<", LOW),
+                *LINKS_QUIET,
+                _NO_DATA_WAIT,
+                _NO_COPY_WAIT,
+            ),
+            waste=WAITING,
+        ),
+        Case(
+            confidence="likely",
             cause="The code does not keep the GPU busy: its steps wait neither for data nor for "
             "checkpoints.",
             tests=(
                 *_NEITHER_BUSY,
                 is_(DATA_WAIT, "<", STEP_SHARE),
-                is_("step.checkpoint_exposed", "<", CHECKPOINT_SHARE),
+                unless_known("step.checkpoint_exposed", "<", CHECKPOINT_SHARE),
+                unless_known(COMMUNICATION, "<", STEP_SHARE),
                 _NO_COPY_WAIT,
                 where("hardware.gpu_count", "<=", 1),
             ),
@@ -188,17 +203,6 @@ _HOST = Rule(
                 *LINKS_QUIET,
                 _NO_DATA_WAIT,
                 _NO_COPY_WAIT,
-            ),
-            waste=WAITING,
-        ),
-        Case(
-            confidence="likely",
-            cause="Steps wait neither for data nor for copies, and the GPU is not busy in them.",
-            tests=(
-                *_NEITHER_BUSY,
-                is_(DATA_WAIT, "<", STEP_SHARE),
-                is_(COPIES, "<", STEP_SHARE),
-                unless_known("step.comm_fraction", "<", STEP_SHARE),
             ),
             waste=WAITING,
         ),

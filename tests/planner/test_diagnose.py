@@ -9,178 +9,25 @@ from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
 from planner.finding import Finding
-from planner.profile.model import KINDS, PRECISIONS, Latency, Profile, Statistics
+from planner.profile.model import KINDS, PRECISIONS, Profile, Statistics
 from planner.remedies import ACTIONS
 from planner.signals import SIGNALS
 from pricing.money import cents
+from tests.planner.diagnosed import (
+    ALSO,
+    BUSY,
+    FIRST,
+    HIGH_CPU,
+    LOW_CPU,
+    MEM,
+    NOT,
+    SM,
+    T4,
+    WATTS,
+    held,
+    one,
+)
 from tests.planner.factories import a_profile, codes
-
-BUSY, SM, MEM = "util.kernel_time", "util.sm_active", "mem.used_gib"
-WATTS, LIMIT = "power.board_w", "power.limit_w"
-HIGH_CPU, LOW_CPU = {"cpu_util": 0.95}, {"cpu_util": 0.2}
-T4 = {"gpu": "Tesla T4"}
-
-
-def held(gib: float) -> Statistics:
-    """Memory held at most."""
-    return Statistics(max=gib)
-
-
-def one(busy: float, gib: float = 60.0, **more: Any) -> dict[str, Any]:
-    """Readings of a GPU: busy time, memory held, and more by short name."""
-    names = {"sm": SM, "w": WATTS, "limit": LIMIT, "dram": "util.dram_active"}
-    names |= {"tensor": "util.tensor_active", "mc": "util.mem_controller"}
-    names |= {"throttle": "throttle.fraction", "temp": "temp.core_c"}
-    return {BUSY: busy, MEM: held(gib)} | {names[k]: v for k, v in more.items()}
-
-
-SERVING = {"kind": "inference_online"}
-STEP = {"mean_s": 0.1}
-
-FIRST: list[tuple[str, Profile, str, str]] = [
-    (
-        "step waits",
-        a_profile(one(0.4), **STEP, data_wait_s=0.06),
-        "data-loading",
-        "measured",
-    ),
-    ("CPU full, GPU half busy", a_profile(one(0.69), host=HIGH_CPU), "data-loading", "likely"),
-    ("CPU full", a_profile(one(0.22), host=HIGH_CPU, cpu_cores=4), "data-loading", "likely"),
-    (
-        "disk full",
-        a_profile(one(0.3), host=LOW_CPU | {"disk_read_mib_s": 210.0}),
-        "data-loading",
-        "likely",
-    ),
-    (
-        "network full",
-        a_profile(one(0.3), host=LOW_CPU | {"net_rx_mib_s": 300.0}),
-        "data-loading",
-        "possible",
-    ),
-    ("copies", a_profile(one(0.5), **STEP, h2d_s=0.04), "host-to-device", "measured"),
-    ("both low", a_profile(one(0.3), host=LOW_CPU, cpu_cores=32), "host-bound", "likely"),
-    ("one core", a_profile(one(0.3), host={"cpu_util": 0.6}, cpu_cores=2), "host-bound", "likely"),
-    ("half busy", a_profile(one(0.3), host={"cpu_util": 0.6}), "host-bound", "possible"),
-    (
-        "requests prepared on a full CPU",
-        a_profile(one(0.3), host=HIGH_CPU, **SERVING),
-        "host-bound",
-        "likely",
-    ),
-    ("nothing runs", a_profile(one(0.0, 0.3)), "idle", "measured"),
-    ("nothing runs, no memory read", a_profile({BUSY: 0.0}), "idle", "likely"),
-    ("memory held", a_profile(one(0.01, 30.0)), "idle-held", "measured"),
-    ("notebook", a_profile(one(0.1), kind="interactive"), "bursty-interactive", "likely"),
-    (
-        "bursts",
-        a_profile({BUSY: Statistics(mean=0.2, p50=0.01, p95=0.9)}, kind="unknown"),
-        "bursty-interactive",
-        "possible",
-    ),
-    ("thin requests", a_profile(one(0.2, 8.0), **SERVING), "under-used-inference", "likely"),
-    (
-        "thin batches",
-        a_profile(one(0.2, 8.0), kind="inference_offline"),
-        "under-used-inference",
-        "likely",
-    ),
-    (
-        "one of eight idle",
-        a_profile(each=[one(0.95)] * 7 + [one(0.0)], gpu_count=8),
-        "imbalanced-gpus",
-        "measured",
-    ),
-    (
-        "exposed communication",
-        a_profile(one(0.7), gpu_count=8, **STEP, comm_s=0.03),
-        "communication-bound",
-        "measured",
-    ),
-    (
-        "hot",
-        a_profile(one(0.7, throttle=0.4, temp=Statistics(max=91.0))),
-        "thermal-throttled",
-        "measured",
-    ),
-    (
-        "at the power limit",
-        a_profile(one(0.7, sm=0.5, throttle=0.4, w=395.0, limit=400.0)),
-        "power-throttled",
-        "measured",
-    ),
-    ("kernels too small", a_profile(one(0.9, 10.0, sm=0.2)), "small-batch", "likely"),
-    (
-        "T4 in fp32",
-        a_profile(one(0.9, 14.0), precision="fp32", **T4),
-        "no-mixed-precision",
-        "likely",
-    ),
-    ("A100 in TF32", a_profile(one(0.9), precision="tf32"), "no-mixed-precision", "likely"),
-    ("useful work", a_profile(one(0.97, sm=0.9)), "well-used", "measured"),
-    ("at the power of work", a_profile(one(0.97, w=300.0, limit=400.0)), "well-used", "likely"),
-    ("busy, little else known", a_profile(one(0.97)), "well-used", "possible"),
-    ("spinning", a_profile(one(1.0, w=90.0, limit=400.0)), "unmeasured", "possible"),
-    ("only memory read", a_profile({MEM: held(20.0)}), "unmeasured", "possible"),
-    ("waits, host unknown", a_profile(one(0.3)), "unmeasured", "possible"),
-    (
-        "too slow",
-        a_profile(one(0.6), latency_slo_ms=50.0, latency_ms=Latency(p99=55.0), **SERVING),
-        "latency-risk",
-        "measured",
-    ),
-]
-ALSO: list[tuple[str, Profile, str]] = [
-    ("dram", a_profile(one(0.95, sm=0.7, dram=0.8)), "memory-bandwidth-bound"),
-    ("memory controller", a_profile(one(0.95, mc=0.9)), "memory-bandwidth-bound"),
-    ("memory full", a_profile(one(0.95, 79.0)), "memory-pressure"),
-    ("little memory and few SMs", a_profile(one(0.6, 8.0, sm=0.2)), "over-provisioned-gpu"),
-    ("little memory and power", a_profile(one(0.6, 8.0, w=100.0)), "over-provisioned-gpu"),
-    (
-        "PCIe between GPUs",
-        a_profile(one(0.9), gpu_count=4, interconnect="pcie", parallelism="ddp"),
-        "slow-interconnect",
-    ),
-    (
-        "machines on 10 Gbit/s",
-        a_profile(one(0.9), gpu_count=16, nodes=2, network_gbps=10.0),
-        "slow-interconnect",
-    ),
-    ("target unchecked", a_profile(one(0.6), latency_slo_ms=9.0, **SERVING), "latency-risk"),
-    ("spinning, little power", a_profile(one(1.0, 10.0, w=90.0)), "small-batch"),
-]
-NOT: list[tuple[str, Profile, str]] = [
-    ("AMP is on", a_profile(one(0.9)), "no-mixed-precision"),
-    (
-        "machines on 400 Gbit/s",
-        a_profile(one(0.9), gpu_count=16, nodes=2, network_gbps=400.0),
-        "slow-interconnect",
-    ),
-    (
-        "tensor cores are busy",
-        a_profile(one(0.9, tensor=0.4), precision="fp32"),
-        "no-mixed-precision",
-    ),
-    ("no tensor cores", a_profile(one(0.9), precision="fp32", gpu="K80"), "no-mixed-precision"),
-    ("precision unknown", a_profile(one(0.9), precision=None), "no-mixed-precision"),
-    ("no reading is no idleness", a_profile({}), "idle"),
-    ("drawing power is no idleness", a_profile(one(0.01, 0.2, w=300.0)), "idle"),
-    ("a spinning GPU is not well used", a_profile(one(1.0, w=90.0, limit=400.0)), "well-used"),
-    (
-        "starved is not over-provisioned",
-        a_profile(one(0.3, 8.0, sm=0.2), host=HIGH_CPU),
-        "over-provisioned-gpu",
-    ),
-    ("busy enough", a_profile(one(0.71), host=HIGH_CPU), "data-loading"),
-    ("CPU not full", a_profile(one(0.6), host={"cpu_util": 0.79}), "data-loading"),
-    ("starved is not well used", a_profile(one(0.9), host=HIGH_CPU), "well-used"),
-    (
-        "no wait in the steps",
-        a_profile(one(0.4), host=HIGH_CPU, **STEP, data_wait_s=0.001),
-        "data-loading",
-    ),
-    ("one GPU is never uneven", a_profile(one(0.9)), "imbalanced-gpus"),
-]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +39,57 @@ def test_the_verdict_is_the_cause(profile: Profile, code: str, confidence: str) 
     assert (first.code, first.confidence) == (code, confidence)
     assert first.evidence or code == "unmeasured"
     assert first.cause
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "against"),
+    [
+        (a_profile(one(0.3, w=250.0), host=HIGH_CPU), "data-loading", {"power.fraction.mean"}),
+        (a_profile(one(0.97, w=300.0), host=HIGH_CPU), "well-used", {"host.cpu_util.mean"}),
+        (a_profile(one(0.97, w=300.0), host=LOW_CPU), "well-used", set()),
+        (a_profile(one(0.4), precision="fp32"), "no-mixed-precision", {"util.kernel_time.mean"}),
+    ],
+)
+def test_what_speaks_against_a_finding_stands_beside_it(
+    profile: Profile, code: str, against: set[str]
+) -> None:
+    """Readings that contradict a cause are shown with their value and do not hide it."""
+    found = next(f for f in diagnose(profile) if f.code == code)
+    assert {e.metric for e in found.against} == against
+    assert not against & {e.metric for e in found.evidence} or code == "no-mixed-precision"
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "given", "left_out"),
+    [
+        (
+            a_profile(one(0.9), precision="fp32", **T4),
+            "no-mixed-precision",
+            "mixed-precision",
+            "tf32",
+        ),
+        (a_profile(one(0.9), precision="fp32"), "no-mixed-precision", "tf32", "quantization"),
+        (
+            a_profile(one(0.97, sm=0.7, dram=0.8)),
+            "memory-bandwidth-bound",
+            "compile",
+            "quantization",
+        ),
+        (
+            a_profile(one(0.3) | {"io.pcie_rx_mib_s": 22000.0}),
+            "host-to-device",
+            "async-copy",
+            "pinned-memory",
+        ),
+    ],
+)
+def test_a_finding_names_what_its_gpu_and_kind_allow(
+    profile: Profile, code: str, given: str, left_out: str
+) -> None:
+    """No TF32 before Ampere, no quantisation of training, no pinning of a full link."""
+    found = next(f for f in diagnose(profile) if f.code == code)
+    assert given in found.actions
+    assert left_out not in found.actions
 
 
 @pytest.mark.parametrize(("profile", "code"), [r[1:] for r in ALSO], ids=[r[0] for r in ALSO])
