@@ -28,7 +28,7 @@ LAUNCHES: dict[str, dict[str, Command]] = {
         "1x GPU": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1"),
         "8x GPU": (*_LAUNCH, "--type", "aws/p5.48xlarge/us-east-1"),
         "two nodes": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1", "--count", "2"),
-        "spot": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1", "--purchase", "spot"),
+        "spot": (*_LAUNCH, "--type", "aws/p5.48xlarge/us-east-1", "--purchase", "spot"),
     },
 }
 DOWN: Command = ("down", "--all", "--yes")
@@ -174,7 +174,9 @@ def kills(here: Stage, command: Command, *, step: int = 1, first: Command = ()) 
     with here.trial():
         if first:
             here.run(first)
-        _, points = here.run(command)
+        code, points = here.run(command)
+        if code != 0 or not points:
+            raise RuntimeError(f"{' '.join(command)} ends with {code} by itself: {here.log}")
         here.clean_up(count)
     for at in range(0, points, step):
         with here.trial():

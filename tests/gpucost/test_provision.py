@@ -1,62 +1,31 @@
 """`gpucost provision`, `list`, `show`, `down`, `reap` against DigitalOcean over https."""
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpucost import state
-from providers.interface import Resource
-from providers.login import Status
-from providers.waiting import Clock
 from tests.gpucost.conftest import Call
-from tests.providers.fakes.account import TOKEN, a_digitalocean, reach_this_machine_only
+from tests.gpucost.launching import REAPER, Ready, prepare
+from tests.providers.fakes.account import TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
-from tests.providers.launches import HASTY, no_wait
 
 SIZE = "digitalocean/gpu-h100x8-640gb"
-REAPER = "dop_v1_" + "4ea9e4" * 8
 LAUNCH = ("provision", "--type", SIZE, "--ttl", "2h", "--yes", "--allow-stale")
 
 
-class Ready:
-    """A way into machines that finds them ready, and keeps what was handed over."""
-
-    def __init__(self) -> None:
-        self.delivered: list[str] = []
-
-    def status(self, machine: Resource) -> Status:
-        """Ready."""
-        assert machine.address
-        return Status(state="ready")
-
-    def deliver(self, machine: Resource) -> None:
-        """Note it."""
-        self.delivered.append(machine.name)
-
-
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Never wait; reach this machine only; keep the journal in the test's folder."""
-    reach_this_machine_only(monkeypatch)
-    monkeypatch.setattr(state, "CLOCK", Clock(sleep=no_wait))
-    monkeypatch.setattr(state, "PATIENCE", HASTY)
-    monkeypatch.setenv("GPUCOST_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("GPUCOST_OWNER", "ada")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+def no_network(login: Ready) -> None:
+    """Reach this machine only."""
+    assert login.delivered == []
 
 
 @pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch) -> Ready:
+def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
     """Machines that are ready."""
-    ready = Ready()
-    monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: ready)
-    return ready
+    return prepare(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,50 @@
+"""What tests of launches share: machines that are ready at once, and no waiting."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpucost import state
+from providers.interface import Resource
+from providers.login import Status
+from providers.waiting import Clock
+from tests.providers.fakes.account import reach_this_machine_only
+from tests.providers.launches import HASTY, no_wait
+
+REAPER = "dop_v1_" + "4ea9e4" * 8
+
+
+class Ready:
+    """A way into machines that finds them ready, and keeps what was handed over."""
+
+    def __init__(self) -> None:
+        self.delivered: list[str] = []
+
+    def status(self, machine: Resource) -> Status:
+        """Ready."""
+        assert machine.address
+        return Status(state="ready")
+
+    def deliver(self, machine: Resource) -> None:
+        """Note it."""
+        self.delivered.append(machine.name)
+
+
+def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
+    """Never wait; reach this machine only; keep the journal in the test's folder."""
+    reach_this_machine_only(monkeypatch)
+    ready = Ready()
+    monkeypatch.setattr(state, "CLOCK", Clock(sleep=no_wait))
+    monkeypatch.setattr(state, "PATIENCE", HASTY)
+    monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: ready)
+    settings = {
+        "GPUCOST_STATE_DIR": str(folder / "state"),
+        "GPUCOST_OWNER": "ada",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return ready
