@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden focus-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit bench golden focus-test chaos torch-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,10 +39,11 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, reading 8 GPUs
+bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, reading 8 GPUs, the probe
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/sampler.py
+	$(BIN)/python benchmarks/probe.py
 
 .venv-focus/.ready: # the official validator needs an older numpy and pandas than we do
 	$(PYTHON) -m venv .venv-focus
@@ -55,6 +56,16 @@ focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the of
 chaos: $(VENV)/.dev ## kill, cut off and starve launches at every call and journal write; prints counts
 	$(BIN)/python -m tests.chaos
 
+# PyTorch first, and alone: its CPU file; any other pin would pull gigabytes of CUDA.
+.venv-torch/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers 'pytest>=8.3' --editable .
+	@touch $@
+
+torch-test: .venv-torch/.ready ## hold the probe against real PyTorch, Lightning, Accelerate and HF Trainer
+	.venv-torch/bin/python -m pytest -q tests/torch
+
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
 	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
@@ -63,4 +74,4 @@ test-tools: ## install what the tests need from the system (Debian)
 	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-focus build dist *.egg-info report.md
+	rm -rf $(VENV) .venv-focus .venv-torch build dist *.egg-info report.md

@@ -36,6 +36,8 @@ WANTED = (
     "planner/py.typed",
     "planner/profile/codec.py",
     "planner/rules/__init__.py",
+    "planner/telemetry/probe/path/gpucost_probe/events.py",
+    "planner/telemetry/probe/path/sitecustomize.py",
     "planner/telemetry/sources.py",
     "pricing/data/gpus.csv",
     "pricing/data/offers/digitalocean.csv",

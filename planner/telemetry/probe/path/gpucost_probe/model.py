@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import compress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ def _modules() -> list[Any]:
             if each not in classes:
                 classes.add(each)
                 waiting.append(each)
-    return [each for each in gc.get_objects() if type(each) in classes and "_modules" in vars(each)]
+    # A million objects are looked through: without a loop of Python's own.
+    alive = gc.get_objects()
+    found = compress(alive, map(classes.__contains__, map(type, alive)))
+    return [each for each in found if "_modules" in vars(each)]
 
 
 def _parallelism(root: Any) -> str:

@@ -148,3 +148,10 @@ def items_of(readings: list[Reading], loader: Loader | None) -> int | None:
                 return None
             items += reading.items
     return items
+
+
+def first_start_s(readings: list[Reading], training: Loader | None) -> float | None:
+    """Return when the iteration began that the first step belongs to, None without a loader."""
+    loaders = {r.loader for r in readings if r.batches and r.loader.is_open}
+    starts = [each.started_s for each in (training, *loaders) if each is not None]
+    return min((start_s for start_s in starts if start_s is not None), default=None)

@@ -6,7 +6,7 @@ import time
 from threading import get_ident, main_thread
 
 from .events import wall
-from .readings import Interval, items_of
+from .readings import Interval, first_start_s, items_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class Steps:
         training = interval.training(self.training)
         trained, evaluated = interval.split(training)
         start_s = self._end_s
-        if start_s is None and training is not None:
-            start_s = training.started_s
+        if start_s is None:
+            start_s = first_start_s(trained, training)
         spent = Spent(1)
         spent.optimizer_s, spent.checkpoint_s = optimizer_s, interval.checkpoint_s
         spent.evaluation_s = interval.evaluation_s
