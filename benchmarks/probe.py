@@ -3,8 +3,8 @@
 A loop of loader and optimizer that does next to nothing else is run with and without the probe, in
 turns, in whole processes. With PyTorch in .venv-torch (`make torch-test` makes it) the loop is
 PyTorch's own, on the CPU; without, that of the tests' stand-in, and said so. The spread of the
-plain loop stands beside the difference: what the probe costs must be seen against it. Prints figures
-and always exits 0.
+plain loop stands beside the difference: what the probe costs must be seen against it. Prints
+figures and always exits 0.
 
 Usage: python benchmarks/probe.py [RUNS]
 """

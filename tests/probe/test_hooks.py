@@ -241,3 +241,40 @@ def test_an_unknown_pytorch_is_left_alone(tmp_path: Path) -> None:
     done = run(tmp_path, "train.py", PYTHONPATH=".")
     assert (done.code, done.out, done.err) == (0, "done\n", "")
     assert "torch.utils.data.dataloader was not patched" in done.of("odd")[0]["what"]
+
+
+def test_an_interrupted_wait_is_forgotten(tmp_path: Path) -> None:
+    """After an interrupt in the midst of a batch, and of our own hook, later waits count."""
+    program = """
+from gpucost_probe import batch, loader
+known = loader.NextHook.before
+def interrupted(self, iterator):
+    known(self, iterator)
+    loader.NextHook.before = known
+    raise KeyboardInterrupt
+loader.NextHook.before = interrupted
+try: list(DataLoader(range(8), 2))
+except KeyboardInterrupt: pass
+for b in DataLoader(range(8), 2): time.sleep(0.06); o.step()
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    assert (done.code, done.err) == (0, "")
+    assert (done.total("n"), done.total("items")) == (4, 8)
+
+
+def test_a_saver_within_a_saver_is_one_file(tmp_path: Path) -> None:
+    """A function that saves by calling another that saves is told once."""
+    (tmp_path / "safetensors").mkdir()
+    (tmp_path / "safetensors" / "__init__.py").write_text("")
+    (tmp_path / "safetensors" / "torch.py").write_text(
+        "import torch\n"
+        "def save_file(tensors, filename):\n"
+        "    torch.save(tensors, 'inner')\n"
+        "    torch.save(tensors, filename)\n"
+    )
+    program = "import safetensors.torch as s\no.step()\ns.save_file(1, 'a'); s.save_file(1, 'b')"
+    (tmp_path / "train.py").write_text(START + program)
+    done = run(tmp_path, "train.py")
+    assert (done.code, done.err, done.of("odd")) == (0, "", [])
+    assert [event["kind"] for event in done.of("span")] == ["checkpoint"] * 2

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from threading import get_ident
 from time import perf_counter
 
 from .events import wall
-from .instrument import Hook, attach
+from .instrument import Hook, Outermost, attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Checkpoints:
 
     def __init__(self, probe: Probe) -> None:
         self.probe = probe
-        self.inside: set[int] = set()
+        self.outermost = Outermost()
         self._number = 0
         self._end_s = 0.0
         self._step = -1
@@ -65,23 +64,19 @@ class SaveHook(Hook):
 
     def before(self, target: Any) -> Any:
         """Return the file and the time."""
-        thread = get_ident()
-        if thread in self._checkpoints.inside:
-            return None
-        self._checkpoints.inside.add(thread)
-        return target, perf_counter()
+        return (target, perf_counter()) if self._checkpoints.outermost.enter() else None
 
     def after(self, token: Any, value: Any) -> None:
         """Take the file."""
         if token is not None:
             end_s = perf_counter()
-            self._checkpoints.inside.discard(get_ident())
+            self._checkpoints.outermost.leave()
             self._checkpoints.saved(token[1], end_s, _size(token[0]))
 
     def failed(self, token: Any) -> None:
         """Take that nothing was saved."""
         if token is not None:
-            self._checkpoints.inside.discard(get_ident())
+            self._checkpoints.outermost.leave()
 
 
 def _size(target: Any) -> int | None:

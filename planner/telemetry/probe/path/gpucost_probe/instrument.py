@@ -14,7 +14,9 @@ import ast
 import functools
 import inspect
 import linecache
+import sys
 import types
+from threading import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +82,40 @@ class Hook:
     def _stop(self, error: Exception) -> None:
         self.alive = False
         self._tell("the hook of %s stepped aside: %r" % (self._name, error))
+
+
+class Outermost:
+    """Tells the outermost call of some functions in each thread from calls within it."""
+
+    def __init__(self) -> None:
+        self._inside: dict[int, types.CodeType] = {}
+
+    def enter(self) -> bool:
+        """Return whether the call that a hook's `before` is told about is the outermost.
+
+        A call that was broken off before its hook knew (an interrupt) is not taken for one that
+        goes on: the stack decides.
+        """
+        thread = get_ident()
+        frame, outer = sys._getframe(3), self._inside.get(thread)  # enter, before, begin, function
+        if outer is not None and is_within(frame, outer):
+            return False
+        self._inside[thread] = frame.f_code
+        return True
+
+    def leave(self) -> None:
+        """Take that the outermost call ended."""
+        self._inside.pop(get_ident(), None)
+
+
+def is_within(frame: types.FrameType, code: types.CodeType) -> bool:
+    """Return whether the call of a frame happens within a call of a function with this code."""
+    outer = frame.f_back
+    while outer is not None:
+        if outer.f_code is code:
+            return True
+        outer = outer.f_back
+    return False
 
 
 def attach(owner: Any, name: str, hook: Hook, arguments: tuple[str, ...]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from threading import get_ident
 from time import perf_counter
 
 from .batch import items_of_batch, items_of_place
 from .events import wall
-from .instrument import Hook, attach
+from .instrument import Hook, Outermost, attach
 from .readings import Loader
 
 TYPE_CHECKING = False
@@ -165,15 +164,15 @@ class NextHook(Hook):
     def __init__(self, loaders: Loaders) -> None:
         super().__init__(loaders.probe.events.odd, "DataLoader's __next__")
         self._probe = loaders.probe
-        self._inside: set[int] = set()
+        self._outermost = Outermost()
 
     def before(self, iterator: Any) -> Any:
         """Return the loader and the time; None where another loader's data set reads this one."""
-        thread = get_ident()
         known = iterator.__dict__.get(_ATTRIBUTE)
-        if known is None or known.generation != self._probe.generation or thread in self._inside:
+        if known is None or known.generation != self._probe.generation:
             return None
-        self._inside.add(thread)
+        if not self._outermost.enter():
+            return None
         return known, iterator, perf_counter()
 
     def after(self, token: Any, batch: Any) -> None:
@@ -181,7 +180,7 @@ class NextHook(Hook):
         if token is not None:
             end_s = perf_counter()
             known, iterator, begin_s = token
-            self._inside.discard(get_ident())
+            self._outermost.leave()
             items = items_of_place(known, iterator._num_yielded)
             if items is None:
                 items = items_of_batch(batch)
@@ -190,7 +189,7 @@ class NextHook(Hook):
     def failed(self, token: Any) -> None:
         """Take the end of the iteration, or an error of the data set."""
         if token is not None:
-            self._inside.discard(get_ident())
+            self._outermost.leave()
             self._probe.steps.exhausted(token[0], token[2], perf_counter())
 
 

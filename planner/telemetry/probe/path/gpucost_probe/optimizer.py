@@ -7,11 +7,11 @@ import weakref
 from time import perf_counter
 
 from .circumstances import Circumstances
-from .instrument import Hook, attach
+from .instrument import Hook, attach, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, ModuleType
+    from types import ModuleType
     from typing import Any, Callable
 
     from .process import Probe
@@ -114,7 +114,8 @@ class GlobalHooks:
             try:
                 if _is_compiling(self._torch):
                     return
-                if self._watch.depth and not _within(sys._getframe(1)):
+                wrapper = sys._getframe(1)
+                if self._watch.depth and not is_within(wrapper, wrapper.f_code):
                     self._watch.depth = 0
                 self._watch.begin()
             except Exception as error:
@@ -139,16 +140,6 @@ def _is_compiling(torch: Any) -> bool:
     """Return whether torch.compile is tracing this call; PyTorch 2.0 cannot tell."""
     compiler = getattr(torch, "compiler", None)
     return compiler is not None and bool(compiler.is_compiling())
-
-
-def _within(wrapper: FrameType) -> bool:
-    """Return whether the step whose wrapper this is runs within another step."""
-    frame = wrapper.f_back
-    while frame is not None:
-        if frame.f_code is wrapper.f_code:
-            return True
-        frame = frame.f_back
-    return False
 
 
 class StepHook(Hook):
