@@ -1,8 +1,8 @@
 """Keras 3: the batches of `fit`, told by the list of callbacks that every backend calls.
 
-A step is a batch that `fit` trained. Waits for data are seen where a loader of PyTorch feeds it,
-as A step is a batch that `fit` trained. Waits for data are seen where a loader of PyTorch feeds
-it, as Loops of the program's own are not seen, nor is the time of the optimizer.
+A step is a batch that `fit` trained. Waits for data are seen where a loader of PyTorch feeds it, as
+on the PyTorch backend; elsewhere data is fetched within the step, and waits are unknown. Loops of
+the program's own are not seen, nor is the time of the optimizer.
 """
 
 from __future__ import annotations
