@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden focus-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit bench golden focus-test chaos torch-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,7 +39,7 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, measuring
+bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, reading 8 GPUs, the probe
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/sampler.py
@@ -60,10 +60,10 @@ chaos: $(VENV)/.dev ## kill, cut off and starve launches at every call and journ
 .venv-torch/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0'
-	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers 'pytest>=8.3' --editable .
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers keras jax 'pytest>=8.3' --editable .
 	@touch $@
 
-torch-test: .venv-torch/.ready ## hold the probe against real PyTorch, Lightning, Accelerate and HF Trainer
+torch-test: .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
 	.venv-torch/bin/python -m pytest -q tests/torch
 
 test-tools: ## install what the tests need from the system (Debian)

@@ -1,5 +1,7 @@
 """Steps are counted exactly, whatever drives the loop."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.probe.child import Ended
@@ -80,3 +82,21 @@ def test_precision_is_what_autocast_was_asked_for(program: Runner) -> None:
     """Autocast's type is told where it is entered."""
     assert program("plain.py", "compiled").of("precision")[0]["autocast"] == "bfloat16"
     assert program("plain.py", "plain").of("precision")[0]["autocast"] is None
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+@pytest.mark.parametrize("fed", ["rows", "loader"])
+def test_keras(program: Runner, backend: str, fed: str) -> None:
+    """Each batch that `fit` trains is a step; waits and evaluations are told apart."""
+    if find_spec("keras") is None or find_spec(backend) is None:
+        pytest.skip("Keras or its backend is not installed")
+    done = program("keras_fit.py", backend, fed)
+    batches, evaluation_s, wait_s = done.out.split()
+    assert _counts(done) == [int(batches)]
+    evaluated = sum(s["s"] for s in done.of("span") if s["kind"] == "evaluation")
+    assert evaluated == pytest.approx(float(evaluation_s), rel=0.15)
+    assert done.of("model")[0]["parameters"] == 18
+    if backend == "torch":  # Keras looks at one batch of 31 before it trains
+        assert done.total("data_wait_s") == pytest.approx(float(wait_s) * 30 / 31, rel=0.1)
+    elif fed == "rows":
+        assert {line["data_wait_s"] for line in done.of("step")} == {None}

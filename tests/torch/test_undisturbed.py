@@ -119,3 +119,41 @@ def test_without_the_hooks_of_pytorch_2_steps_are_counted(program: Runner, way: 
     done = program("-c", OLD.replace("WAY", repr(way)))
     assert done.of("bye")[0]["steps"] == int(done.out)
     assert done.of("odd") == []
+
+
+WRAPPED = """
+import sys, torch
+from gpucost_probe import copies
+
+class Fake:
+    pass
+
+probe = Fake()
+probe.steps, probe.events = Fake(), Fake()
+probe.steps.copies_s, probe.events.odd = None, lambda what: None
+torch.cuda.is_initialized = lambda: True
+copies.watch(probe)
+assert torch.Tensor.to.__module__.startswith("gpucost_probe")
+
+def cast(x):
+    return x.to(torch.float64).to("cpu").sum()
+
+x = torch.ones(3, requires_grad=True)
+torch.compile(cast, backend="aot_eager", fullgraph=True)(x).backward()
+assert x.grad.sum() == 3
+assert torch.jit.script(torch.nn.Linear(2, 2))(torch.ones(1, 2)).shape == (1, 2)
+assert torch.vmap(cast)(torch.ones(2, 3)).shape == (2,)
+assert torch.func.grad(cast)(torch.ones(3)).sum() == 3
+assert torch.nn.Linear(2, 2).to(torch.bfloat16).weight.dtype == torch.bfloat16
+torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+try:
+    torch.ones(2).to("cuda")
+except (AssertionError, RuntimeError):
+    print("refused")
+"""
+
+
+def test_copies_that_are_timed_disturb_no_compiler(program: Runner) -> None:
+    """With `Tensor.to` wrapped, compile, export, script, vmap and grad work as before."""
+    done = program("-c", WRAPPED)
+    assert done.out == "refused\n"

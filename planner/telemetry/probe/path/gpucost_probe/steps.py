@@ -74,6 +74,7 @@ class Steps:
     Attributes:
         count: optimizer steps so far.
         training: the training loader, None before the first step.
+        waits_known: whether the waits of the training loop are seen.
         copies_s: returns the GPU time of copies since it was last asked, None where unknown.
     """
 
@@ -82,13 +83,13 @@ class Steps:
         events.flush, events.finish = self.flush, self.finish
         self.count = 0
         self.training: Loader | None = None
+        self.waits_known = True
         self.copies_s: Callable[[], float | None] = _unknown
         self._intervals: dict[int, Interval] = {}
         self._held: Spent | None = None
         self._end_s: float | None = None
         self._line_s = 0.0
         self._main = main_thread().ident or 0
-        self._elsewhere = False
 
     def _interval(self) -> Interval:
         thread = get_ident()
@@ -133,13 +134,21 @@ class Steps:
         if interval.readings:
             interval.readings[-1].pending_s += seconds
 
-    def stepped(self, end_s: float, optimizer_s: float | None) -> None:
+    def is_reading(self, but: Loader | None = None) -> bool:
+        """Return whether a loader was read since the last step, leaving one out of account."""
+        interval = self._intervals.get(get_ident())
+        return interval is not None and any(
+            reading.loader is not but and not reading.loader.evaluates
+            for reading in interval.readings
+        )
+
+    def stepped(self, end_s: float, optimizer_s: float | None, n: int = 1) -> None:
         """Take one optimizer step.
 
         Args:
             end_s: when it ended, by time.perf_counter().
-            optimizer_s: time in optimizers since the last step; None where a step ran the model,
-            too.
+            optimizer_s: time in optimizers since the last step; None where a step ran the model.
+            n: number of steps that ended together.
         """
         interval = self._of_step()
         training = interval.training(self.training)
@@ -147,14 +156,14 @@ class Steps:
         start_s = self._end_s
         if start_s is None:
             start_s = first_start_s(trained, training)
-        spent = Spent(1)
+        spent = Spent(n)
         spent.optimizer_s, spent.checkpoint_s = optimizer_s, interval.checkpoint_s
         spent.evaluation_s = interval.evaluation_s
         if evaluated:
             self._write_evaluations(evaluated)
             spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
         spent.step_s = None if start_s is None else end_s - start_s - spent.evaluation_s
-        if training is None or start_s is None or self._elsewhere:
+        if training is None or start_s is None or not self.waits_known:
             spent.wait_s = spent.items = None
         else:
             spent.wait_s = sum(r.wait_s for r in trained if r.begin_s >= start_s)
@@ -181,8 +190,8 @@ class Steps:
             return self._intervals.pop(self._main, None) or interval or Interval()
         if self.training is None and any(i.readings for i in self._intervals.values()):
             self._intervals.clear()
-            if not self._elsewhere:
-                self._elsewhere = True
+            if self.waits_known:
+                self.waits_known = False
                 self._events.odd("loaders are read in another thread: their waits are unknown")
         return interval or Interval()
 
@@ -201,7 +210,7 @@ class Steps:
             self.flush()
             held = self._held
         self.training = training
-        self.count += 1
+        self.count += spent.n
         if held is None:
             self._held = spent
         else:
