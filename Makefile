@@ -63,7 +63,7 @@ chaos: $(VENV)/.dev ## kill, cut off and starve launches at every call and journ
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers keras jax 'pytest>=8.3' --editable .
 	@touch $@
 
-torch-test: .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
+torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
 	.venv-torch/bin/python -m pytest -q tests/torch
 
 test-tools: ## install what the tests need from the system (Debian)
