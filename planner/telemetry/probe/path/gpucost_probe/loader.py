@@ -44,6 +44,7 @@ class Loaders:
 
     def __init__(self, module: ModuleType, probe: Probe) -> None:
         self.probe = probe
+        self.outermost = Outermost()  # a data set may read loaders of its own
         self._module = module
         self._known: dict[int, tuple[Any, Known]] = {}
         self._generation = probe.generation
@@ -140,15 +141,20 @@ class IterHook(Hook):
         self._loaders = loaders
 
     def before(self, loader: Any) -> Any:
-        """Return the loader and the time."""
+        """Return the loader and the time; None where another loader's data set reads this one."""
+        if not self._loaders.outermost.enter():
+            return None
         return loader, self._loaders.known(loader), perf_counter()
 
     def after(self, token: Any, iterator: Any) -> None:
         """Take the new iterator."""
-        if token is None or token[1] is None:
+        if token is None:
             return
-        loader, known, begin_s = token
         end_s = perf_counter()
+        self._loaders.outermost.leave()
+        loader, known, begin_s = token
+        if known is None:
+            return
         iterator.__dict__[_ATTRIBUTE] = known
         probe = self._loaders.probe
         probe.steps.started(known, begin_s, end_s)
@@ -157,6 +163,11 @@ class IterHook(Hook):
                 "span", wall(begin_s), kind="loader-start", s=round(end_s - begin_s, 6)
             )
 
+    def failed(self, token: Any) -> None:
+        """Take that no iteration began."""
+        if token is not None:
+            self._loaders.outermost.leave()
+
 
 class NextHook(Hook):
     """Around the `__next__` of a loader's iterator: one wait for a batch."""
@@ -164,7 +175,7 @@ class NextHook(Hook):
     def __init__(self, loaders: Loaders) -> None:
         super().__init__(loaders.probe.events.odd, "DataLoader's __next__")
         self._probe = loaders.probe
-        self._outermost = Outermost()
+        self._outermost = loaders.outermost
 
     def before(self, iterator: Any) -> Any:
         """Return the loader and the time; None where another loader's data set reads this one."""
