@@ -111,7 +111,7 @@ def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
     steps = observed.steps if observed is not None else None
     if observed is None or steps is None:
         return labels
-    ends, lengths = steps["t_s"].to_numpy(dtype=float), steps["step_s"].to_numpy(dtype=float)
+    ends, lengths = steps["t_s"].to_numpy(dtype=float), steps["step_s"].fillna(0.0).to_numpy(float)
     first, last = ends[0] - lengths[0], ends[-1]
     following = np.clip(np.searchsorted(ends, ticks.t_s), 0, len(ends) - 1)
     stepping = ticks.t_s >= (ends - lengths)[following]

@@ -103,7 +103,7 @@ def _counted(steps: pd.DataFrame, window: ActiveWindow) -> pd.DataFrame:
 
 def _length(rows: pd.DataFrame, window: ActiveWindow) -> float:
     times = rows["t_s"].to_numpy(dtype=float)
-    begin = float(times[0] - rows["step_s"].iloc[0])
+    begin = float(times[0] - rows["step_s"].fillna(0.0).iloc[0])
     held = window.start_s <= times[0] and times[-1] <= window.end_s
     return window.duration_s if held else float(times[-1]) - begin
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
+from planner.profile.model import PARALLELISMS
 from planner.telemetry.observed import STEP_COLUMNS, Pause
 
 Event = Mapping[str, Any]
 
 # (autocast, dtype of the parameters) in the contract's words; autocast decides where it is on.
 _AUTOCAST = {"float16": "amp-fp16", "bfloat16": "amp-bf16"}
+# Pieces of one pause follow each other at once; two pauses have at least a step between them.
+_SAME_PAUSE_S = 0.05
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -61,7 +64,7 @@ class _Process:
     @property
     def span(self) -> tuple[float, float]:
         first = self.steps[0]
-        return first["t_s"] - first["step_s"], self.steps[-1]["t_s"]
+        return first["t_s"] - (first.get("step_s") or 0.0), self.steps[-1]["t_s"]
 
     def last(self, kind: str) -> Event:
         return self.by_kind[kind][-1] if self.by_kind[kind] else {}
@@ -149,10 +152,21 @@ def _frame(pacing: Sequence[_Process]) -> pd.DataFrame:
 
 def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
     spans = [span for one in pacing for span in one.by_kind["span"]]
-    return tuple(
-        Pause(kind=str(span["kind"]), start_s=float(span["t_s"]), length_s=float(span["s"]))
-        for span in sorted(spans, key=lambda span: float(span["t_s"]))
-    )
+    joined: list[Pause] = []
+    for span in sorted(spans, key=lambda span: float(span["t_s"])):
+        pause = Pause(kind=str(span["kind"]), start_s=float(span["t_s"]), length_s=float(span["s"]))
+        before = joined[-1] if joined else None
+        if before is not None and _goes_on(before, pause):
+            joined[-1] = replace(before, length_s=before.length_s + pause.length_s)
+        else:
+            joined.append(pause)
+    return tuple(joined)
+
+
+def _goes_on(before: Pause, pause: Pause) -> bool:
+    """Whether two spans are pieces of one pause: a long evaluation, the files of one checkpoint."""
+    gap_s = pause.start_s - before.start_s - before.length_s
+    return before.kind == pause.kind and gap_s < _SAME_PAUSE_S
 
 
 def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
@@ -162,11 +176,12 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
         for kind in ("hello", "model", "precision"):
             last[kind] = one.last(kind) or last.get(kind, {})
     batch = next((b for one in processes if (b := _batch(one)) is not None), None)
+    parallelism = last.get("model", {}).get("parallelism")
     found = {
         "framework": last.get("hello", {}).get("framework"),
         "precision": _precision(last.get("precision", {})),
         "batch_per_gpu": batch,
-        "parallelism": last.get("model", {}).get("parallelism"),
+        "parallelism": parallelism if parallelism in PARALLELISMS else None,
         "parameters": last.get("model", {}).get("parameters"),
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -115,6 +115,30 @@ def test_facts_and_pauses_are_taken_over() -> None:
     }
 
 
+def test_pieces_of_one_pause_are_one() -> None:
+    """A long evaluation comes in pieces, a checkpoint in files; each is one pause."""
+    spans = [
+        {"event": "span", "process": "a", "t_s": t_s, "kind": kind, "s": 1.0}
+        for t_s, kind in ((1.0, "evaluation"), (2.0, "evaluation"), (3.0, "checkpoint"))
+    ]
+    later = {"event": "span", "process": "a", "t_s": 9.0, "kind": "checkpoint", "s": 1.0}
+    found = together([*_run("a", 100.0, 2), *spans, later])
+    assert [(p.kind, p.start_s, p.length_s) for p in found.pauses] == [
+        ("evaluation", 1.0, 2.0),
+        ("checkpoint", 3.0, 1.0),
+        ("checkpoint", 9.0, 1.0),
+    ]
+
+
+def test_a_part_that_was_not_seen_is_left_out() -> None:
+    """A first step without a known begin, a wait that was not seen: null, not zero."""
+    events = _run("a", 100.0, 3)
+    events[1] = {**events[1], "step_s": None, "data_wait_s": None}
+    found = together(events)
+    assert found.frame is not None
+    assert found.frame["step_s"].isna().tolist() == [True, False, False]
+
+
 def test_without_steps_nothing_is_claimed() -> None:
     """Events without a step give no frame, no count and no kind of job."""
     found = together([{"event": "hello", "process": "a", "t_s": 1.0, "framework": "pytorch"}])
