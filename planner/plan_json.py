@@ -72,7 +72,7 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
         "kind": job.profile.job.kind,
         "baseline": _baseline(job, plan),
         "findings": [finding_json(finding) for finding in job.findings],
-        "remedies": _remedies(signals),
+        "remedies": remedies_json(signals),
         "options": [_option(option, job, plan, signals) for option in job.options],
         "rejected": [
             {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
@@ -136,7 +136,7 @@ def finding_json(finding: Finding) -> _Json:
     }
 
 
-def _remedies(signals: Signals) -> list[_Json]:
+def remedies_json(signals: Signals) -> list[_Json]:
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
     fitted = (action(code, signals) for code in ACTIONS)
     return [

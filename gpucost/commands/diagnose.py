@@ -10,8 +10,9 @@ from gpucost.sources import read_sources
 from planner.diagnose import diagnose
 from planner.finding import Evidence, Finding
 from planner.naming import name_apart
-from planner.plan_json import finding_json
-from planner.signals import SIGNALS
+from planner.plan_json import finding_json, remedies_json
+from planner.profile.model import Profile
+from planner.signals import SIGNALS, measure
 from templates import wording
 
 
@@ -20,11 +21,11 @@ from templates import wording
 @output_options
 def command(sources: tuple[str, ...], output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
-    found = [(p.job.name, diagnose(p)) for p in name_apart(read_sources(sources))]
+    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources))]
     if output.format == "json":
         print_json(_document(found))
         return
-    rows = tuple(_row(name, finding) for name, findings in found for finding in findings)
+    rows = tuple(_row(p.job.name, finding) for p, findings in found for finding in findings)
     columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
     print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
     output.say(
@@ -32,12 +33,16 @@ def command(sources: tuple[str, ...], output: Output) -> None:
     )
 
 
-def _document(found: list[tuple[str, tuple[Finding, ...]]]) -> dict[str, Any]:
+def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any]:
     return {
         "schema": "gpucost.diagnosis/v1",
         "jobs": [
-            {"name": name, "findings": [finding_json(finding) for finding in findings]}
-            for name, findings in found
+            {
+                "name": profile.job.name,
+                "findings": [finding_json(finding) for finding in findings],
+                "remedies": remedies_json(measure(profile)),
+            }
+            for profile, findings in found
         ],
     }
 

@@ -127,3 +127,16 @@ def test_no_numeric_action_comes_unasked(plan: dict[str, Any]) -> None:
         code for job in plan["jobs"] for option in job["options"] for code in option["actions"]
     }
     assert not any(ACTIONS[code].kind == "numeric" for code in codes)
+
+
+def test_the_diagnosis_says_how_many_workers_and_which_batch(call: Call, write: Write) -> None:
+    """`diagnose -f json` gives each action that applies with its settings, gain and class."""
+    ran = call("diagnose", write("train.json", training()), "-f", "json")
+    (job,) = ran.json["jobs"]
+    remedies = {one["code"]: one for one in job["remedies"]}
+    assert remedies["dataloader-workers"]["settings"]["num_workers"] == 3
+    assert remedies["larger-batch"]["settings"] == {"batch_per_gpu": 112}
+    assert remedies["mixed-precision"]["settings"] == {"dtype": "fp16"}
+    assert remedies["mixed-precision"]["class"] == "numeric"
+    assert "tf32" not in remedies
+    assert "smaller-gpu" not in remedies
