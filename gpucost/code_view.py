@@ -21,7 +21,6 @@ _GRADES = {
     "published": "published by others",
     "computed": "computed from the profile",
     "estimate": "our estimate, in part at least",
-    "planned": "worked out offer by offer",
     "unknown": "not known, so nothing counts on it",
 }
 
@@ -46,7 +45,11 @@ def rule_lines(rule: Rule) -> Iterator[str]:
     if rule.against:
         yield ""
         yield f"Speaks against it: {'; '.join(test_words(test) for test in rule.against)}"
-    yield from ("", f"Do: {', '.join(rule.actions) or 'nothing'}", f"Source: {rule.source}")
+    yield from (
+        "",
+        f"Do: {', '.join(rule.actions) or 'nothing to change'}",
+        f"Source: {rule.source}",
+    )
 
 
 def action_lines(one: Action) -> Iterator[str]:
@@ -62,7 +65,8 @@ def action_lines(one: Action) -> Iterator[str]:
 def action_facts(one: Action) -> Iterator[tuple[str, str]]:
     """Yield what is known of an action, as label and text."""
     yield ("Gains", _gain(one))
-    yield ("Rests on", f"{_GRADES[one.grade]}. {_sentence(one.source)}")
+    grade = _GRADES.get(one.grade)
+    yield ("Rests on", f"{grade}. {_sentence(one.source)}" if grade else f"{one.source}.")
     if one.memory:
         yield (
             "GPU memory",

@@ -65,11 +65,11 @@ FEEDING: tuple[Action, ...] = (
     Action(
         code="persistent-workers",
         title="keep workers between epochs",
+        kind="numeric",
         source="starting workers took 25-36 ms an epoch (PyTorch 2.13 and 1.12 on CPU), seconds "
         "where they are spawned and import much",
         effort_hours=0.25,
-        remark="the main random stream changes from the second epoch on; stale copies break "
-        "set_epoch",
+        remark="random numbers differ from the second epoch on; stale copies break set_epoch",
     ),
     Action(
         code="pinned-memory",
