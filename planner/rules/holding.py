@@ -20,12 +20,14 @@ from planner.rules.limits import (
     SPINNING,
     WAITING,
     WORK_SHOWN,
+    WORKING_POWER,
 )
 
 _NOTHING_RUNS = (
     is_("util.kernel_time.most", "<", IDLE),
     unless_known("util.kernel_time.p95", "<", 2 * IDLE),
     unless_known(POWER, "<", IDLE_POWER),
+    unless_known("power.over_idle", "<", WORKING_POWER),
     NO_VIDEO,
 )
 _NEEDED_AT_TIMES = is_("util.kernel_time.p95", ">=", BUSY_NOW)

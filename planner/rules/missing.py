@@ -15,6 +15,7 @@ from planner.rules.limits import (
     STARVED,
     VIDEO,
     WAITING,
+    WORKING_POWER,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -41,6 +42,19 @@ RULES: tuple[Rule, ...] = (
                     unless_known(VIDEO, "<", LOW),
                 ),
                 waste=WAITING,
+            ),
+            *(
+                Case(
+                    confidence="possible",
+                    cause="Utilisation reads 0 % while the board draws the power of work: the "
+                    "reading is missing, not 0 (MIG, a collector without rights). Record "
+                    "DCGM_FI_PROF_SM_ACTIVE.",
+                    tests=(is_("util.kernel_time.most", "<", IDLE), drawing),
+                )
+                for drawing in (
+                    is_(POWER, ">=", IDLE_POWER),
+                    is_("power.over_idle", ">=", WORKING_POWER),
+                )
             ),
             Case(
                 confidence="possible",
