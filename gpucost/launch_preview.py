@@ -14,9 +14,10 @@ from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.money import plain, show
 from pricing.offer import Offer
-from pricing.quote import Quote, Usage, quote
+from pricing.quote import Quote
 from providers.digitalocean.access import ENDPOINT
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
+from providers.ledger import quote_machines
 from providers.marks import Marks, new_run, owner_of
 from providers.registry import CLOUDS
 from templates.bootstrap_files import render_bootstrap, render_files
@@ -123,7 +124,7 @@ def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime)
     """The bill of all machines if they live to their deadline; None for the user's own."""
     if offer is None:
         return None
-    return quote(offer, Usage(duration_s=ttl_s, as_of=now.date(), count=count))
+    return quote_machines(offer, count, ttl_s, now)
 
 
 def preview(
@@ -155,6 +156,8 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
         yield f"the live price could not be read: {live.failure}"
     if offer is not None and (live is None or live.failure):
         yield from offer.warnings(today())
+    if offer is not None and offer.provider == "aws":
+        yield "the root volume, whose size the image sets, and traffic are not in the total"
     if offer is not None and offer.purchase == "spot":
         yield "spot: the provider may take the machine back at any time"
     if not CLOUDS[spec.provider].ends_itself:

@@ -53,12 +53,14 @@ def test_plan_to_ready_to_down(
     aws: AwsAccount, call: Call, bought: tuple[str, str, float], count: int
 ) -> None:
     """Made at the live price, ready, and gone with key, group, volumes and spot requests."""
-    place, purchase, usd_an_hour = bought
+    place, purchase, usd_an_hour = bought  # and an address at 0.005 USD/h
     launch = [place if one == PLACE else one for one in LAUNCH]
     ran = call(*launch, "--purchase", purchase, "--count", str(count), "--allow-stale")
     assert ran.code == 0, ran.err
     assert ran.json["state"] == "ready"
-    assert float(ran.json["predicted_usd"]) == pytest.approx(usd_an_hour * 2 * count, abs=0.006)
+    assert float(ran.json["predicted_usd"]) == pytest.approx(
+        (usd_an_hour + 0.005) * 2 * count, abs=0.006
+    )
     assert len(aws.alive_ids()) == count
     lifecycles = {instance.lifecycle for instance in aws.instances()}
     assert lifecycles == ({"spot"} if purchase == "spot" else {None})

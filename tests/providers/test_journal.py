@@ -119,8 +119,8 @@ def _machine(lived_s: float | None) -> Kept:
         ("digitalocean", 0, 60, "0.588"),  # at least a minute
         ("digitalocean", 90, 90, "0.882"),
         ("digitalocean", 3600, 3600, "35.28"),
-        ("aws", 30, 60, "0.588"),  # Linux: by the second, at least a minute
-        ("aws", 61, 61, "0.5978"),
+        ("aws", 30, 60, "0.588042"),  # at least a minute; the address by the second
+        ("aws", 61, 61, "0.597885"),
         ("nebius", 90, 3600, "35.28"),  # no documented step: whole hours
     ],
 )
@@ -129,8 +129,9 @@ def test_the_bill_follows_the_providers_rule(
 ) -> None:
     """Billed seconds and dollars are those of pricing's rules, not of a stop-watch."""
     offer = an_offer(provider, usd_per_hour=Decimal("35.28"))
-    found = bill_machine(_machine(lived_s), offer, AT + timedelta(days=9))
-    assert found == (billed_s, Decimal(usd))
+    seconds, dollars = bill_machine(_machine(lived_s), offer, AT + timedelta(days=9))
+    assert dollars is not None
+    assert (seconds, round(dollars, 6)) == (billed_s, Decimal(usd))
 
 
 def test_a_run_burns_while_it_lives() -> None:
