@@ -50,12 +50,17 @@ class Wish:
     self_destroy: bool = True
 
 
-def check_self_destroy(provider: str, *, self_destroy: bool) -> None:
+def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
     """Check that a machine which must end itself can.
 
     Raises:
-        InputError: the token for it is not there.
+        InputError: the token for it is not there, or would not be handed over.
     """
+    if self_destroy and not CLOUDS[provider].ends_itself and not waits:
+        raise InputError(
+            "--no-wait leaves a machine before it has what it ends itself with; "
+            "say --no-self-destroy, too, or leave it out."
+        )
     if self_destroy and not CLOUDS[provider].ends_itself and not os.environ.get(REAPER_TOKEN):
         raise InputError(
             f"{REAPER_TOKEN} is not set, so a {provider} machine could not end itself at its "

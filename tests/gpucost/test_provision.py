@@ -146,6 +146,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
         (("--type", SIZE, "--ttl", "2h", "--option", "a/o1"), 2, "different things"),
         (("--type", "lambda/gpu_8x_b200_sxm6", "--ttl", "2h"), 2, "cloud.lambda.ai"),
         (("--type", "digitalocean/no-such", "--ttl", "2h"), 2, "no-such"),
+        (("--type", SIZE, "--ttl", "2h", "--no-wait", "--yes"), 2, "--no-wait leaves a machine"),
         (("--ttl", "2h", "--count", "2"), 2, "--count goes with --type"),
         (("--ttl", "2h"), 2, "plan.json"),
         (("--type", SIZE, "--ttl", "2h", "--max-cost", "10", "--yes"), 4, "--max-cost is $10.00"),
@@ -271,3 +272,24 @@ def test_an_unreadable_journal_stops_launches_but_not_their_end(
     assert "set aside" in ran.err
     assert cloud.estate.things["droplets"] == {}
     assert cloud.estate.things["ssh_keys"] == {}
+
+
+@pytest.mark.parametrize("command", [("down", "--all", "--yes"), ("reap", "--yes")], ids=str)
+def test_an_interrupt_says_how_to_go_on(
+    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Ctrl-C while something is ended is exit 130, with the command that goes on."""
+    late = call("provision", "--type", SIZE, "--ttl", "1s", "--yes", "--allow-stale")
+    assert late.code == 0, late.err
+    time.sleep(1.2)
+    with monkeypatch.context() as patched:
+        patched.setattr("providers.digitalocean.cloud.DigitalOceanCloud.destroy", _interrupted)
+        ran = call(*command)
+    assert ran.code == 130
+    assert "goes on" in ran.err
+    assert call(*command).code == 0
+    assert cloud.estate.things["droplets"] == {}
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
