@@ -9,7 +9,7 @@ import pytest
 
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import REAPER, Ready, prepare
-from tests.providers.fakes.account import TOKEN, a_digitalocean
+from tests.providers.fakes.account import TOKEN, a_digitalocean, spec
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 
 SIZE = "digitalocean/gpu-h100x8-640gb"
@@ -35,8 +35,9 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iter
     assert login.delivered == []
     with a_digitalocean(tmp_path, monkeypatch) as fake:
         for size in fake.sizes:
-            if size["slug"] == "gpu-h100x8-640gb":
+            if size["slug"].startswith("gpu-h100x"):
                 size["regions"] = ["nyc2", "tor1"]
+            if size["slug"] == "gpu-h100x8-640gb":
                 size["price_hourly"] = 35.28
         yield fake
 
@@ -63,6 +64,31 @@ def test_plan_to_ready_to_down(cloud: DigitalOcean, call: Call, login: Ready) ->
     assert after["state"] == "ended"
     assert after["billed_s"] >= 60  # the provider's minimum
     assert call("list", "-f", "json").json["runs"] == []
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize(
+    ("size", "purchase"),
+    [
+        ("gpu-h100x1-80gb", "on_demand"),
+        ("gpu-h100x8-640gb", "on_demand"),
+        ("gpu-mi350x1-288gb-spot", "spot"),
+    ],
+)
+def test_every_kind_of_launch(
+    cloud: DigitalOcean, call: Call, size: str, purchase: str, count: str
+) -> None:
+    """One GPU, eight, spot, two nodes: ready, and then nothing is left of any kind."""
+    asked = ("--type", f"digitalocean/{size}", "--purchase", purchase, "--count", count)
+    ran = call("provision", *asked, "--ttl", "2h", "--yes", "--allow-stale", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["machines"] == int(count)
+    assert {d["size_slug"] for d in cloud.estate.things["droplets"].values()} == {size}
+    assert call("down", ran.json["run"], "--yes").code == 0
+    left = {kind: list(things) for kind, things in cloud.estate.things.items() if kind != "tags"}
+    assert not any(left.values())
+    assert not any(tag.startswith("gpucost-run") for tag in cloud.estate.things["tags"])
+    assert cloud.is_checked == (spec() is not None)
 
 
 def test_two_nodes_come_together_or_not_at_all(cloud: DigitalOcean, call: Call) -> None:
