@@ -37,6 +37,8 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iter
         for size in fake.sizes:
             if size["slug"].startswith("gpu-h100x"):
                 size["regions"] = ["nyc2", "tor1"]
+            if size["slug"].endswith("-spot"):
+                size["regions"] = ["nyc2"]  # the document does not know the region ric1 yet
             if size["slug"] == "gpu-h100x8-640gb":
                 size["price_hourly"] = 35.28
         yield fake
