@@ -11,6 +11,7 @@ from tests.gpucost.conftest import Call
 from tests.gpucost.launching import REAPER, Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, spec
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+from tests.providers.fakes.sizes import a_gpu_size
 
 SIZE = "digitalocean/gpu-h100x8-640gb"
 LAUNCH = ("provision", "--type", SIZE, "--ttl", "2h", "--yes", "--allow-stale")
@@ -37,10 +38,10 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iter
         for size in fake.sizes:
             if size["slug"].startswith("gpu-h100x"):
                 size["regions"] = ["nyc2", "tor1"]
-            if size["slug"].endswith("-spot"):
-                size["regions"] = ["nyc2"]  # the document does not know the region ric1 yet
             if size["slug"] == "gpu-h100x8-640gb":
                 size["price_hourly"] = 35.28
+        spot = {"vram": 288, "regions": ["nyc2"]}
+        fake.sizes.append(a_gpu_size("gpu-b300x1-288gb-spot", 8.0, "nvidia_b300", 1, **spot))
         yield fake
 
 
@@ -74,7 +75,7 @@ def test_plan_to_ready_to_down(cloud: DigitalOcean, call: Call, login: Ready) ->
     [
         ("gpu-h100x1-80gb", "on_demand"),
         ("gpu-h100x8-640gb", "on_demand"),
-        ("gpu-mi350x1-288gb-spot", "spot"),
+        ("gpu-b300x1-288gb-spot", "spot"),
     ],
 )
 def test_every_kind_of_launch(
