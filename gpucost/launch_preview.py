@@ -14,9 +14,10 @@ from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.money import plain, show
 from pricing.offer import Offer
-from pricing.quote import Quote, Usage, quote
+from pricing.quote import Quote
 from providers.digitalocean.access import ENDPOINT
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
+from providers.ledger import quote_machines
 from providers.marks import Marks, new_run, owner_of
 from providers.registry import CLOUDS
 from templates.bootstrap_files import render_bootstrap, render_files
@@ -49,12 +50,17 @@ class Wish:
     self_destroy: bool = True
 
 
-def check_self_destroy(provider: str, *, self_destroy: bool) -> None:
+def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
     """Check that a machine which must end itself can.
 
     Raises:
-        InputError: the token for it is not there.
+        InputError: the token for it is not there, or would not be handed over.
     """
+    if self_destroy and not CLOUDS[provider].ends_itself and not waits:
+        raise InputError(
+            "--no-wait leaves a machine before it has what it ends itself with; "
+            "say --no-self-destroy, too, or leave it out."
+        )
     if self_destroy and not CLOUDS[provider].ends_itself and not os.environ.get(REAPER_TOKEN):
         raise InputError(
             f"{REAPER_TOKEN} is not set, so a {provider} machine could not end itself at its "
@@ -123,7 +129,7 @@ def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime)
     """The bill of all machines if they live to their deadline; None for the user's own."""
     if offer is None:
         return None
-    return quote(offer, Usage(duration_s=ttl_s, as_of=now.date(), count=count))
+    return quote_machines(offer, count, ttl_s, now)
 
 
 def preview(
@@ -155,6 +161,8 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
         yield f"the live price could not be read: {live.failure}"
     if offer is not None and (live is None or live.failure):
         yield from offer.warnings(today())
+    if offer is not None and offer.provider == "aws":
+        yield "the root volume, whose size the image sets, and traffic are not in the total"
     if offer is not None and offer.purchase == "spot":
         yield "spot: the provider may take the machine back at any time"
     if not CLOUDS[spec.provider].ends_itself:

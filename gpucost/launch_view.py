@@ -53,7 +53,9 @@ def _lines(seen: Preview, *, dry: bool) -> list[str]:
 
 
 def _call(creation: Creation) -> str:
-    told = {k: _short(v) for k, v in creation.arguments.items()}
+    told = {key: _short(value) for key, value in creation.arguments.items()}
+    if told.get("region") == "":
+        told["region"] = "(chosen at launch)"
     return f"{creation.call} {json.dumps(told, ensure_ascii=False)}"
 
 

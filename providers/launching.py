@@ -184,7 +184,7 @@ def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login)
     waited_s = session.patience.bootstrap_rounds * session.patience.pause_s
     raise ProviderError(
         f"{names}: no word from the bootstrap within {waited_s:g} s (is port 22 reachable from "
-        "here?). `--wait 0s` hands machines over as soon as they run."
+        "here?). `--no-wait` hands machines over as soon as they run."
     )
 
 

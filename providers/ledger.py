@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pricing.money import EXACT
 from pricing.offer import Offer
-from pricing.quote import Usage, quote
+from pricing.quote import Quote, Usage, quote
 from providers.interface import Deployment, Kept
 
 _LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment
@@ -61,12 +61,17 @@ def bill_machine(machine: Kept, offer: Offer | None, now: datetime) -> tuple[int
     lived_s = max(_LEAST_S, Decimal(str((until - machine.billed_from).total_seconds())))
     if offer is None:
         return int(lived_s), None
-    bill = quote(offer, Usage(duration_s=lived_s, as_of=machine.billed_from.date()))
+    bill = quote_machines(offer, 1, lived_s, machine.billed_from)
     return bill.billed_s, bill.exact
+
+
+def quote_machines(offer: Offer, count: int, seconds: Decimal, day: datetime) -> Quote:
+    """The bill of so many machines for so long, each with its public address."""
+    return quote(offer, Usage(duration_s=seconds, as_of=day.date(), count=count, addresses=count))
 
 
 def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) -> Decimal:
     """What so many machines cost for so long, exact; a machine of one's own costs nothing more."""
     if offer is None:
         return Decimal(0)
-    return quote(offer, Usage(duration_s=seconds, as_of=day.date(), count=count)).exact
+    return quote_machines(offer, count, seconds, day).exact

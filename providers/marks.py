@@ -4,10 +4,7 @@ Providers without tags for a kind of resource carry the same four in its name. W
 marks is not ours and is never touched.
 """
 
-import getpass
 import re
-import secrets
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -89,6 +86,8 @@ def read_text(text: str, separator: str) -> Marks | None:
 
 def new_run() -> str:
     """A name for a launch that no other launch has."""
+    import secrets  # noqa: PLC0415 - `gpucost plan` names no run
+
     return "".join(secrets.choice(_LETTERS) for _ in range(_RUN_LETTERS))
 
 
@@ -102,6 +101,9 @@ def owner_of(environment: Mapping[str, str]) -> str:
     named = environment.get(OWNER, "").strip()
     if named:
         return clean(named)
+    import getpass  # noqa: PLC0415 - only where a run is named
+    import socket  # noqa: PLC0415 - the same
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as containers have

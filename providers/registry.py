@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from providers.interface import Cloud, Connection
+if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
+    from providers.interface import Cloud, Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ CLOUDS: Mapping[str, Row] = MappingProxyType(
 """Provider -> its row."""
 
 
-def connect(provider: str, connection: Connection) -> Cloud:
+def connect(provider: str, connection: "Connection") -> "Cloud":
     """The provider, opened.
 
     Raises:

@@ -221,6 +221,8 @@ def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
             "PATH": f"{bin_}{os.pathsep}{kept['PATH']}",
             "XDG_CONFIG_HOME": str(folder),
             "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "AWS_EC2_METADATA_DISABLED": "true",
         },
         capture_output=True,
         text=True,

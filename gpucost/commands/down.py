@@ -8,7 +8,14 @@ import click
 from gpucost.confirm import confirm
 from gpucost.output import Output, common_options
 from gpucost.state import open_journal, sessions, state_folder
-from pricing.errors import GpucostError, InputError, PartialError, ProviderError, RefusedError
+from pricing.errors import (
+    GpucostError,
+    InputError,
+    LaunchInterruptedError,
+    PartialError,
+    ProviderError,
+    RefusedError,
+)
 from pricing.money import show
 from providers.ending import end_run, regions_of
 from providers.interface import Deployment, Resource
@@ -120,8 +127,9 @@ def _end(target: _Target, journal: Journal, output: Output) -> list[GpucostError
         try:
             session.try_writing(lambda: journal.mark_run(run, "ending", session.now()))
             end_run(session, target.marks, regions)
-        except KeyboardInterrupt:
-            raise
+        except KeyboardInterrupt as error:
+            told = f"interrupted while {run} was ended; `gpucost down {run}` goes on."
+            raise LaunchInterruptedError(told) from error
         except GpucostError as error:
             return [error]
     drop_key(state_folder(), run)

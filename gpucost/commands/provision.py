@@ -1,5 +1,6 @@
 """`gpucost provision`: launch an option of a plan until a deadline, with a preview and a cap."""
 
+import contextlib
 import os
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,7 @@ from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from pricing.errors import GpucostError, InputError, NotBuiltYetError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
+from providers.journal import JournalError
 from providers.keys import drop_key, make_key
 from providers.launching import launch
 from providers.login import Login
@@ -86,9 +88,9 @@ def command(
         self_destroy=not asked["no_self_destroy"],
     )
     if asked["dry_run"]:
-        _dry_run(choice, wish, output)
+        _dry_run(choice, wish, output, waits=asked["wait"])
         return
-    check_self_destroy(choice.provider, self_destroy=wish.self_destroy)
+    check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=asked["wait"])
     cloud = open_cloud(choice.provider)
     seen = _previewed(cloud, choice, wish)
     if seen.refusals:
@@ -150,11 +152,11 @@ def _choice(
     return choose_option(plan or DEFAULT_PLAN, option_id, catalog)
 
 
-def _dry_run(choice: Choice, wish: Wish, output: Output) -> None:
+def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None:
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
-        check_self_destroy(choice.provider, self_destroy=wish.self_destroy)
+        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=waits)
     except GpucostError as error:
         problems += error.problems
     spec = build_spec(choice, wish, datetime.now(UTC), None)
@@ -181,9 +183,10 @@ def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> No
         try:
             done = launch(session, spec, open_login(spec) if wait else None)
         except GpucostError:
-            found = journal.deployment(run)
-            if found is None or found.state == "ended":
-                drop_key(state, run)
+            with contextlib.suppress(JournalError):
+                found = journal.deployment(run)
+                if found is None or found.state == "ended":
+                    drop_key(state, run)
             raise
         show_run(done, journal.events(run), output, CLOCK.at(cloud.skew_s))
 

@@ -7,7 +7,13 @@ import click
 from gpucost.confirm import confirm
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.state import open_journal, sessions, state_folder
-from pricing.errors import GpucostError, MissingCredentialsError, PartialError, ProviderError
+from pricing.errors import (
+    GpucostError,
+    LaunchInterruptedError,
+    MissingCredentialsError,
+    PartialError,
+    ProviderError,
+)
 from providers.keys import drop_key
 from providers.marks import owner_of
 from providers.reaping import Verdict, carry_out, judge
@@ -64,6 +70,9 @@ def _carry_out(
             carry_out(session, verdict)
             if verdict.action in ("remove", "close"):
                 drop_key(state_folder(), verdict.marks.run)
+        except KeyboardInterrupt as error:
+            told = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
+            raise LaunchInterruptedError(told) from error
         except GpucostError as error:
             troubles.append(error)
     if removed and not troubles:

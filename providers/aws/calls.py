@@ -125,7 +125,7 @@ def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Any]:
 def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
     """A key pair and a security group, then one call for each machine."""
     marks = spec.marks
-    if spec.public_key:
+    if spec.public_key and not spec.ssh_key:
         name = marks.name("key")
         yield Creation(
             kind="key-pair",
@@ -179,7 +179,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         "MaxCount": 1,
         "ClientToken": _token(name, place),
         "SecurityGroups": [marks.name("ssh")],
-        "UserData": place.user_data,
+        "UserData": _user_data(spec, place),
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
     }
@@ -193,6 +193,13 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         body["InstanceMarketOptions"] = _spot(spec)
     body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
     return body
+
+
+def _user_data(spec: LaunchSpec, place: Place) -> str:
+    """The bootstrap; where another key pair is named, the run's own key comes with it."""
+    if not (spec.ssh_key and spec.public_key and place.user_data):
+        return place.user_data
+    return f'{place.user_data.rstrip()}\nssh_authorized_keys: ["{spec.public_key}"]\n'
 
 
 def _spot(spec: LaunchSpec) -> dict[str, Any]:

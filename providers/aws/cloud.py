@@ -11,10 +11,11 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
+from pricing.errors import ProviderError
 from providers.aws import calls
-from providers.aws.access import client, open_session, told
+from providers.aws.access import client, open_session, sentence, told
 from providers.aws.calls import KINDS, PROVIDER, RUN_TAG
-from providers.aws.failures import classified, is_gone
+from providers.aws.failures import classified, code_of, is_gone
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
@@ -30,6 +31,7 @@ from providers.interface import (
 from providers.marks import PREFIX, Marks, read_marks
 
 _HOME = "us-east-1"
+_ALLOWED_ALREADY = "InvalidPermission.Duplicate"
 _STATES: Mapping[str, State] = {
     "pending": "starting",
     "running": "running",
@@ -147,14 +149,31 @@ class AwsCloud:
         return tuple(sorted(found))
 
     def create(self, creation: Creation) -> Resource:
-        """One call, or for a security group the call and its rules; never repeated."""
+        """One call that is never repeated; a security group gets its rules by a second one."""
         ec2 = self._ec2(creation.region, repeats=False)
         with classified(f"making {creation.kind} {creation.name}", self.secrets):
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
+        if creation.kind == "security-group":
+            self._allow(made["GroupId"], creation)
         found = self._resource(creation.kind, made, creation.region)
         if found is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
         return found
+
+    def _allow(self, group_id: str, creation: Creation) -> None:
+        """Set the rules of a group; asking twice does no harm, so the SDK may repeat it.
+
+        Raises:
+            ProviderError: the group is there without its rules, of no use to a machine.
+        """
+        rules = calls.ingress(group_id)
+        ec2 = self._ec2(creation.region)
+        try:
+            ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
+        except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
+            if code_of(error) != _ALLOWED_ALREADY:
+                told = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
+                raise ProviderError(told) from None
 
     def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
         """Everything with our marks that is not gone."""
@@ -253,8 +272,6 @@ def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
 
 def _make_group(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
     made: _Json = ec2.create_security_group(**arguments)
-    rules = calls.ingress(made["GroupId"])
-    ec2.authorize_security_group_ingress(GroupId=made["GroupId"], IpPermissions=rules)
     tags = arguments["TagSpecifications"][0]["Tags"]
     return {**made, "Tags": tags, "GroupName": arguments["GroupName"]}
 

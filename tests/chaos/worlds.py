@@ -94,7 +94,7 @@ class DigitalOceanWorld:
                 if kind == "tags" and key != "prod" and not key.startswith("gpucost-run"):
                     continue  # labels shared by runs
                 words = " ".join((str(thing["name"]), *thing.get("tags", ())))
-                is_ours = "gpucost" in words and "eve" not in words
+                is_ours = "gpucost" in words and self.marks.run not in words
                 if is_ours == ours:
                     yield f"{kind}/{key}/{thing['name']}"
 

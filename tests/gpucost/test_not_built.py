@@ -28,6 +28,8 @@ OPTIONS = (
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
     ("export", "--to", "terraform"),
+    ("provision", "--recipe", "recipe.json"),
+    ("provision", "--idle", "30m"),
 )
 
 # Options of the contract that work, by command.
@@ -40,9 +42,19 @@ BUILT = {
     "recipe": "--option --numeric -o",
     "export": "--to -o",
     "reconcile": "--option -f",
+    "provision": "--option --placement --type --region --ttl --count --purchase --max-cost --idle "
+    "--ssh-key --image --recipe --dry-run --yes --allow-stale --no-self-destroy",
+    "down": "--all --yes",
+    "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
     "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of",
 }
+
+
+PRINTING = (
+    *("diagnose", "plan", "quote", "prices", "doctor", "explain"),
+    *("provision", "list", "show", "reap"),
+)
 
 
 def test_every_command_of_the_contract_is_built_or_refused() -> None:
@@ -87,7 +99,21 @@ def test_the_common_options_are_everywhere(command: str, call: Call) -> None:
     assert all(option in shown for option in ("--quiet", "--verbose", "--no-color"))
 
 
-@pytest.mark.parametrize("command", ["diagnose", "plan", "quote", "prices", "doctor", "explain"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "diagnose",
+        "plan",
+        "quote",
+        "prices",
+        "doctor",
+        "explain",
+        "provision",
+        "list",
+        "show",
+        "reap",
+    ],
+)
 def test_what_prints_a_table_also_prints_other_formats(command: str, call: Call) -> None:
     """-f/--format is offered wherever data is printed."""
     assert "--format" in call(command, "--help").out

@@ -9,8 +9,9 @@ import pytest
 
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import REAPER, Ready, prepare
-from tests.providers.fakes.account import TOKEN, a_digitalocean
+from tests.providers.fakes.account import TOKEN, a_digitalocean, spec
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+from tests.providers.fakes.sizes import a_gpu_size
 
 SIZE = "digitalocean/gpu-h100x8-640gb"
 LAUNCH = ("provision", "--type", SIZE, "--ttl", "2h", "--yes", "--allow-stale")
@@ -35,9 +36,12 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iter
     assert login.delivered == []
     with a_digitalocean(tmp_path, monkeypatch) as fake:
         for size in fake.sizes:
-            if size["slug"] == "gpu-h100x8-640gb":
+            if size["slug"].startswith("gpu-h100x"):
                 size["regions"] = ["nyc2", "tor1"]
+            if size["slug"] == "gpu-h100x8-640gb":
                 size["price_hourly"] = 35.28
+        spot = {"vram": 288, "regions": ["nyc2"]}
+        fake.sizes.append(a_gpu_size("gpu-b300x1-288gb-spot", 8.0, "nvidia_b300", 1, **spot))
         yield fake
 
 
@@ -63,6 +67,31 @@ def test_plan_to_ready_to_down(cloud: DigitalOcean, call: Call, login: Ready) ->
     assert after["state"] == "ended"
     assert after["billed_s"] >= 60  # the provider's minimum
     assert call("list", "-f", "json").json["runs"] == []
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize(
+    ("size", "purchase"),
+    [
+        ("gpu-h100x1-80gb", "on_demand"),
+        ("gpu-h100x8-640gb", "on_demand"),
+        ("gpu-b300x1-288gb-spot", "spot"),
+    ],
+)
+def test_every_kind_of_launch(
+    cloud: DigitalOcean, call: Call, size: str, purchase: str, count: str
+) -> None:
+    """One GPU, eight, spot, two nodes: ready, and then nothing is left of any kind."""
+    asked = ("--type", f"digitalocean/{size}", "--purchase", purchase, "--count", count)
+    ran = call("provision", *asked, "--ttl", "2h", "--yes", "--allow-stale", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["machines"] == int(count)
+    assert {d["size_slug"] for d in cloud.estate.things["droplets"].values()} == {size}
+    assert call("down", ran.json["run"], "--yes").code == 0
+    left = {kind: list(things) for kind, things in cloud.estate.things.items() if kind != "tags"}
+    assert not any(left.values())
+    assert not any(tag.startswith("gpucost-run") for tag in cloud.estate.things["tags"])
+    assert cloud.is_checked == (spec() is not None)
 
 
 def test_two_nodes_come_together_or_not_at_all(cloud: DigitalOcean, call: Call) -> None:
@@ -146,6 +175,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
         (("--type", SIZE, "--ttl", "2h", "--option", "a/o1"), 2, "different things"),
         (("--type", "lambda/gpu_8x_b200_sxm6", "--ttl", "2h"), 2, "cloud.lambda.ai"),
         (("--type", "digitalocean/no-such", "--ttl", "2h"), 2, "no-such"),
+        (("--type", SIZE, "--ttl", "2h", "--no-wait", "--yes"), 2, "--no-wait leaves a machine"),
         (("--ttl", "2h", "--count", "2"), 2, "--count goes with --type"),
         (("--ttl", "2h"), 2, "plan.json"),
         (("--type", SIZE, "--ttl", "2h", "--max-cost", "10", "--yes"), 4, "--max-cost is $10.00"),
@@ -271,3 +301,24 @@ def test_an_unreadable_journal_stops_launches_but_not_their_end(
     assert "set aside" in ran.err
     assert cloud.estate.things["droplets"] == {}
     assert cloud.estate.things["ssh_keys"] == {}
+
+
+@pytest.mark.parametrize("command", [("down", "--all", "--yes"), ("reap", "--yes")], ids=str)
+def test_an_interrupt_says_how_to_go_on(
+    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Ctrl-C while something is ended is exit 130, with the command that goes on."""
+    late = call("provision", "--type", SIZE, "--ttl", "1s", "--yes", "--allow-stale")
+    assert late.code == 0, late.err
+    time.sleep(1.2)
+    with monkeypatch.context() as patched:
+        patched.setattr("providers.digitalocean.cloud.DigitalOceanCloud.destroy", _interrupted)
+        ran = call(*command)
+    assert ran.code == 130
+    assert "goes on" in ran.err
+    assert call(*command).code == 0
+    assert cloud.estate.things["droplets"] == {}
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """`gpucost provision` on AWS: on demand and spot, zones in turn, live prices, no key told."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import KEY, SECRET, an_aws
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
+from tests.providers.launches import PUBLIC_KEY
 
 PLACE = "aws/g6.xlarge/us-east-1"
 LAUNCH = ("provision", "--type", PLACE, "--ttl", "2h", "--yes", "-f", "json")
@@ -53,12 +55,14 @@ def test_plan_to_ready_to_down(
     aws: AwsAccount, call: Call, bought: tuple[str, str, float], count: int
 ) -> None:
     """Made at the live price, ready, and gone with key, group, volumes and spot requests."""
-    place, purchase, usd_an_hour = bought
+    place, purchase, usd_an_hour = bought  # and an address at 0.005 USD/h
     launch = [place if one == PLACE else one for one in LAUNCH]
     ran = call(*launch, "--purchase", purchase, "--count", str(count), "--allow-stale")
     assert ran.code == 0, ran.err
     assert ran.json["state"] == "ready"
-    assert float(ran.json["predicted_usd"]) == pytest.approx(usd_an_hour * 2 * count, abs=0.006)
+    assert float(ran.json["predicted_usd"]) == pytest.approx(
+        (usd_an_hour + 0.005) * 2 * count, abs=0.006
+    )
     assert len(aws.alive_ids()) == count
     lifecycles = {instance.lifecycle for instance in aws.instances()}
     assert lifecycles == ({"spot"} if purchase == "spot" else {None})
@@ -140,3 +144,28 @@ def test_no_key_is_told(aws: AwsAccount, call: Call, tmp_path: Path) -> None:
             told += path.read_bytes().decode("latin-1")
     assert KEY not in told
     assert SECRET not in told
+
+
+def test_another_key_pair_comes_beside_the_runs_own(aws: AwsAccount, call: Call) -> None:
+    """With --ssh-key the named pair opens the machine, and the run's key comes with user data."""
+    aws.backend("us-east-1").import_key_pair("laptop", PUBLIC_KEY.encode(), {})
+    ran = call(*LAUNCH, "--ssh-key", "laptop")
+    assert ran.code == 0, ran.err
+    (instance,) = aws.instances()
+    assert instance.key_name == "laptop"
+    user_data = base64.b64decode(str(instance.user_data)).decode()
+    assert 'ssh_authorized_keys: ["ssh-ed25519 ' in user_data
+    assert call("down", ran.json["run"], "--yes").code == 0
+    assert aws.side_resources() == ["laptop"]
+
+
+@pytest.mark.parametrize("fault", [{"drop": True}, {"after": True}, {}], ids=str)
+def test_a_group_gets_its_rules_or_is_removed(
+    aws: AwsAccount, call: Call, fault: dict[str, bool]
+) -> None:
+    """Rules may be set twice, so the SDK repeats that call; a machine never lacks them."""
+    aws.faults.append(AwsFault(action="AuthorizeSecurityGroupIngress", **fault))
+    ran = call(*LAUNCH)
+    assert ran.code == 0, ran.err
+    assert aws.requests.count("AuthorizeSecurityGroupIngress") == 2
+    assert aws.requests.count("CreateSecurityGroup") == 1
