@@ -44,7 +44,7 @@ accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, w
 
 fit: $(VENV)/.dev ## fit the coefficients of predictions anew (needs the data sets)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[accuracy]'
-	$(BIN)/python -m planner.evaluation.fit
+	$(BIN)/python -m planner.evaluation.fit ../shared/datasets $$(date -u +%F)
 
 bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring
 	$(BIN)/python benchmarks/startup.py

@@ -9,6 +9,7 @@ from planner.baseline import price
 from planner.case import Case
 from planner.option import Option
 from planner.overhead import link_class
+from planner.remedies import ACTIONS
 from planner.speed_model import coefficients
 from planner.workload import Workload
 from pricing.offer import Offer
@@ -61,6 +62,9 @@ def propose(case: Case, options: tuple[Option, ...], recommended: str) -> Propos
     about = next((o for o in options if o.id == recommended), options[0] if options else None)
     if about is None or not case.work.fixed_work or about.hours.low <= 0.0:
         return None
+    today = case.baseline.cost
+    if about.id != recommended and today is not None and about.cost_low >= today:
+        return None  # dearer however the experiment goes
     found = [one for one in _experiments(case, about) if math.exp(one.narrows) >= _WORTH]
     best = max(found, key=lambda one: (one.narrows, -one.usd), default=None)
     if best is None:
@@ -81,7 +85,8 @@ def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
     same = offer.gpu == case.gpu.name and gpus == case.profile.gpu_count
     if same and not about.actions:
         return
-    how = " with its changes" if about.actions else ""
+    software = any(ACTIONS[code].kind != "structural" for code in about.actions)
+    how = " with its changes in software" if software else ""
     where = f"{count} x {offer.name}" if count > 1 else offer.name
     yield Proposal(
         option=about.id,

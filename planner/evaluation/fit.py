@@ -1,4 +1,4 @@
-"""Fits everything that predictions ship with: `python -m planner.evaluation.fit [DATA] [DAY]`.
+"""Fits everything that predictions ship with: `python -m planner.evaluation.fit DATA DAY`.
 
 Writes planner/data/*.toml and allreduce.csv. Needs scipy (prior widths) and pyarrow (two of the
 all-reduce files): `pip install gpucost[accuracy]`.
@@ -115,9 +115,8 @@ def host_table(folder: Path, day: date) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Fit and write; the day defaults to today."""
-    folder = Path(arguments[0] if arguments else "../shared/datasets")
-    day = date.fromisoformat(arguments[1]) if len(arguments) > 1 else date.today()  # noqa: DTZ011
+    """Fit and write, from a folder of data sets, dated with a day (2026-11-21)."""
+    folder, day = Path(arguments[0]), date.fromisoformat(arguments[1])
     if not folder.is_dir():
         sys.exit(f"{folder}: no such folder; the data sets are needed to fit anew.")
     path = _OUT / "speed.toml"

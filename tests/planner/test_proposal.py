@@ -52,3 +52,8 @@ def test_two_gpus_do_for_eight() -> None:
 def test_held_time_asks_for_no_probe() -> None:
     """A notebook holds its machine as long as before: no speed would change its bill."""
     assert proposed(sold("today", "2.00"), sold("l", "1.00", "L40S"), kind="interactive") is None
+
+
+def test_what_is_dearer_at_its_best_is_not_tried() -> None:
+    """No experiment can make an option cheaper whose good end costs more than today."""
+    assert proposed(sold("today", "2.00"), sold("dear", "9.00", "L40S", gpu_memory_gib=48)) is None
