@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden focus-test chaos torch-test clean
+.PHONY: help demo test test-tools lint types layers unit bench golden accuracy fit focus-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,9 +39,17 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, reading 8 GPUs, the probe
+accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, write docs/accuracy.md
+	$(BIN)/gpucost accuracy -o docs/accuracy.md
+
+fit: $(VENV)/.dev ## fit the coefficients of predictions anew (needs the data sets)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[accuracy]'
+	$(BIN)/python -m planner.evaluation.fit ../shared/datasets $$(date -u +%F)
+
+bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/catalog.py
+	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/sampler.py
 	$(BIN)/python benchmarks/probe.py
 

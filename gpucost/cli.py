@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reap": ("reap", "Find and remove what a crash or a deadline left behind."),
     "iam-policy": ("iam_policy", "Print the least permissions that launches need."),
     "explain": ("explain", "Explain a finding or an action code."),
+    "accuracy": ("accuracy", "Score predictions on data left out of their fit."),
     "demo": ("demo", "Plan a bundled measured job and write report.md."),
     "doctor": ("doctor", "Check this installation: prices, credentials, files."),
     "completion": ("completion", "Print shell completion."),
@@ -37,7 +38,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Commands of the contract that this version does not have.
 LATER = (
-    "accuracy",
     "capacity",
     "run",
     "verify",

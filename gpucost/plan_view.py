@@ -31,6 +31,8 @@ def print_plan(plan: _Json, output: Output) -> None:
         for finding in job["findings"]:
             click.echo(printable(f"  {_finding(finding)}"))
         print_table(Table(columns=_columns(plan), rows=tuple(_rows(job)), right=_RIGHT), output)
+        if job["probe"]:
+            click.echo(printable(f"  probe: {wording.probe(job['probe'])}"))
     for note in (*plan["assumptions"], *plan["warnings"]):
         output.say(f"note: {note}")
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from planner.estimate import Estimate
 from planner.interruption import Billed
+from planner.kernels import source_gpu
 from planner.option import Baseline, Rejected
-from planner.predict import source_gpu
 from planner.profile.model import Profile
 from planner.requirements import Requirements
 from planner.signals import worst_latency_ms

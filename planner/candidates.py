@@ -112,6 +112,7 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
         cpu_cores=offer.vcpus * count if offer.vcpus else None,
         interconnect=offer.interconnect,
         nodes=count,
+        network_gbps=offer.network_gbps,
     )
     speed = case.speed(target, actions)
     return Draft(

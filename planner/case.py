@@ -5,8 +5,9 @@ from functools import cached_property
 
 from planner.estimate import Estimate
 from planner.finding import Finding
+from planner.kernels import kernel_speed_up, source_gpu
 from planner.option import Baseline
-from planner.predict import Split, Target, kernel_speed_up, predict_on, source_gpu
+from planner.predict import Split, Target, predict_from
 from planner.profile.model import Profile
 from planner.remedies import Action
 from planner.requirements import Requirements
@@ -34,6 +35,7 @@ class Case:
         idle_share: share of the time that ending the machine when idle may save; None where none.
         catalog: offers and rules of the day.
         asked: limits and wishes.
+        probes: the same job measured elsewhere.
     """
 
     profile: Profile
@@ -45,6 +47,7 @@ class Case:
     idle_share: float | None
     catalog: Catalog
     asked: Requirements
+    probes: tuple[Profile, ...] = ()
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -65,7 +68,7 @@ class Case:
         """Return the predicted speed-up, computed once per kind of target."""
         key = (target, tuple(a.code for a in actions))
         if key not in self._seen:
-            self._seen[key] = predict_on(self.profile, target, actions, self.parts)
+            self._seen[key] = predict_from(self.profile, self.probes, target, actions, self.parts)
         return self._seen[key]
 
 

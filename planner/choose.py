@@ -8,12 +8,15 @@ what the method was fitted on.
 from dataclasses import dataclass
 from decimal import Decimal
 
+from planner.baseline import gpu_memory_gib
 from planner.case import Case, gpus_used, idle_gpus
+from planner.distribution import Distribution, distribution
 from planner.draft import Draft
 from planner.estimate import Estimate
+from planner.kernels import kernel_speed_up
 from planner.move import data_bytes, move
 from planner.option import Option
-from planner.predict import kernel_speed_up
+from planner.scale import Layout
 from planner.signals import is_snapshot
 from pricing.hardware import gpus
 from pricing.offer import Offer
@@ -130,6 +133,25 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         ),
         why=_why(draft, case),
         interruptions_known=draft.interruptions is not None,
+        distribution=_distribution(draft, case),
+    )
+
+
+def _distribution(draft: Draft, case: Case) -> Distribution | None:
+    offer = draft.offer
+    layout = Layout(
+        gpus=gpus_used(offer, case),
+        link=offer.interconnect,
+        nodes=draft.count if draft.count > 1 else None,
+        gpu=offer.gpu,
+        network_gbps=offer.network_gbps,
+    )
+    return distribution(
+        case.profile,
+        layout,
+        memory_gib=gpu_memory_gib(offer),
+        hours=draft.hours.mid,
+        checkpoints=case.asked.checkpoints,
     )
 
 

@@ -5,14 +5,15 @@ node's power and the site's PUE are given; kgCO2e = kWh x grid intensity / 1000,
 given. The nameplate power is no stand-in: measured jobs drew 0.57 of it on average, a quarter of
 them under 0.28 (Zeus traces).
 
-Power on another GPU: the same fraction of (TDP - idle) as measured today; against measurements its
-median error is 14 %, mean 17 %.
+Power on another GPU: the same fraction of (TDP - idle) as measured today (planner/power.py); idle
+power that nobody measured is taken as the typical share of TDP of such boards.
 """
 
 from dataclasses import dataclass
 
 from planner.estimate import Estimate
 from planner.option import Option
+from planner.power import idle_w, other_gpu_factor
 from planner.profile.model import Profile
 from planner.remedies import ACTIONS
 from planner.site import Site
@@ -20,8 +21,6 @@ from pricing.hardware import Gpu, find
 
 _MEASURED = "power.board_w"
 _COUNTED = "energy.total_j"
-# A median error of 14 %, taken as normal in log space: 1.645 / 0.6745 x ln 1.14, so x/: 1.38.
-_OTHER_GPU_FACTOR = 1.38
 # Of actions that change no code: this one leaves the GPU fewer idle hours.
 _LESS_IDLE = "idle-shutdown"
 # These spread the same work over GPUs, so that none is busier for it.
@@ -109,27 +108,33 @@ def _carried(measured: _Power, today: Gpu | None, there: Gpu | None, work: float
         there: the GPU of the option.
         work: the most by which it may be busier than today, >= 1.
     """
-    if today is None or there is None:
+    here, other = _range_w(today), _range_w(there)
+    if here is None or other is None:
         return None
-    if None in (today.tdp_w, today.idle_w, there.tdp_w, there.idle_w):
-        return None
-    span_w = (today.tdp_w or 0.0) - (today.idle_w or 0.0)
-    fraction = min(1.0, max(0.0, (measured.mid_w - (today.idle_w or 0.0)) / span_w))
+    fraction = min(1.0, max(0.0, (measured.mid_w - here[0]) / (here[1] - here[0])))
     most = min(1.0, fraction * work)
-    factor = 1.0 if there == today else _OTHER_GPU_FACTOR
+    factor = 1.0 if there == today else other_gpu_factor()
     low_w, mid_w, high_w = (
-        (there.idle_w or 0.0) + share * ((there.tdp_w or 0.0) - (there.idle_w or 0.0))
+        other[0] + share * (other[1] - other[0])
         for share in (fraction, (fraction + most) / 2.0, most)
     )
     basis = f"{measured.basis}, carried over as the same fraction of (TDP - idle)"
     if work > 1.0:
         basis += ", up to that times the speed-up, as the GPU is busier"
     return _Power(
-        low_w=max(there.idle_w or 0.0, low_w / factor),
+        low_w=max(other[0], low_w / factor),
         mid_w=mid_w,
-        high_w=min(there.tdp_w or 0.0, high_w * factor),
+        high_w=min(other[1], high_w * factor),
         basis=basis,
     )
+
+
+def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
+    """Return idle power and TDP of a GPU; None where either is unknown."""
+    idle = None if gpu is None else idle_w(gpu)
+    if gpu is None or idle is None or gpu.tdp_w is None:
+        return None
+    return idle, gpu.tdp_w
 
 
 def _energy(power: _Power, gpus: int, hours: Estimate, site: Site) -> Energy:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from planner.distribution import Distribution
 from planner.estimate import Estimate
 from pricing.offer import Offer
 from pricing.quote import Quote
@@ -105,6 +106,7 @@ class Option:
         move: what moving there costs once; None in the same provider's region.
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
+        distribution: how training spreads over several GPUs; None for one GPU and other jobs.
     """
 
     id: str
@@ -120,6 +122,7 @@ class Option:
     move: Move | None
     why: str
     interruptions_known: bool = False
+    distribution: Distribution | None = None
 
     @property
     def cost(self) -> Decimal:

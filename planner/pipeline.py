@@ -11,7 +11,9 @@ from planner.diagnose import diagnose
 from planner.naming import name_apart
 from planner.plan import JobPlan, Plan
 from planner.predict import split
+from planner.probes import match, of_job
 from planner.profile.model import Profile
+from planner.proposal import propose
 from planner.remarks import assumptions, warnings
 from planner.remedies import fixes, reclaimable
 from planner.requirements import Period, Requirements
@@ -35,13 +37,14 @@ def make_plan(
         as_of: day of prices and rules.
 
     Raises:
-        InputError: a profile names no known GPU, or a stated machine is not in the catalog; all
-            such problems of all jobs are listed.
+        InputError: a profile names no known GPU, a stated machine is not in the catalog, or a probe
+            belongs to no job; all such problems of all jobs are listed.
     """
     today = catalog.at(as_of)
     if not today.offers:
         raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
     jobs = name_apart(apply(profile, requirements) for profile in profiles)
+    match(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     planned = plan_jobs(jobs, today, requirements, period)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
@@ -100,6 +103,7 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
         rejected=rejected,
         recommended=choice.recommended,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
+        probe=propose(case, choice.options, choice.recommended),
     )
 
 
@@ -119,4 +123,5 @@ def assess(profile: Profile, catalog: Catalog, asked: Requirements, period: Peri
         idle_share=reclaimable(findings, profile),
         catalog=catalog,
         asked=asked,
+        probes=of_job(profile, asked.probes),
     )

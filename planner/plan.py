@@ -7,6 +7,7 @@ from planner.consolidate import Fleet
 from planner.finding import Finding
 from planner.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
+from planner.proposal import Proposal
 from planner.requirements import Objective, Period
 from planner.roi import Roi, recommended
 from planner.shapes import Shape
@@ -32,6 +33,7 @@ class JobPlan:
         rejected: one per machine size and reason.
         recommended: an option's id; `o0` means leave it.
         shapes: one large machine or many small ones, at the chosen provider.
+        probe: the experiment that would narrow the answer most; None where none is worth it.
     """
 
     profile: Profile
@@ -42,6 +44,7 @@ class JobPlan:
     rejected: tuple[Rejected, ...]
     recommended: str
     shapes: tuple[Shape, ...] = ()
+    probe: Proposal | None = None
 
     @property
     def name(self) -> str:

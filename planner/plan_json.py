@@ -6,11 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 from planner.consolidate import Fleet, Placement
+from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
 from planner.estimate import Estimate
 from planner.finding import Evidence, Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
+from planner.proposal import Proposal
 from planner.remedies import ACTIONS, action
 from planner.remedies.action import Range
 from planner.remedies.settings import on_machine, settings
@@ -79,6 +81,20 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
         ],
         "recommended": job.recommended,
         "shapes": [_shape(shape, plan) for shape in job.shapes],
+        "probe": _probe(job.probe, plan) if job.probe else None,
+    }
+
+
+def _probe(probe: Proposal, plan: Plan) -> _Json:
+    return {
+        "option": probe.option,
+        "what": probe.what,
+        "offer": _offer(probe.offer, plan) if probe.offer else None,
+        "count": probe.count,
+        "minutes": probe.minutes,
+        "usd": _usd(probe.usd),
+        "factor_now": _short(probe.factor_now),
+        "factor_after": _short(probe.factor_after),
     }
 
 
@@ -189,6 +205,7 @@ def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json
         "actions": list(option.actions),
         "settings": _settings(option, signals),
         "sharing": None,
+        "distribution": _distribution(option.distribution) if option.distribution else None,
         "speed": _estimate(option.speed),
         "hours": _estimate(option.hours),
         "cost": {
@@ -205,6 +222,17 @@ def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json
         },
         "move": _move(option.move) if option.move else None,
         "why": option.why,
+    }
+
+
+def _distribution(one: Distribution) -> _Json:
+    return {
+        "mode": one.mode,
+        "why": one.why,
+        "failures": _short(one.failures),
+        "max_restarts": one.max_restarts,
+        "nnodes": one.nnodes,
+        "checkpoint_every_s": _short(one.checkpoint_every_s),
     }
 
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.interruption import CHECKPOINTS, Availability, Checkpoints
+from planner.profile.model import Profile
 from planner.site import UNKNOWN_SITE, Site
 
 Objective = Literal["cost", "time", "cost-per-work"]
@@ -40,6 +41,7 @@ class Requirements:
         spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
         checkpoints: what surviving an interruption costs.
         site: grid, PUE and host share, for energy and carbon.
+        probes: profiles of the planned jobs elsewhere, by job.name; never jobs of their own.
     """
 
     objective: Objective = "cost"
@@ -64,3 +66,4 @@ class Requirements:
     spot_trace: Availability | None = None
     checkpoints: Checkpoints = CHECKPOINTS
     site: Site = UNKNOWN_SITE
+    probes: tuple[Profile, ...] = ()

@@ -5,7 +5,7 @@ network, and two machines of eight. A machine with n times the GPUs at n times t
 only where n GPUs do n times the work: the break-even efficiency beside the expected one says which.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from planner.baseline import gpu_memory_gib, price
@@ -13,7 +13,7 @@ from planner.case import Case
 from planner.checks import USABLE
 from planner.estimate import Estimate, divide, product
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.scale import GPUS_PER_NODE, Layout, speed_up
+from planner.scale import GPUS_PER_NODE, Layout, layout_of, speed_up, traffic_of
 from pricing.hardware import gpus as gpus_by_name
 from pricing.offer import Offer
 
@@ -87,12 +87,19 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
 
 def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
-    wanted = Layout(gpus=gpus, link=machine.interconnect, nodes=count if count > 1 else None)
-    hardware = case.profile.hardware
-    today = Layout(gpus=case.profile.gpu_count, link=hardware.interconnect, nodes=hardware.nodes)
-    efficiency = speed_up(Layout(gpus=1, link="single"), wanted)
-    spread = speed_up(today, wanted)
-    speed = product(case.kernel_speed(gpus_by_name()[machine.gpu]), spread)
+    wanted = Layout(
+        gpus=gpus,
+        link=machine.interconnect,
+        nodes=count if count > 1 else None,
+        gpu=machine.gpu,
+        network_gbps=machine.network_gbps,
+    )
+    kernels = case.kernel_speed(gpus_by_name()[machine.gpu])
+    traffic = traffic_of(case.profile)
+    alone = replace(traffic, measured=None).faster(kernels.mid)
+    efficiency = speed_up(Layout(gpus=1, link="single", gpu=machine.gpu), wanted, alone)
+    spread = speed_up(layout_of(case.profile), wanted, traffic, faster=kernels.mid)
+    speed = product(kernels, spread)
     hours = divide(case.work.hours.mid, speed, speed.basis)
     low, mid, high = (
         price(machine, count, h, case.work, case.catalog).exact

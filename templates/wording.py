@@ -257,6 +257,15 @@ def reading(label: str, metric: str, value: float | str) -> str:
     return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
 
 
+def probe(proposal: Document) -> str:
+    """Return the experiment that would narrow a plan most, what it costs and what it gains."""
+    cost = "free" if not Decimal(proposal["usd"]) else f"{whole_dollars(proposal['usd'])}"
+    return (
+        f"{proposal['option']} is known to x/÷ {proposal['factor_now']:.2f}: "
+        f"{proposal['what']} ({cost}), and it is known to x/÷ {proposal['factor_after']:.2f}."
+    )
+
+
 def risk(option: Document) -> str:
     """Return what could go wrong with an option."""
     said = []

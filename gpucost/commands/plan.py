@@ -41,7 +41,7 @@ from pricing.hardware import matching
 
 FAILED_OVER = 7
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
-_LATER = ("history", "probe", "max_moves", "time_limit", "allow_gpu_change")
+_LATER = ("history", "max_moves", "time_limit", "allow_gpu_change")
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,7 +142,14 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--max-moves", hidden=True),
         click.option("--time-limit", hidden=True),
         click.option("--history", hidden=True),
-        click.option("--probe", multiple=True, hidden=True),
+        click.option(
+            "--probe",
+            "probes",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="The same job measured elsewhere (repeatable): other GPUs, other numbers of them.",
+        ),
     )
     for option in reversed(declared):
         command = option(command)
@@ -189,6 +196,7 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
     check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
     check_known("--region", asked["regions"], (o.region for o in catalog.offers))
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
+    probes = asked.pop("probes")
     checkpoints = Checkpoints(
         write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(asked.pop("restart_time")),
@@ -210,6 +218,7 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
         include=frozenset(asked.pop("include")),
         engineer_usd_per_hour=asked.pop("engineer_rate"),
         launchable=launchable(),
+        probes=read_sources(probes) if probes else (),
         **asked,
     )
 

@@ -23,7 +23,6 @@ OPTIONS = (
     ("plan", "--time-limit", "30s"),
     ("plan", "--history", "history.sqlite"),
     ("plan", "--history", ""),
-    ("plan", "--probe", "probe.json"),
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
-from planner.predict import Split, Target, kernel_speed_up, predict, predict_on, source_gpu, split
+from planner.kernels import kernel_speed_up, source_gpu
+from planner.predict import Split, Target, predict, predict_on, split
 from planner.profile.model import PRECISIONS, Profile
 from planner.remedies import ACTIONS
-from pricing.errors import InputError, NotBuiltYetError, UnknownGpuError
+from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
 from tests.planner.factories import a_profile
 
@@ -71,13 +72,47 @@ def test_more_bandwidth_is_faster(precision: str | None, metrics: dict[str, floa
     assert on(profile, gpus()["H100-SXM-80GB"]) < on(profile, gpus()["H200-SXM-141GB"])
 
 
-def test_counters_narrow_the_range() -> None:
-    """Measured tensor and DRAM activity give a narrower interval than specifications."""
+def test_counters_narrow_the_range_of_inference() -> None:
+    """Without benchmarks of its kind, measured tensor and DRAM activity tell more than a model."""
     h100 = gpus()["H100-SXM-80GB"]
-    known, unknown = (kernel_speed_up(a_profile(m), h100) for m in (COUNTED, {}))
+    known, unknown = (
+        kernel_speed_up(a_profile(m, kind="inference_online"), h100) for m in (COUNTED, {})
+    )
     assert known.high / known.low < unknown.high / unknown.low
     assert "DRAM activity" in known.basis
     assert "specifications" in unknown.basis
+
+
+def test_a_benchmarked_gpu_is_narrower_than_one_that_is_not() -> None:
+    """A pair in the fit has the narrower interval, an unseen model a wider one, and says so."""
+    job = a_profile({}, precision="amp-fp16")
+    seen, unseen = (kernel_speed_up(job, gpus()[name]) for name in ("RTX-A6000", "A40"))
+    assert seen.high / seen.mid < unseen.high / unseen.mid
+    assert "A40 not benchmarked" in unseen.basis
+    assert not unseen.weak
+
+
+@pytest.mark.parametrize("named", ["amp-fp16", "fp32"])
+def test_idle_tensor_cores_mean_single_precision(named: str) -> None:
+    """AMP without effect, or TF32 switched off: the CUDA rate counts, whatever is named."""
+    h100, idle = gpus()["H100-SXM-80GB"], {"util.tensor_active": 0.0}
+    seen = kernel_speed_up(a_profile(idle, precision=named), h100)
+    as_named = kernel_speed_up(a_profile({}, precision=named), h100)
+    assert f"{named} named" in seen.basis
+    assert seen.mid != pytest.approx(as_named.mid, rel=0.01)
+    assert seen.mid == pytest.approx(math.sqrt(67 / 19.5 * 3350 / 2039), rel=0.01)
+
+
+def test_a_job_that_leaves_the_memory_empty_gains_less() -> None:
+    """Launches may set the pace of a small batch: a lower middle, a wider interval, and why."""
+    h100 = gpus()["H100-SXM-80GB"]
+    small, full = (
+        kernel_speed_up(a_profile({"mem.used_gib": gib}, precision="amp-fp16"), h100)
+        for gib in (4.0, 60.0)
+    )
+    assert small.mid < full.mid
+    assert small.low < full.low < full.high <= small.high
+    assert "launches may set the pace" in small.basis
 
 
 def test_an_unknown_precision_widens_the_range() -> None:
@@ -218,9 +253,3 @@ def test_an_unfinished_specification_is_said() -> None:
     with pytest.raises(InputError, match="RTX-PRO-4500"):
         predict(BUSY, gpu="RTX-PRO-4500")
     assert predict(a_profile(gpu="RTX-PRO-4500"), gpu="RTX-PRO-4500").mid == 1.0
-
-
-def test_probes_are_refused_rather_than_ignored() -> None:
-    """What is not built yet says so."""
-    with pytest.raises(NotBuiltYetError):
-        predict(BUSY, gpu="H100", probes=[BUSY])

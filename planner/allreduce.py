@@ -1,0 +1,69 @@
+"""How long an all-reduce takes: a measured table, piecewise in log size, per kind of link.
+
+`planner/data/allreduce.csv` holds our own fit of published nccl measurements: microseconds at a few
+sizes for each GPU and number of ranks. Between two sizes the time runs straight in log-log; beyond
+the largest it grows in proportion, below the smallest it stays (latency).
+"""
+
+import csv
+import math
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_TABLE = Path(__file__).parent / "data" / "allreduce.csv"
+# Which rows stand for which link of an architecture that the table has not: the nearest below.
+_NVLINK = {
+    "Volta": "A100-SXM-80GB",
+    "Ampere": "A100-SXM-80GB",
+    "Hopper": "H100-SXM-80GB",
+    "Blackwell": "B200-SXM",
+    "Blackwell Ultra": "B200-SXM",
+}
+_PCIE = "L40S"
+
+Knots = tuple[tuple[float, float], ...]
+
+
+@cache
+def _table() -> Mapping[tuple[str, int, int], Knots]:
+    found: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
+    with _TABLE.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        for row in rows:
+            key = (row["gpu"], int(row["ranks"]), int(row["nodes"]))
+            found.setdefault(key, []).append((float(row["bytes"]), float(row["time_us"])))
+    return {key: tuple(sorted(knots)) for key, knots in found.items()}
+
+
+def all_reduce_s(message_bytes: float, gpu: str, ranks: int, nodes: int = 1) -> float | None:
+    """Return seconds of one all-reduce; None where the table has no such GPU and ranks."""
+    knots = _table().get((gpu, ranks, nodes))
+    return None if knots is None else interpolate(knots, message_bytes) / 1e6
+
+
+def typical_all_reduce_s(
+    message_bytes: float, architecture: str, ranks: int, *, nvlink: bool
+) -> float | None:
+    """Return seconds of an all-reduce inside one machine, by the nearest measured kind of link."""
+    gpu = _NVLINK.get(architecture) if nvlink else _PCIE
+    if gpu is None or ranks == 1:
+        return None if gpu is None else 0.0
+    measured = sorted(r for g, r, nodes in _table() if g == gpu and nodes == 1)
+    nearest = min(measured, key=lambda count: abs(math.log(count / ranks)))
+    time_s = all_reduce_s(message_bytes, gpu, nearest)
+    return None if time_s is None else time_s * (ranks - 1) / ranks * nearest / (nearest - 1)
+
+
+def interpolate(knots: Knots, message_bytes: float) -> float:
+    """Return the time at a size from rising (bytes, time) knots, straight in log-log."""
+    sizes = [size for size, _ in knots]
+    if message_bytes <= sizes[0]:
+        return knots[0][1]
+    if message_bytes >= sizes[-1]:
+        return knots[-1][1] * message_bytes / sizes[-1]
+    upper = next(place for place, size in enumerate(sizes) if size >= message_bytes)
+    (s0, t0), (s1, t1) = knots[upper - 1], knots[upper]
+    share = math.log(message_bytes / s0) / math.log(s1 / s0)
+    time: float = t0 * (t1 / t0) ** share
+    return time

@@ -1,0 +1,42 @@
+"""All questions, in the order of the page."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from planner.evaluation import (
+    collectives,
+    cross_gpu,
+    host,
+    inference,
+    several_gpus,
+    small_work,
+)
+from planner.evaluation.score import Section
+from pricing.errors import InputError
+
+SECTIONS: tuple[Callable[[Path], Section], ...] = (
+    cross_gpu.section,
+    small_work.section,
+    inference.section,
+    several_gpus.section,
+    collectives.section,
+    host.section,
+)
+
+
+def evaluate(folder: Path) -> tuple[Section, ...]:
+    """Return all sections.
+
+    Raises:
+        InputError: a file of the data sets is missing; the first one of each section is named.
+    """
+    found: list[Section] = []
+    problems: list[str] = []
+    for section in SECTIONS:
+        try:
+            found.append(section(folder))
+        except FileNotFoundError as error:
+            problems.append(f"{error.filename}: no such file; the evaluation needs all data sets.")
+    if problems:
+        raise InputError(problems)
+    return tuple(found)

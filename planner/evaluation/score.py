@@ -1,0 +1,104 @@
+"""What an evaluation reports: errors beside a baseline and a bar, coverage beside a width."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Median and mean of |predicted / true - 1|, percent."""
+
+    median: float
+    mean: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.1f} / {self.mean:.1f}"
+
+
+def errors(predicted: npt.ArrayLike, true: npt.ArrayLike) -> Errors:
+    """Return the absolute errors of predictions, percent."""
+    off = np.abs(np.asarray(predicted, float) / np.asarray(true, float) - 1.0) * 100.0
+    return Errors(median=float(np.median(off)), mean=float(np.mean(off)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One question, answered for data that the model was not fitted on.
+
+    Attributes:
+        question: what is predicted, and what was left out.
+        cases: predictions scored.
+        ours: errors of what ships.
+        baseline: name and errors of a simple method on the same cases.
+        bar: the most that median and mean may be; None = not asked.
+        note: how it was left out, and what to know.
+    """
+
+    question: str
+    cases: int
+    ours: Errors
+    baseline: tuple[str, Errors] | None = None
+    bar: tuple[float | None, float | None] = (None, None)
+    note: str = ""
+
+    @property
+    def bar_text(self) -> str:
+        """The bar as "median / mean"; "-" where none is asked."""
+        if not any(self.bar):
+            return "-"
+        return " / ".join("-" if bar is None else f"{bar:g}" for bar in self.bar)
+
+    @property
+    def verdict(self) -> str:
+        """`held`, or by how much the bar is missed; errors count as printed, to a tenth."""
+        pairs = zip(("median", "mean"), (self.ours.median, self.ours.mean), self.bar, strict=True)
+        over = [
+            f"{name} by {round(value, 1) - bar:.1f}"
+            for name, value, bar in pairs
+            if bar is not None and round(value, 1) > bar
+        ]
+        return "missed: " + ", ".join(over) if over else "held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How often the 90 % interval held, and how wide it was.
+
+    Attributes:
+        question: what was left out.
+        share: of the cases inside.
+        factor: median of the interval's factor x/:.
+        groups: share inside by group, such as the architecture of the target.
+    """
+
+    question: str
+    share: float
+    factor: float
+    groups: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def by_group(self) -> str:
+        """The shares by group, as text."""
+        return ", ".join(f"{name} {share:.0%}" for name, share in sorted(self.groups.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Scores that belong together.
+
+    Attributes:
+        title: of the section.
+        scores: errors.
+        coverages: of intervals.
+        remarks: sentences below the tables.
+    """
+
+    title: str
+    scores: tuple[Score, ...]
+    coverages: tuple[Coverage, ...] = ()
+    remarks: tuple[str, ...] = ()

@@ -1,0 +1,101 @@
+"""What communication costs a step of several GPUs: measured, computed, or typical of the links.
+
+A step takes compute + communication that nothing hides. The overhead o is that communication over
+compute, so n GPUs do n / (1 + o) times the work of one. A ring all-reduce passes 2 (n - 1) / n of
+the gradients through every link, so inside a machine o grows with that (faster on GeForce boards,
+whose peers share the host's bridge). Between machines part of it hides behind the compute:
+T = (compute^g + s^g)^(1/g).
+"""
+
+import re
+from dataclasses import dataclass
+
+from planner.estimate import Estimate
+from planner.speed_model import coefficients
+
+_FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
+# GeForce boards from the 30 series on have no peer-to-peer access.
+_NO_PEERS = re.compile(r"RTX-[345]0\d\d(Ti)?")
+_POWER = 2.0  # best on the clusters of docs/accuracy.md, as on each of them by the others
+# Eight nodes did at least 2.8 times the work of one in MLPerf Training v4.0, so two lose at most
+# (8 / 2.8 - 1) / ring(8); a fast network may be set up no better.
+_WORST_OF_TWO = 1.06
+_SAMPLE = 8  # GPUs for which typical overheads are tabled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """Communication that nothing hides, over compute: 0 = none; `good` and `bad` bound 90 %."""
+
+    good: float
+    mid: float
+    bad: float
+
+    def times(self, factor: float) -> "Overhead":
+        """Return the overhead grown by a factor."""
+        return Overhead(good=self.good * factor, mid=self.mid * factor, bad=self.bad * factor)
+
+    @property
+    def efficiency(self) -> Estimate:
+        """Throughput per GPU over that of one GPU."""
+        return Estimate(
+            low=1.0 / (1.0 + self.bad),
+            mid=1.0 / (1.0 + self.mid),
+            high=1.0 / (1.0 + self.good),
+            basis="communication that nothing hides",
+        )
+
+
+NOTHING = Overhead(good=0.0, mid=0.0, bad=0.0)
+
+
+def ring(ranks: int) -> float:
+    """Return the share of the gradients that a ring all-reduce passes through each link."""
+    return 2.0 * (ranks - 1) / ranks
+
+
+def combine(compute_s: float, sync_s: float, power: float = _POWER) -> float:
+    """Return the time of a step whose synchronising is partly hidden: (c^g + s^g)^(1/g)."""
+    return float((compute_s**power + sync_s**power) ** (1.0 / power))
+
+
+def link_class(link: str | None, gpu: str | None) -> str:
+    """Return `nvlink`, `geforce` or `pcie`; unknown links count as PCIe."""
+    if link in _FAST_LINKS:
+        return "nvlink"
+    return "geforce" if gpu is not None and _NO_PEERS.fullmatch(gpu) else "pcie"
+
+
+def growth(before: int, after: int, of_link: str, geforce: float | None = None) -> float:
+    """Return by how much the overhead grows from some GPUs of a machine to others.
+
+    Args:
+        before: GPUs, >= 2.
+        after: GPUs, >= 2.
+        of_link: as `link_class`.
+        geforce: growth of GeForce boards from 2 to 8 GPUs; None = as shipped.
+    """
+    if of_link != "geforce":
+        return ring(after) / ring(before)
+    whole = float(coefficients("scale")["geforce_growth"]) if geforce is None else geforce
+    steps = (ring(after) - ring(before)) / (ring(_SAMPLE) - ring(2))
+    return float(whole**steps)
+
+
+def typical(of_link: str, ranks: int) -> Overhead:
+    """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""
+    if ranks == 1:
+        return NOTHING
+    row = coefficients("scale")["inside"][of_link]
+    return Overhead(good=row["good"], mid=row["mid"], bad=row["bad"]).times(
+        growth(_SAMPLE, ranks, of_link)
+    )
+
+
+def typical_network(machines: int, *, fast: bool) -> Overhead:
+    """Return the overhead of several machines, as measured clusters of such networks had it."""
+    if machines == 1:
+        return NOTHING
+    row = coefficients("scale")["between"]["fast" if fast else "slow"]
+    worst = max(row["bad"], _WORST_OF_TWO)
+    return Overhead(good=row["good"], mid=row["mid"], bad=worst).times(ring(machines))

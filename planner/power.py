@@ -1,0 +1,80 @@
+"""Board power: under a cap, and on another GPU.
+
+Under a cap with x = max(0, P0 / cap - 1), P0 the power without it:
+time = t0 (1 + a x + b x^2), power = min(P0, c cap). On another GPU: the same fraction of
+(TDP - idle) as on the measured one. The figures are fitted (`planner/data/host.toml`).
+"""
+
+import statistics
+from dataclasses import dataclass
+
+from planner.speed_model import coefficients
+from pricing.hardware import Gpu, gpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapLaw:
+    """What a power cap does.
+
+    Attributes:
+        linear: a.
+        square: b.
+        reached: c, the share of the cap that is drawn.
+        slowest: x beyond which nothing was measured.
+    """
+
+    linear: float
+    square: float
+    reached: float
+    slowest: float = 2.5
+
+    def slowdown(self, power_w: float, cap_w: float) -> float:
+        """Return time under the cap over time without it, >= 1."""
+        over = min(self.slowest, max(0.0, power_w / cap_w - 1.0))
+        return 1.0 + self.linear * over + self.square * over * over
+
+    def power_w(self, power_w: float, cap_w: float) -> float:
+        """Return the power drawn under the cap."""
+        return min(power_w, self.reached * cap_w)
+
+    def energy(self, power_w: float, cap_w: float) -> float:
+        """Return energy under the cap over energy without it."""
+        return self.slowdown(power_w, cap_w) * self.power_w(power_w, cap_w) / power_w
+
+
+def cap_law() -> CapLaw:
+    """Return the law as shipped."""
+    row = coefficients("host")["power_cap"]
+    return CapLaw(linear=row["linear"], square=row["square"], reached=row["reached"])
+
+
+# Idle power differs by kind of memory: boards with stacked memory idle at a smaller share.
+_STACKED = ("P100", "V100", "A100", "H100", "H200", "GH200", "B200", "GB200", "B300", "MI")
+
+
+def idle_fraction(name: str) -> float:
+    """Return the typical share of TDP that a GPU idles at: the median of like GPUs measured."""
+    stacked = name.startswith(_STACKED)
+    return statistics.median(
+        gpu.idle_w / gpu.tdp_w
+        for gpu in gpus().values()
+        if gpu.idle_w and gpu.tdp_w and gpu.name.startswith(_STACKED) == stacked
+    )
+
+
+def idle_w(gpu: Gpu) -> float | None:
+    """Return a GPU's idle power: measured, else the typical share of its TDP; None without one."""
+    if gpu.idle_w is not None or gpu.tdp_w is None:
+        return gpu.idle_w
+    return idle_fraction(gpu.name) * gpu.tdp_w
+
+
+def carried_w(power_w: float, before: tuple[float, float], after: tuple[float, float]) -> float:
+    """Return the power on another GPU; each GPU is its (idle, TDP), watts."""
+    share = (power_w - before[0]) / (before[1] - before[0])
+    return after[0] + min(1.0, max(0.0, share)) * (after[1] - after[0])
+
+
+def other_gpu_factor() -> float:
+    """Return the factor x/: of the 90 % interval of power on another GPU."""
+    return float(coefficients("host")["other_gpu_power_factor"])

@@ -1,0 +1,141 @@
+"""Probes: the same job measured elsewhere, which a prediction starts from or is held against.
+
+A probe is a profile of the same job on other hardware or with other settings. Its rate over the
+profile's is a measured speed-up, so a prediction may start from whichever measurement lies nearest
+to the target. Probes on the same GPU model and another number of GPUs measure what communication
+costs, and so how more GPUs scale.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from planner.estimate import Estimate
+from planner.kernels import source_gpu
+from planner.profile.model import Profile, Step
+from planner.scale import layout_of
+from pricing.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A measurement that a prediction may start from.
+
+    Attributes:
+        profile: what was measured.
+        speed: its rate over that of the profile itself; 1 for the profile.
+    """
+
+    profile: Profile
+    speed: float
+
+
+def match(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
+    """Check that every probe belongs to a job and can be compared with it.
+
+    Raises:
+        InputError: a probe has no job of its name, or one of the two has no rate: all listed.
+    """
+    by_name = {job.job.name: job for job in jobs}
+    problems = []
+    for probe in probes:
+        job = by_name.get(probe.job.name)
+        if job is None:
+            known = ", ".join(sorted(by_name))
+            problems.append(
+                f"--probe: {probe.job.name} is the name of no job here ({known}); a probe is the "
+                "same job measured elsewhere, so give it the same job.name."
+            )
+            continue
+        problems.extend(_incomparable(job, probe))
+    if problems:
+        raise InputError(problems)
+
+
+def _incomparable(job: Profile, probe: Profile) -> Iterable[str]:
+    if relative_speed(job, probe) is None:
+        yield (
+            f"--probe: {probe.job.name}: to be compared, job and probe need a rate in one unit: "
+            "work.rate_per_s with work.unit, or step.mean_s and job.batch_per_gpu."
+        )
+
+
+def of_job(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...]:
+    """Return the probes of one job."""
+    return tuple(probe for probe in probes if probe.job.name == profile.job.name)
+
+
+def relative_speed(profile: Profile, probe: Profile) -> float | None:
+    """Return the probe's rate over the profile's; None where they cannot be compared."""
+    ours, theirs = _rate(profile), _rate(probe)
+    if ours is not None and theirs is not None and _unit(profile) == _unit(probe):
+        return theirs / ours
+    ours, theirs = _items(profile), _items(probe)
+    return None if ours is None or theirs is None else theirs / ours
+
+
+def _unit(profile: Profile) -> str | None:
+    return profile.work.unit if profile.work else None
+
+
+def _rate(profile: Profile) -> float | None:
+    work, window = profile.work, profile.window
+    if work is None:
+        return None
+    if work.rate_per_s:
+        return work.rate_per_s
+    return work.done / window.duration_s if work.done and window and window.duration_s else None
+
+
+def _items(profile: Profile) -> float | None:
+    """Return items a second by steps: batch x GPUs over the time of a step."""
+    batch, step = profile.job.batch_per_gpu, profile.step
+    if batch is None or step is None or not step.mean_s:
+        return None
+    return batch * profile.gpu_count / step.mean_s
+
+
+def anchors(profile: Profile, probes: Iterable[Profile]) -> tuple[Anchor, ...]:
+    """Return the profile and its probes, each with the communication that the others measured."""
+    measured = [Anchor(profile=profile, speed=1.0)]
+    for probe in probes:
+        speed = relative_speed(profile, probe)
+        if speed:
+            measured.append(Anchor(profile=_like(profile, probe), speed=speed))
+    return tuple(_with_overhead(anchor, measured) for anchor in measured)
+
+
+def _like(profile: Profile, probe: Profile) -> Profile:
+    """Return the probe with what it does not say of the job taken from the profile."""
+    job = replace(
+        probe.job,
+        kind=profile.job.kind,
+        precision=probe.job.precision or profile.job.precision,
+        parameters=probe.job.parameters or profile.job.parameters,
+        parallelism=probe.job.parallelism or profile.job.parallelism,
+    )
+    return replace(probe, job=job)
+
+
+def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
+    """Return an anchor on several GPUs with the overhead that one on fewer GPUs shows."""
+    mine = layout_of(anchor.profile)
+    if mine.gpus == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
+        return anchor
+    single = [
+        other
+        for other in others
+        if other.profile.gpu_count == 1
+        and source_gpu(other.profile).name == source_gpu(anchor.profile).name
+    ]
+    if not single:
+        return anchor
+    over = max(0.0, mine.gpus * single[0].speed / anchor.speed - 1.0)
+    step = anchor.profile.step or Step()
+    mean_s = step.mean_s or 1.0
+    timed = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
+    return replace(anchor, profile=replace(anchor.profile, step=timed))
+
+
+def narrowest(estimates: Iterable[Estimate]) -> Estimate:
+    """Return the estimate with the least width; none that is weak where another is not."""
+    return min(estimates, key=lambda e: (e.weak, e.high / e.low))

@@ -1,0 +1,149 @@
+"""The one cheap experiment that would narrow a plan's answer most, and what it costs."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from planner.baseline import price
+from planner.case import Case
+from planner.option import Option
+from planner.overhead import link_class
+from planner.remedies import ACTIONS
+from planner.speed_model import coefficients
+from planner.workload import Workload
+from pricing.offer import Offer
+
+MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
+_AFTER_TRIAL = 1.07  # the run-to-run spread that remains
+_AFTER_COUNTERS = 1.43  # the counter form's interval
+_TWO = 2
+_WORTH = 1.1  # less than this much narrower is no reason to rent
+# An experiment that narrows half as much as the best one for half its money or less will do.
+_HALF = 0.5
+_HALF_USD = Decimal("0.5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """An experiment.
+
+    Attributes:
+        option: the option that it is about.
+        what: one sentence.
+        offer: what is rented for it; None = today's machine, nothing is rented.
+        count: machines.
+        minutes: of measuring.
+        usd: what that costs.
+        factor_now: x/: of the option's hours today.
+        factor_after: of its hours with the probe.
+    """
+
+    option: str
+    what: str
+    offer: Offer | None
+    count: int
+    minutes: int
+    usd: Decimal
+    factor_now: float
+    factor_after: float
+
+    @property
+    def narrows(self) -> float:
+        """By how much, in log space."""
+        return math.log(self.factor_now / self.factor_after)
+
+
+def propose(case: Case, options: tuple[Option, ...], recommended: str) -> Proposal | None:
+    """Return the experiment that narrows the answer most for its cost; None where none is worth it.
+
+    The answer is the recommended option, else the one that would be, were it surer.
+    """
+    about = next((o for o in options if o.id == recommended), options[0] if options else None)
+    if about is None or not case.work.fixed_work or about.hours.low <= 0.0:
+        return None
+    today = case.baseline.cost
+    if about.id != recommended and today is not None and about.cost_low >= today:
+        return None  # dearer however the experiment goes
+    found = [one for one in _experiments(case, about) if math.exp(one.narrows) >= _WORTH]
+    best = max(found, key=lambda one: (one.narrows, -one.usd), default=None)
+    if best is None:
+        return None
+    thrifty = [
+        one
+        for one in found
+        if one.narrows >= _HALF * best.narrows and one.usd <= _HALF_USD * best.usd
+    ]
+    return min(thrifty, key=lambda one: (one.usd, -one.narrows), default=best)
+
+
+def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
+    training = case.profile.job.kind == "training"
+    now = math.sqrt(about.hours.high / about.hours.low)
+    offer, count = about.offer, about.count
+    gpus = round(offer.gpu_count) * count
+    same = offer.gpu == case.gpu.name and gpus == case.profile.gpu_count
+    if same and not about.actions:
+        return
+    software = any(ACTIONS[code].kind != "structural" for code in about.actions)
+    how = " with its changes in software" if software else ""
+    where = f"{count} x {offer.name}" if count > 1 else offer.name
+    yield Proposal(
+        option=about.id,
+        what=f"run the job for {MINUTES} minutes on {where}{how}, and give its profile as --probe",
+        offer=offer,
+        count=count,
+        minutes=MINUTES,
+        usd=_usd(offer, count, case),
+        factor_now=now,
+        factor_after=_AFTER_TRIAL,
+    )
+    two = _machine_of_two(case, offer) if gpus > _TWO and training else None
+    if two is not None:
+        scaled = float(coefficients("scale")["probe_factor"])
+        link = link_class(two.interconnect, two.gpu)
+        yield Proposal(
+            option=about.id,
+            what=f"run it for {MINUTES} minutes on {two.name}, 2 GPUs ({link}), as --probe",
+            offer=two,
+            count=1,
+            minutes=MINUTES,
+            usd=_usd(two, 1, case),
+            factor_now=now,
+            factor_after=math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL))),
+        )
+    serving = case.profile.job.kind == "inference_offline"
+    if serving and case.profile.mean("util.dram_active") is None:
+        yield Proposal(
+            option=about.id,
+            what="record SM, tensor and DRAM activity (DCGM) on today's machine",
+            offer=None,
+            count=0,
+            minutes=MINUTES,
+            usd=Decimal(0),
+            factor_now=now,
+            factor_after=min(now, _AFTER_COUNTERS),
+        )
+
+
+def _machine_of_two(case: Case, offer: Offer) -> Offer | None:
+    alike = (
+        o
+        for o in case.catalog.offers
+        if (o.provider, o.gpu, o.purchase, o.gpu_count)
+        == (offer.provider, offer.gpu, offer.purchase, 2.0)
+    )
+    return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
+
+
+def _usd(offer: Offer, count: int, case: Case) -> Decimal:
+    """Return the bill of the experiment, by the provider's own rules, without the job's data."""
+    nothing = Workload(
+        hours=case.work.hours,
+        units=None,
+        fixed_work=True,
+        egress_bytes=0,
+        storage_bytes=0,
+        storage_h=None,
+    )
+    return price(offer, count, MINUTES / 60.0, nothing, case.catalog).exact

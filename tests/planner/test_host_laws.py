@@ -1,0 +1,81 @@
+"""The laws of the loader, of a power cap and of all-reduce: shapes that hold for any figures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.allreduce import all_reduce_s, interpolate, typical_all_reduce_s
+from planner.loader import fed_rate, loader_rate
+from planner.overhead import combine, growth, ring
+from planner.power import cap_law, carried_w
+
+CORES = st.floats(0.5, 64.0)
+WATTS = st.floats(50.0, 1000.0)
+SIZES = st.floats(1e3, 1e10)
+
+
+@given(CORES, CORES)
+def test_more_cores_never_feed_less(fewer: float, more: float) -> None:
+    """Loader throughput rises with cores, at most in proportion, and is flat beyond 12."""
+    fewer, more = sorted((fewer, more))
+    assert loader_rate(fewer) <= loader_rate(more) <= loader_rate(fewer) * more / fewer * 1.000001
+    assert loader_rate(12.0) == loader_rate(64.0)
+
+
+def test_the_gpu_is_the_roof() -> None:
+    """However many cores, the GPU takes no more than it can."""
+    assert fed_rate(1.0, 3.0, 24.0, 1.5, 0.8) == 1.5
+    assert fed_rate(1.0, 3.0, 1.5, 9.0, 0.8) == pytest.approx(0.5)
+
+
+@given(WATTS, WATTS)
+def test_a_cap_slows_and_never_adds_power(free_w: float, cap_w: float) -> None:
+    """Under a cap a job is no faster and draws no more; above its power a cap does nothing much."""
+    law = cap_law()
+    assert law.slowdown(free_w, cap_w) >= 1.0
+    assert law.power_w(free_w, cap_w) <= free_w
+    if cap_w >= free_w:
+        assert law.slowdown(free_w, cap_w) == 1.0
+
+
+@given(WATTS)
+def test_the_carried_power_stays_in_range(watts: float) -> None:
+    """Power on another GPU lies between its idle power and its TDP."""
+    assert 30.0 <= carried_w(watts, (50.0, 400.0), (30.0, 250.0)) <= 250.0
+
+
+@pytest.mark.parametrize(("gpu", "slower"), [("H100-SXM-80GB", "A100-SXM-80GB")])
+def test_measured_all_reduces_come_back(gpu: str, slower: str) -> None:
+    """64 MiB over 8 GPUs: about 0.3 ms on an H100, half as fast on an A100; None where unknown."""
+    size = 64.0 * 2**20
+    fast, slow = all_reduce_s(size, gpu, 8), all_reduce_s(size, slower, 8)
+    assert fast is not None
+    assert slow is not None
+    assert 2e-4 < fast < 5e-4
+    assert 1.5 < slow / fast < 3.0
+    assert all_reduce_s(size, "K80", 8) is None
+
+
+@given(SIZES, SIZES)
+def test_interpolation_lies_between_its_knots(one: float, other: float) -> None:
+    """Larger messages take no less where the knots rise; beyond the last, in proportion."""
+    knots = ((1e4, 10.0), (1e6, 40.0), (1e8, 2000.0))
+    low, high = sorted((one, other))
+    assert 10.0 <= interpolate(knots, low) <= interpolate(knots, high)
+    assert interpolate(knots, 2e8) == pytest.approx(4000.0)
+
+
+def test_pcie_is_slower_than_nvlink() -> None:
+    """The same message takes longer over PCIe."""
+    nvlink, pcie = (typical_all_reduce_s(1e8, "Hopper", 8, nvlink=kind) for kind in (True, False))
+    assert nvlink is not None
+    assert pcie is not None
+    assert pcie > 10 * nvlink
+
+
+def test_a_ring_of_more_ranks_moves_more() -> None:
+    """2 (n - 1) / n: 1 for two ranks, towards 2; GeForce boards grow faster."""
+    assert [ring(n) for n in (2, 4, 8)] == [1.0, 1.5, 1.75]
+    assert growth(2, 8, "nvlink") == 1.75
+    assert growth(2, 8, "geforce") > 2.5
+    assert combine(3.0, 4.0) == 5.0

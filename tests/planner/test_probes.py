@@ -1,0 +1,77 @@
+"""Probes: the same job measured elsewhere moves a prediction to what was measured."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.predict import predict
+from planner.probes import relative_speed
+from planner.profile.model import Profile, Work
+from pricing.errors import InputError
+from tests.planner.factories import a_profile
+
+
+def measured(rate: float, **fields: Any) -> Profile:
+    """A busy training job with a rate in images a second."""
+    profile = a_profile({"util.kernel_time": 0.97}, precision="amp-fp16", **fields)
+    return replace(profile, work=Work(unit="image", rate_per_s=rate))
+
+
+TODAY = measured(100.0)
+
+
+def test_a_probe_on_the_target_is_the_answer() -> None:
+    """What was measured on the wanted GPU counts, to the spread between runs."""
+    there = predict(TODAY, gpu="H100-SXM-80GB", probes=[measured(210.0, gpu="H100-SXM-80GB")])
+    assert there.mid == pytest.approx(2.1)
+    assert there.high / there.low < 1.2
+    assert "measured by a probe on 1x H100-SXM-80GB" in there.basis
+
+
+def test_a_probe_nearby_narrows_the_answer() -> None:
+    """From a probe on the H100 to the H200 is a shorter way than from the A100."""
+    blind = predict(TODAY, gpu="H200-SXM-141GB")
+    known = predict(TODAY, gpu="H200-SXM-141GB", probes=[measured(150.0, gpu="H100-SXM-80GB")])
+    assert known.high / known.low < blind.high / blind.low
+    assert known.mid < blind.mid  # 1.5 measured, more expected
+
+
+def test_two_gpus_say_how_eight_will_do() -> None:
+    """2 GPUs at 1.6 times one lose a quarter; a ring of 8 moves 1.75 times as much."""
+    two = measured(160.0, gpu_count=2, interconnect="nvlink")
+    eight = predict(TODAY, gpu="A100-SXM-80GB", gpu_count=8, probes=[two])
+    assert eight.mid == pytest.approx(8 / (1 + 0.25 * 1.75))
+    blind = predict(TODAY, gpu="A100-SXM-80GB", gpu_count=8)
+    assert eight.high / eight.low < blind.high / blind.low
+    assert eight.high < blind.mid
+
+
+def test_a_probe_that_adds_nothing_changes_nothing() -> None:
+    """A probe that equals the profile leaves the prediction as it was."""
+    plain = predict(TODAY, gpu="L40S")
+    again = predict(TODAY, gpu="L40S", probes=[TODAY])
+    assert (again.low, again.mid, again.high) == (plain.low, plain.mid, plain.high)
+
+
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        (measured(1.0, name="other"), "no job here"),
+        (replace(TODAY, work=None), "need a rate in one unit"),
+        (replace(TODAY, work=Work(unit="token", rate_per_s=5.0)), "need a rate in one unit"),
+    ],
+)
+def test_a_probe_that_cannot_be_compared_is_refused(probe: Profile, said: str) -> None:
+    """Another job's name, no rate, another unit: the sentence says what to change."""
+    with pytest.raises(InputError, match=said):
+        predict(TODAY, gpu="H100", probes=[probe])
+
+
+def test_steps_and_batches_compare_too() -> None:
+    """Batch x GPUs over the time of a step stands in for a rate."""
+    slow, fast = (
+        a_profile({}, batch_per_gpu=64, mean_s=mean, gpu_count=count)
+        for mean, count in ((0.2, 1), (0.25, 2))
+    )
+    assert relative_speed(slow, fast) == pytest.approx(1.6)
