@@ -17,7 +17,7 @@ from planner.kernels import kernel_speed_up
 from planner.move import data_bytes, move
 from planner.option import Option
 from planner.scale import Layout
-from planner.signals import is_snapshot
+from planner.signals import is_snapshot, saw_no_gpu
 from pricing.hardware import gpus
 from pricing.offer import Offer
 
@@ -64,13 +64,13 @@ def _recommended(ranked: list[Draft], case: Case) -> Draft | None:
 def _is_trusted(draft: Draft, case: Case) -> bool:
     """Return whether price and prediction are grounds to act on.
 
-    One instant is none, nor is a speed beyond the fit, an undated price, or spot capacity whose
-    interruptions are unknown.
+    One instant is none, nor are steps timed without a look at the GPU, nor is a speed beyond the
+    fit, an undated price, or spot capacity whose interruptions are unknown.
     """
     if draft.offer.purchase == "spot" and draft.interruptions is None:
         return False
     elsewhere = draft.offer.gpu != case.gpu.name or bool(draft.actions)
-    if elsewhere and is_snapshot(case.profile):
+    if elsewhere and (is_snapshot(case.profile) or saw_no_gpu(case.profile)):
         return False
     return draft.offer.dated and not draft.speed.weak
 

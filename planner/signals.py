@@ -27,6 +27,11 @@ def is_snapshot(profile: Profile) -> bool:
     return bool(profile.provenance.sources) and (window is None or window.duration_s is None)
 
 
+def saw_no_gpu(profile: Profile) -> bool:
+    """Return whether the job was measured without a look at a GPU; it may have run on the CPU."""
+    return bool(profile.provenance.sources) and not profile.gpus
+
+
 def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 

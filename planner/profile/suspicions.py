@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from planner.telemetry.merge import Merged
     from planner.telemetry.recording import GpuIdentity
 
+_NO_GPU = (
+    "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "
+    "for a GPU holds."
+)
 _UTIL, _POWER = "util.kernel_time", "power.board_w"
 _MEASURED = {_UTIL, "util.sm_active"}
 _FEW = 10
@@ -48,7 +52,7 @@ def suspicions(
     if coverage is not None and coverage < _GOOD_COVERAGE:
         yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
     if not merged.gpus:
-        yield "no GPU was measured; what the GPU did is unknown."
+        yield _NO_GPU
     elif _MEASURED.isdisjoint(merged.samples.dropna(axis="columns", how="all").columns):
         cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
         yield (

@@ -1,5 +1,6 @@
 """What is recommended is never a gamble, and better offers never make the answer worse."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from planner.interruption import Availability
 from planner.option import Option
 from planner.plan import JobPlan
-from planner.profile.model import Statistics
+from planner.profile.model import Provenance, Source, Statistics, Step, Window
 from pricing.offer import Offer
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
@@ -47,6 +48,23 @@ def offers(draw: st.DrawFn) -> tuple[Offer, ...]:
 
 
 KINDS = st.sampled_from(("training", "inference_offline", "inference_online", "interactive"))
+
+
+def test_steps_timed_beside_no_gpu_recommend_no_other_gpu() -> None:
+    """`--no-gpu` may have watched a CPU: another GPU, however cheap, is listed, not recommended."""
+    cheap = sold("cheap", "0.01", "H100-SXM-80GB", gpu_memory_gib=80)
+    blind = running(a_profile(metrics={}, kind="training"))
+    seen = Provenance(sources=(Source(path="p.samples.parquet", format="gpucost-capture"),))
+    blind = replace(
+        blind,
+        gpus=(),
+        step=Step(count=9, mean_s=0.1, data_wait_s=0.05),
+        window=Window(duration_s=60.0, interval_s=1.0),
+        provenance=seen,
+    )
+    (planned,) = plan(blind, offers=(TODAY, cheap)).jobs
+    assert "H100-SXM-80GB" in {option.offer.gpu for option in planned.options}
+    assert planned.recommended == "o0"
 
 
 @given(offers(), KINDS, st.floats(0, 1), st.none() | st.floats(0, 1))
