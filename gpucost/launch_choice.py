@@ -125,6 +125,22 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
     )
 
 
+def change(choice: Choice, count: int | None, purchase: str | None, catalog: Catalog) -> Choice:
+    """The choice of a plan with another number of machines, or bought in another way.
+
+    Bought in another way it has the catalog's price, and no fallbacks: the plan compared none.
+
+    Raises:
+        InputError: it is not sold so.
+    """
+    if purchase is not None and purchase != choice.offers[0].purchase:
+        first = choice.offers[0]
+        region = None if first.region == EVERYWHERE else first.region
+        offer = catalog.find(first.provider, first.instance_type, region, purchase)
+        choice = replace(choice, offers=(offer,))
+    return choice if count is None else replace(choice, count=count)
+
+
 def _job(plan: _Json, path: str, name: str | None) -> _Json:
     jobs: list[_Json] = plan["jobs"]
     if name is not None:

@@ -34,12 +34,14 @@ CREATE TABLE runs (
 CREATE TABLE resources (
     run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
     id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
-    billed_until TEXT, address TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, kind, name, region));
+    billed_until TEXT, address TEXT NOT NULL DEFAULT '');
+CREATE INDEX resources_of_runs ON resources (run, kind, name, region);
 CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
 """
 
 
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, str, str, str]  # run, kind, name, region
+_Known = tuple[str, str, str, str, str]  # and id
 
 
 class JournalError(RefusedError):
@@ -143,48 +145,51 @@ class Journal:
             self._event(run, at, f"{state}{': ' if reason else ''}{reason}")
 
     def intend(self, run: str, creation: Creation, at: datetime) -> None:
-        """Write down that a resource is about to be made."""
-        key = _key(run, creation)
+        """Write down that a resource is about to be made.
+
+        One of that name that was made before and is gone, at another place, keeps its own line:
+        it has a bill.
+        """
+        values = (*_key(run, creation), "", "intended", _text(at), None, None, "")
         with self._writing():
-            self._base.execute(
-                "INSERT OR REPLACE INTO resources VALUES (?,?,?,?,'','intended',?,NULL,NULL,'')",
-                (*key, _text(at)),
-            )
+            self._insert("resources", values)
             self._event(run, at, f"about to make {creation.kind} {creation.name}")
 
     def record(self, resource: Resource, at: datetime) -> None:
         """Write down that a resource was made, or was found."""
         run, born = resource.marks.run, resource.created_at
+        key = (run, resource.kind, resource.name, resource.region)
+        billed_from = None if born is None else _text(born)
         with self._writing():
-            self._base.execute(
-                "INSERT INTO resources VALUES (?,?,?,?,?,'made',?,?,NULL,?) "
-                "ON CONFLICT (run, kind, name, region) DO UPDATE SET id=excluded.id, state='made', "
-                "billed_from=COALESCE(billed_from, excluded.billed_from), "
-                "address=excluded.address",
-                (
-                    *(run, resource.kind, resource.name, resource.region, resource.id, _text(at)),
-                    *(None if born is None else _text(born), resource.address),
-                ),
+            changed = self._base.execute(
+                "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
+                "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=? AND name=? "
+                "AND region=? AND (id=? OR (id='' AND state='intended'))",
+                (resource.id, resource.address, billed_from, *key, resource.id),
             )
+            if not changed.rowcount:
+                made = (resource.id, "made", _text(at), billed_from, None, resource.address)
+                self._insert("resources", (*key, *made))
             self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
 
     def refuse(self, run: str, creation: Creation, at: datetime, why: str) -> None:
         """Write down that the provider refused, so that there is nothing of that intent."""
         told = f"refused {creation.name}: {why}"
-        self._finish(_key(run, creation), "refused", None, at, told)
+        self._finish((*_key(run, creation), ""), "refused", None, at, told)
 
     def gone(self, run: str, one: Kept, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
         until = at if one.billed_from is not None else None
-        self._finish(_key(run, one), "gone", until, at)
+        self._finish((*_key(run, one), one.id), "gone", until, at)
 
     def _finish(
-        self, key: _Key, state: str, until: datetime | None, at: datetime, told: str = ""
+        self, key: _Known, state: str, until: datetime | None, at: datetime, told: str = ""
     ) -> None:
         with self._writing():
             self._base.execute(
                 "UPDATE resources SET state=?, billed_until=COALESCE(billed_until, ?) "
-                "WHERE run=? AND kind=? AND name=? AND region=?",
+                "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
+                "AND state IN ('intended', 'made')",
                 (state, None if until is None else _text(until), *key),
             )
             self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")

@@ -9,7 +9,14 @@ import click
 
 from gpucost.confirm import confirm
 from gpucost.doors import new_door
-from gpucost.launch_choice import BOUGHT, Choice, choose_option, choose_placement, choose_type
+from gpucost.launch_choice import (
+    BOUGHT,
+    Choice,
+    change,
+    choose_option,
+    choose_placement,
+    choose_type,
+)
 from gpucost.launch_preview import (
     REAPER_TOKEN,
     Wish,
@@ -52,7 +59,7 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 @click.option("--region", help="There.  [default: the offer's, or chosen at launch]")
 @click.option("--ttl", type=DURATION, help="Required: longest life of the machines, such as 8h.")
 @click.option("--count", type=click.IntRange(1, _MOST), help="Machines, all or none.")
-@click.option("--purchase", type=click.Choice(BOUGHT), help="How --type is bought.")
+@click.option("--purchase", type=click.Choice(BOUGHT), help="How it is bought.")
 @click.option("--max-cost", type=DOLLARS, help="Cap in USD.  [default: the total at the TTL]")
 @click.option("--idle", type=DURATION, help="End when idle for so long (not built yet).")
 @click.option("--ssh-key", default="", help="A key at the provider that may log in, too.")
@@ -121,12 +128,8 @@ def _check(
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
     if type_ is not None and plan is not None:
         problems.append("--type is instead of a plan; leave one out.")
-    if type_ is None:
-        problems += [
-            f"--{name} goes with --type; an option of a plan has its own."
-            for name in ("purchase", "count", "region")
-            if asked[name] is not None
-        ]
+    if type_ is None and asked["region"] is not None:
+        problems.append("--region goes with --type; an option of a plan has its own.")
     if problems:
         raise InputError(problems)
 
@@ -147,9 +150,12 @@ def _choice(
     catalog = load_catalog(today())
     if type_ is not None:
         return choose_type(type_, asked["region"], asked["purchase"], asked["count"] or 1, catalog)
+    path = plan or DEFAULT_PLAN
     if placement is not None:
-        return choose_placement(plan or DEFAULT_PLAN, placement, catalog)
-    return choose_option(plan or DEFAULT_PLAN, option_id, catalog)
+        choice = choose_placement(path, placement, catalog)
+    else:
+        choice = choose_option(path, option_id, catalog)
+    return change(choice, asked["count"], asked["purchase"], catalog)
 
 
 def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None:

@@ -16,7 +16,7 @@ _TOOLS = {
     "nvidia-smi": 'echo "nvidia-smi $*" >>"$GPUCOST_ROOT/calls"\n'
     'case "$*" in *query-gpu=index*) seq 1 "$GPUS" ;; *driver_version*) echo 580.1 ;; esac',
     "rocm-smi": 'for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done',
-    "nvidia-cuda-mps-control": 'echo "mps $*" >>"$GPUCOST_ROOT/calls"',
+    "nvidia-cuda-mps-control": 'echo "mps $*" >>"$GPUCOST_ROOT/calls"; [ "$1" = -d ] || cat',
     "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
     "*MOUNTPOINT*) ;; *) echo x ;; esac",
     "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"',

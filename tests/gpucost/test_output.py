@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.writing import write_file
-from pricing.errors import InputError
+from pricing.errors import InputError, ProviderError
 from tests.gpucost.conftest import Call, Ran, Write
 from tests.gpucost.documents import AS_OF, HOSTILE, changed, inference, training
 
@@ -293,9 +293,15 @@ def test_completion_is_a_script_for_the_shell(shell: str, call: Call) -> None:
 
 
 def test_the_doctor_shows_no_secret(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`doctor` says whether a credential is set, never what it is."""
+    """`doctor` says whether a credential is set, never what it is, also when nobody answers."""
     monkeypatch.setenv("DIGITALOCEAN_TOKEN", "dop_v1_secret")
+    monkeypatch.setattr("gpucost.commands.doctor.open_cloud", _nobody_answers)
     ran = call("doctor", "-f", "json")
     assert "dop_v1_secret" not in ran.out + ran.err
     states = [(check["check"], check["state"]) for check in ran.json]
     assert ("DIGITALOCEAN_TOKEN", "set") in states
+    assert ("digitalocean", "fail") in states
+
+
+def _nobody_answers(provider: str) -> None:
+    raise ProviderError(f"{provider} does not answer")

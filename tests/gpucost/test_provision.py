@@ -176,7 +176,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
         (("--type", "lambda/gpu_8x_b200_sxm6", "--ttl", "2h"), 2, "cloud.lambda.ai"),
         (("--type", "digitalocean/no-such", "--ttl", "2h"), 2, "no-such"),
         (("--type", SIZE, "--ttl", "2h", "--no-wait", "--yes"), 2, "--no-wait leaves a machine"),
-        (("--ttl", "2h", "--count", "2"), 2, "--count goes with --type"),
+        (("--ttl", "2h", "--region", "nyc2"), 2, "--region goes with --type"),
         (("--ttl", "2h"), 2, "plan.json"),
         (("--type", SIZE, "--ttl", "2h", "--max-cost", "10", "--yes"), 4, "--max-cost is $10.00"),
     ],

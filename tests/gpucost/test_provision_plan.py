@@ -87,6 +87,22 @@ def test_a_named_option_is_taken(plan: dict[str, Any], call: Call) -> None:
     assert ran.json["calls"][-1]["call"] == "ec2:RunInstances"
 
 
+def test_count_and_purchase_can_be_changed(plan: dict[str, Any], call: Call, write: Write) -> None:
+    """--count and --purchase hold for an option of a plan, too; what is not sold so is exit 2."""
+    option = _other(plan, provider="aws")
+    size = {"instance_type": "p5.48xlarge", "region": "us-east-1", "purchase": "on_demand"}
+    option["offer"] |= size
+    write("plan.json", plan)
+    named = ("--option", f"{JOB}/{option['id']}")
+    ran = call(*DRY, *named, "--count", "2", "--purchase", "spot")
+    assert ran.code == 0, ran.err
+    assert (ran.json["count"], ran.json["offer"]["purchase"]) == (2, "spot")
+    spot = call("quote", "aws/p5.48xlarge/us-east-1", "--duration", "2h", "--purchase", "spot")
+    assert spot.code == 0
+    assert ran.json["offer"]["usd_per_hour"] in spot.out
+    assert call(*DRY, "--purchase", "spot").code == 2  # the recommended size has no spot price
+
+
 def test_what_cannot_be_launched_names_what_can(plan: dict[str, Any], call: Call) -> None:
     """An option elsewhere is exit 2, with the provider's own page and the best that can be."""
     option = _other(plan, provider="lambda")

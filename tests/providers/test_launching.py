@@ -133,6 +133,21 @@ def test_places_are_tried_in_order_and_cleaned_up(cloud: MemoryCloud, session: S
     assert done.state == "ready"
 
 
+def test_a_machine_of_a_first_attempt_keeps_its_bill(cloud: MemoryCloud, session: Session) -> None:
+    """What was made in a zone that then had no more is gone, and stays in the ledger."""
+    sold_out = NoCapacityError("sold out")
+    cloud.faults.append(Fault(call="create", kind="machine", error=sold_out))
+    _let_one_pass(cloud)
+    spec = a_spec(count=2)
+    zones = tuple(replace(spec.places[0], region="here", zone=zone) for zone in ("a", "b"))
+    done = launch(session, replace(spec, places=zones), None)
+    states = sorted((one.name[-1], one.state) for one in done.machines)
+    assert states == [("1", "gone"), ("1", "made"), ("2", "made"), ("2", "refused")]
+    lives = [one for one in done.machines if one.billed_from is not None]
+    assert len({one.id for one in lives}) == 3
+    assert [one.state for one in lives if one.billed_until] == ["gone"]
+
+
 def test_a_place_above_the_cap_is_not_tried(session: Session) -> None:
     """A fallback that would cost more than the cap by the deadline is passed over."""
     spec = a_spec(regions=BOTH, max_usd=Decimal(4))
