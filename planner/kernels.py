@@ -148,7 +148,16 @@ def _by_specification(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
 
 
 def _form(profile: Profile) -> Callable[[Gpu, Gpu, str], Estimate]:
-    return _serving if profile.job.kind in _SERVING else _training
+    if profile.job.kind in _SERVING:
+        return _serving
+    return _training if profile.job.kind == "training" else _other
+
+
+def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
+    """Return the fit of training for another kind of job, on which no interval was calibrated."""
+    fitted = _training(source, target, precision)
+    factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
+    return within(fitted.mid, factor, f"{fitted.basis}; the job is no known training")
 
 
 def _serving(source: Gpu, target: Gpu, precision: str) -> Estimate:

@@ -12,6 +12,8 @@ from planner.estimate import Estimate
 from planner.finding import Evidence, Finding
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
+from planner.power import best_cap
+from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.remedies import ACTIONS, action
 from planner.remedies.action import Range
@@ -19,7 +21,7 @@ from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
 from planner.signals import SIGNALS, measure
-from pricing.hardware import gpus
+from pricing.hardware import find, gpus
 from pricing.money import cents, plain
 from pricing.offer import Offer
 from pricing.quote import QuoteLine, offer_json
@@ -134,6 +136,21 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
         },
         "cost_per_work": _cost_per_work(baseline.cost, job),
         "energy": _energy(energy_today(job.profile, baseline.hours, plan.site)),
+        "power_cap": _power_cap(job.profile),
+    }
+
+
+def _power_cap(profile: Profile) -> _Json | None:
+    """Return the power limit that takes least energy at little loss; None where none saves."""
+    power_w, gpu = profile.mean("power.board_w"), find(profile.hardware.gpu)
+    limit_w = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
+    cap = best_cap(power_w, limit_w) if power_w and limit_w else None
+    if cap is None:
+        return None
+    return {
+        "cap_w": _short(cap.cap_w),
+        "slowdown": _estimate(cap.slowdown),
+        "energy_fraction": _estimate(cap.energy),
     }
 
 

@@ -8,6 +8,7 @@ time = t0 (1 + a x + b x^2), power = min(P0, c cap). On another GPU: the same fr
 import statistics
 from dataclasses import dataclass
 
+from planner.estimate import Estimate, within
 from planner.speed_model import coefficients
 from pricing.hardware import Gpu, gpus
 
@@ -46,6 +47,50 @@ def cap_law() -> CapLaw:
     """Return the law as shipped."""
     row = coefficients("host")["power_cap"]
     return CapLaw(linear=row["linear"], square=row["square"], reached=row["reached"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """A power cap that saves energy.
+
+    Attributes:
+        cap_w: the limit to set.
+        slowdown: time under it over time without.
+        energy: energy under it over energy without.
+    """
+
+    cap_w: float
+    slowdown: Estimate
+    energy: Estimate
+
+
+_SLOWEST = 1.1  # a cap that costs more than a tenth of the time is no saving: machines cost more
+_LEAST_SAVING = 0.97  # of the energy; less is not worth a setting
+_SHARES = tuple(share / 100.0 for share in range(60, 100, 5))  # of the board's limit
+
+
+def best_cap(power_w: float, limit_w: float) -> Cap | None:
+    """Return the cap that takes the least energy while the job slows by a tenth at most.
+
+    None where none saves: the job draws less than the caps.
+
+    Args:
+        power_w: mean power of the board without a cap.
+        limit_w: the board's limit.
+    """
+    law, factor = cap_law(), float(coefficients("host")["power_cap"]["factor"])
+    caps = [
+        share * limit_w for share in _SHARES if law.slowdown(power_w, share * limit_w) <= _SLOWEST
+    ]
+    cap_w = min(caps, key=lambda watts: law.energy(power_w, watts), default=None)
+    if cap_w is None or law.energy(power_w, cap_w) > _LEAST_SAVING:
+        return None
+    slowdown, basis = law.slowdown(power_w, cap_w), "law of a power cap, fitted on V100 and A40"
+    return Cap(
+        cap_w=cap_w,
+        slowdown=Estimate(low=1.0, mid=slowdown, high=slowdown * factor, basis=basis),
+        energy=within(law.energy(power_w, cap_w), factor, basis),
+    )
 
 
 # Idle power differs by kind of memory: boards with stacked memory idle at a smaller share.

@@ -119,11 +119,10 @@ def log_spread(one: Specs, other: Specs, widths: Mapping[str, float] | None = No
 def interval_factor(one: Specs, other: Specs) -> float:
     """Return the factor x/: of the 90 % interval of a job's speed ratio between two GPUs.
 
-    Conformal: quantiles of errors on benchmarks left out, by GPU and task. Both models in the fit:
-    scaled by `log_spread`; else one factor, or the scaled one where that is wider.
+    Conformal: quantiles of errors on benchmarks left out, by GPU and task. Scaled by `log_spread`,
+    at least what near pairs err by, or what pairs with a model outside the fit do.
     """
     table = coefficients("speed")["interval"]
     scaled = math.exp(table["scale"] * log_spread(one, other))
-    if is_fitted(one) and is_fitted(other):
-        return scaled
-    return max(scaled, float(table["unseen_gpu"]))
+    least = "near" if is_fitted(one) and is_fitted(other) else "unseen_gpu"
+    return max(scaled, float(table[least]))

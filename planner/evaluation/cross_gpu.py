@@ -187,6 +187,15 @@ def plain_quantile(found: Sequence[Case]) -> float:
     return quantile(np.array([abs(case.error) for case in found]))
 
 
+# Pairs less apart than this are held to their own errors, too: the scaled width grows from nothing.
+_NEAR = 0.3
+
+
+def near_quantile(found: Sequence[Case]) -> float:
+    """Return the quantile of |error| over pairs of GPUs that lie near each other."""
+    return plain_quantile([case for case in found if case.spread < _NEAR])
+
+
 def covered(
     question: str, found: Sequence[Case], tasks_left: Sequence[Case], *, unseen_gpu: bool
 ) -> Coverage:
@@ -196,7 +205,7 @@ def covered(
         question: what was left out.
         found: the cases to cover.
         tasks_left: the cases with only the task left out, which calibrate the scaled part.
-        unseen_gpu: whether the one-factor part applies.
+        unseen_gpu: whether the least width is that of unseen GPUs, or that of near pairs.
     """
 
     @cache
@@ -204,13 +213,14 @@ def covered(
         def others(some: Sequence[Case]) -> list[Case]:
             return [c for c in some if gpu not in (c.after.gpu, c.before.gpu)]
 
-        plain = plain_quantile(others(found)) if unseen_gpu else 0.0
-        return scaled_quantile(others(tasks_left)), plain
+        rest = others(tasks_left)
+        least = plain_quantile(others(found)) if unseen_gpu else near_quantile(rest)
+        return scaled_quantile(rest), least
 
     rows = []
     for case in found:
-        scale, plain = factors(case.after.gpu)
-        half = max(scale * case.spread, plain)
+        scale, least = factors(case.after.gpu)
+        half = max(scale * case.spread, least)
         architecture = specs_of(case.after.gpu, "fp16").architecture
         rows.append((architecture, abs(case.error) <= half, np.exp(half)))
     table = pd.DataFrame(rows, columns=["architecture", "inside", "factor"])
@@ -227,7 +237,7 @@ def older(folder: Path, known: Sequence[Run]) -> tuple[list[Score], Coverage]:
     model = fit(known, coefficients("speed")["widths"])
     fitted = {run.gpu for run in known}
     rates, scores, inside = runs(folder, "v0"), [], []
-    scale, unseen = (coefficients("speed")["interval"][k] for k in ("scale", "unseen_gpu"))
+    row = coefficients("speed")["interval"]
     for precision in PRECISIONS:
         true, guesses = [], []
         for before, after in itertools.permutations([r for r in rates if r.named == precision], 2):
@@ -236,9 +246,8 @@ def older(folder: Path, known: Sequence[Run]) -> tuple[list[Score], Coverage]:
             guesses.append(model.expect(difference(features(after), features(before)))[0])
             true.append(after.log_rate - before.log_rate)
             one, other = (specs_of(r.gpu, r.used) for r in (before, after))
-            half = scale * log_spread(one, other)
-            if not {before.gpu, after.gpu} <= fitted:
-                half = max(half, float(np.log(unseen)))
+            least = "near" if {before.gpu, after.gpu} <= fitted else "unseen_gpu"
+            half = max(row["scale"] * log_spread(one, other), float(np.log(row[least])))
             inside.append((one.architecture == other.architecture, half, guesses[-1] - true[-1]))
         scores.append(
             Score(

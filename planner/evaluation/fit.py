@@ -11,7 +11,13 @@ from datetime import date
 from pathlib import Path
 
 from planner.evaluation import collectives, host, several_gpus, small_work
-from planner.evaluation.cross_gpu import cases, fitted_runs, plain_quantile, scaled_quantile
+from planner.evaluation.cross_gpu import (
+    cases,
+    fitted_runs,
+    near_quantile,
+    plain_quantile,
+    scaled_quantile,
+)
 from planner.evaluation.effects import Fit, fit, likeliest_widths
 from planner.evaluation.throughput import runs, specs_of
 from planner.speed_model import coefficients
@@ -63,11 +69,13 @@ def _both(model: Fit, group: str, name: str, precision: str) -> float:
 def speed_intervals(folder: Path) -> str:
     """Return intervals and small work of speed.toml, whose widths must have been written."""
     known = fitted_runs(folder)
-    scale, unseen = scaled_quantile(cases(known, "task")), plain_quantile(cases(known, "both"))
+    tasks_left = cases(known, "task")
+    scale, unseen = scaled_quantile(tasks_left), plain_quantile(cases(known, "both"))
     pairs = small_work.small_pairs(folder)
     lines = (
         "\n[interval]",
         f"scale = {scale:.3f}",
+        f"near = {math.exp(near_quantile(tasks_left)):.3f}",
         f"unseen_gpu = {math.exp(unseen):.3f}",
         "\n[small]  # batches up to 15 % of the largest: AdaptDL traces of siasosp23, one GPU",
         f"exponent = {small_work.fitted_exponent(pairs)}",

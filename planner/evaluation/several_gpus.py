@@ -1,5 +1,6 @@
 """More GPUs in one node, and more nodes: boxes, clusters and models are left out."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,8 @@ def placements(folder: Path) -> pd.DataFrame:
         rows = pd.read_csv(path, dtype={"placement": str})
         cluster = path.stem.removeprefix("placements-")
         parts.append(rows.assign(model=path.parent.name, cluster=cluster))
+    if not parts:
+        raise FileNotFoundError(errno.ENOENT, "no such file", str(folder / "scaling"))
     rows = pd.concat(parts)
     keys = ["model", "cluster", "placement", "local_bsz"]
     found = rows.groupby(keys).step_time.median().rename("step_s").reset_index()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from planner.allreduce import all_reduce_s, interpolate, typical_all_reduce_s
 from planner.loader import fed_rate, loader_rate
 from planner.overhead import combine, growth, ring
-from planner.power import cap_law, carried_w
+from planner.power import best_cap, cap_law, carried_w
 
 CORES = st.floats(0.5, 64.0)
 WATTS = st.floats(50.0, 1000.0)
@@ -36,6 +36,16 @@ def test_a_cap_slows_and_never_adds_power(free_w: float, cap_w: float) -> None:
     assert law.power_w(free_w, cap_w) <= free_w
     if cap_w >= free_w:
         assert law.slowdown(free_w, cap_w) == 1.0
+
+
+def test_a_hot_job_saves_energy_under_a_cap_and_a_cool_one_does_not() -> None:
+    """At its limit a board gives a few percent of time for more of its energy; at half, nothing."""
+    cap = best_cap(400.0, 400.0)
+    assert cap is not None
+    assert cap.cap_w < 400.0
+    assert 1.0 < cap.slowdown.mid <= 1.1
+    assert cap.energy.mid < 0.95
+    assert best_cap(180.0, 400.0) is None
 
 
 @given(WATTS)

@@ -253,3 +253,14 @@ def test_an_unfinished_specification_is_said() -> None:
     with pytest.raises(InputError, match="RTX-PRO-4500"):
         predict(BUSY, gpu="RTX-PRO-4500")
     assert predict(a_profile(gpu="RTX-PRO-4500"), gpu="RTX-PRO-4500").mid == 1.0
+
+
+def test_only_training_has_the_narrow_interval() -> None:
+    """The fit is of training: another kind of job keeps its middle and gets a wider range."""
+    h100 = gpus()["H100-SXM-80GB"]
+    training, unknown = (
+        kernel_speed_up(a_profile({}, precision="amp-fp16", kind=kind), h100)
+        for kind in ("training", "unknown")
+    )
+    assert unknown.mid == pytest.approx(training.mid)
+    assert unknown.high / unknown.mid > 1.5 > training.high / training.mid
