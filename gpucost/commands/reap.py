@@ -17,6 +17,7 @@ from pricing.errors import (
 from providers.keys import drop_key
 from providers.marks import owner_of
 from providers.reaping import Verdict, carry_out, judge
+from providers.registry import CLOUDS
 from providers.session import Session
 
 _COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
@@ -47,9 +48,12 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
         missed = [note for note in skipped if note.partition(" ")[0] in open_runs]
         if missed:
             troubles.append(MissingCredentialsError(missed))
-        _show([verdict for _, verdict in pairs], output)
+        asked = [session.cloud.name for session in found if CLOUDS[session.cloud.name].offered]
+        _show([verdict for _, verdict in pairs], asked, output)
         for note in skipped:
             output.say(f"note: {note}")
+        if not asked and not missed:
+            troubles.append(MissingCredentialsError("no provider could be asked for orphans."))
         if not dry_run:
             troubles += _carry_out(pairs, output, yes=yes)
     if troubles:
@@ -80,14 +84,14 @@ def _carry_out(
     return troubles
 
 
-def _show(verdicts: list[Verdict], output: Output) -> None:
+def _show(verdicts: list[Verdict], asked: list[str], output: Output) -> None:
     rows = [dict(zip(_COLUMNS, _row(verdict), strict=True)) for verdict in verdicts]
     if output.format == "json":
         print_json(rows)
     elif rows:
         print_table(Table(columns=_COLUMNS, rows=tuple(tuple(r.values()) for r in rows)), output)
-    else:
-        output.say("nothing of ours is anywhere.")
+    elif asked:
+        output.say(f"nothing of ours is at {', '.join(asked)}.")
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
