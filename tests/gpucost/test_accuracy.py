@@ -37,7 +37,7 @@ def test_a_folder_without_the_files_names_them(
     assert run(["accuracy", "--data", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert "pytorch-train-throughput-fp16.csv" in said
-    assert "cpu_sensitivity.csv" in said
+    assert "summary_power_a40.csv" in said
 
 
 def test_the_page_is_what_the_evaluation_gives(
