@@ -183,6 +183,8 @@ def section(folder: Path) -> Section:
         remarks=(
             """\
 Loader: 12 models by 1 to 24 cores a GPU (Synergy; partly interpolated by its authors). Power:
-training on a V100 and an A40 at 7 and 9 power limits (Zeus).""",
+training on a V100 and an A40 at 7 and 9 power limits (Zeus); the bar of the cap is held with the
+network unseen, not with the GPU unseen, too. Power on another GPU rests on two cards and on idle
+power that was not measured on them.""",
         ),
     )
