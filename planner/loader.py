@@ -12,7 +12,7 @@ _MOST_CORES = 12.0
 
 def loader_rate(cores: float, power: float | None = None) -> float:
     """Return the relative throughput of so many cores a GPU; `power` None = as shipped."""
-    above = float(coefficients("host")["loader_power"]) if power is None else power
+    above = loader_power() if power is None else power
     cores = min(cores, _MOST_CORES)
     if cores <= _KNEE_CORES:
         return cores
@@ -23,6 +23,11 @@ def loader_rate(cores: float, power: float | None = None) -> float:
 def fed_rate(rate: float, before: float, after: float, roof: float, power: float) -> float:
     """Return the job's rate with other cores: the loader's, up to what the GPU can take."""
     return min(roof, rate * loader_rate(after, power) / loader_rate(before, power))
+
+
+def loader_power() -> float:
+    """Return the fitted power of the cores above the knee."""
+    return float(coefficients("host")["loader_power"])
 
 
 def loader_factor() -> float:

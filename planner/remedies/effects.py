@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from planner.loader import loader_factor, loader_power
 from planner.remedies.action import Action, Range
 from planner.rule import Signals
 from planner.rules.limits import (
@@ -22,9 +23,7 @@ from planner.rules.limits import (
     STARVED,
 )
 
-# Loader throughput ~ cores^0.8 above three cores a GPU, at most x2.9 (Synergy tables); the law's
-# mean error is 8 %, twice that is taken as its end.
-_CORES_POWER, _MOST_FROM_CORES, _LAW_ERROR = 0.8, 2.9, 1.16
+_MOST_FROM_CORES = 2.9  # cores a GPU 3 -> 12 where preparation is the limit (Synergy tables)
 _FULL_CPU: Range = (1.0, 1.05, 1.3)  # processes can still help where one interpreter lock limits
 _MOST_FROM_CACHE = 5.0  # Mohan et al., VLDB 2021
 _AMP_WITHOUT_TF32: Range = (1.0, 2.71, 4.75)  # Volta, Turing: the FP32 base has no tensor cores
@@ -54,8 +53,8 @@ def _workers(signals: Signals) -> Range | None:
         return None
     if cpu >= CPU_FULL:
         return _FULL_CPU
-    most = min(_MOST_FROM_CORES, (1.0 / cpu) ** _CORES_POWER)
-    return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * _LAW_ERROR))
+    most = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
+    return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * loader_factor()))
 
 
 def _prefetch(signals: Signals) -> Range | None:
