@@ -34,7 +34,8 @@ class Count(Callback):
 
     def on_train_end(self, trainer, _module):
         """Print it."""
-        print(trainer.global_step, flush=True)
+        sys.stdout.write(f"{trainer.global_step}\n")  # one write: lines do not mix
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
