@@ -67,14 +67,14 @@ def read_access(environment: Mapping[str, str]) -> Access:
 
 
 def connect(
-    access: Access, *, retries: int = RETRIES, on_date: Callable[[str], None] | None = None
+    access: Access, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
 ) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
     """A client with stated time limits; its own retries are the only ones.
 
     Args:
         access: where and as whom.
-        retries: of a call that the provider failed or throttled. 0 for calls that make something:
-            the SDK repeats POST, and the API knows no idempotency.
+        retries: of a call that the provider failed or throttled; None: RETRIES. 0 for calls that
+            make something: the SDK repeats POST, and the API knows no idempotency.
         on_date: is told the Date header of every answer.
     """
     from azure.core.pipeline.policies import RetryPolicy  # noqa: PLC0415 - heavy, only here
@@ -87,6 +87,7 @@ def connect(
             asked: float | None = super().get_retry_after(response)
             return None if asked is None else min(asked, LONGEST_WAIT_S)
 
+    retries = RETRIES if retries is None else retries
     options: dict[str, Any] = {
         "timeout": _BUDGET_S,
         "connection_timeout": CONNECT_S,

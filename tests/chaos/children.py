@@ -33,7 +33,7 @@ from tests.providers.launches import HASTY
 LOADED = (pydo, cryptography)
 """Imported before the first fork, so that no child has to."""
 
-PATIENCE = replace(HASTY, running_rounds=6, gone_rounds=8, settle_rounds=2)
+PATIENCE = replace(HASTY, running_rounds=6, gone_rounds=16, settle_rounds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
