@@ -19,6 +19,7 @@ from tests.chaos.trials import (
 
 _HOUR_S = 3600.0
 _POSTS = ("/v2/tags", "/v2/account/keys", "/v2/firewalls", "/v2/droplets")
+_FILES_B = (0, 40_000, *range(80_000, 400_000, 20_000))  # a launch writes some 300 kB of log
 _STEPS = {"8x GPU": 8, "two nodes": 2}  # the same calls as for one GPU, or twice them
 _LISTS = ("/v2/droplets", "/v2/tags", "/v2/sizes", "/v2/account")
 _MAKES = ("ImportKeyPair", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RunInstances")
@@ -87,7 +88,7 @@ def everything(here: Stage) -> Iterator[tuple[str, Count]]:
         yield name, faults(here, two, told)
     yield "clock skew", skews(here, one, (-26 * _HOUR_S, -_HOUR_S, _HOUR_S, 26 * _HOUR_S))
     yield "two processes at once", two_at_once(here, _pairs(one) * 3)
-    yield "full disk", full_disk(here, one, (0, 4096, 20_000, 40_000, 60_000, 80_000, 100_000))
+    yield "full disk", full_disk(here, one, _FILES_B)
     yield "unreadable journal", unreadable(here, one, (*range(2, 34, 4), None))
 
 
@@ -115,6 +116,6 @@ def some(here: Stage) -> Iterator[tuple[str, Count]]:
     if many:
         yield "kill -9 in down", kills(here, DOWN, step=29, first=one)
         yield "two processes at once", two_at_once(here, _pairs(one)[1:2])
-        yield "full disk", full_disk(here, one, (40_000,))
+        yield "full disk", full_disk(here, one, (40_000, 200_000))
     yield "lost answers", faults(here, one, faults_of(here.remote.kind)["lost answers"][3:4])
     yield "unreadable journal", unreadable(here, one, (20,))
