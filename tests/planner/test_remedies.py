@@ -85,7 +85,7 @@ def test_workers_gain_what_idle_cores_allow() -> None:
     )
     assert full == (1.0, 1.05, 1.3)
     assert unknown == (1.0, 1.5, 2.9)
-    assert free == pytest.approx((1.0, 2**0.4, 2**0.8 * 1.16))
+    assert free == pytest.approx((1.0, 2**0.4, 2**0.8 * 1.2))
 
 
 @pytest.mark.parametrize(
