@@ -19,7 +19,7 @@ from tests.fake_nvml.machines import a100
 from tests.fake_nvml.scenario import Scenario
 
 GPUCOST = ROOT / ".venv" / "bin" / "gpucost"
-PROGRAM = Path(__file__).parent / "programs" / "verdicts.py"
+PROGRAMS = Path(__file__).parent / "programs"
 _IDLE = {"power.board_w": 85.0, "util.mem_controller": 0.02}
 
 # trouble: steps, what the GPU says, the first finding, its first actions
@@ -59,7 +59,8 @@ def measured(
     pytest.importorskip("torch", reason="PyTorch is not installed: make torch-test")
     if not GPUCOST.exists():
         pytest.skip("gpucost is not installed in .venv: make torch-test")
-    shutil.copy(PROGRAM, tmp_path)
+    for name in ("verdicts.py", "parts.py"):
+        shutil.copy(PROGRAMS / name, tmp_path)
 
     def measure(
         trouble: str,

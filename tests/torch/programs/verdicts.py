@@ -9,24 +9,10 @@ import time
 from time import perf_counter
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from parts import Slow
+from torch.utils.data import DataLoader
 
 torch.set_num_threads(1)
-
-
-class Items(Dataset):
-    """Items that take a time each."""
-
-    def __init__(self, count, item_s):
-        self.count, self.item_s = count, item_s
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        if self.item_s:
-            time.sleep(self.item_s)
-        return torch.full((256,), float(index))
 
 
 def launches(x):
@@ -38,16 +24,16 @@ def launches(x):
 
 def main(trouble, steps):
     """Train, and time the waits and saves."""
-    model = torch.nn.Linear(256, 256)
+    model = torch.nn.Linear(8, 256)
     optimizer = torch.optim.SGD(model.parameters(), 0.0001)
     item_s = 0.004 if trouble == "starved" else 0.0
-    batches = iter(DataLoader(Items(8 * steps, item_s), batch_size=8))
+    batches = iter(DataLoader(Slow(8 * steps, item_s), batch_size=8))
     state = [torch.zeros(4_000_000) for _ in range(4)]
     waited_s = saved_s = 0.0
     begin_s = perf_counter()
     for step in range(steps):
         before_s = perf_counter()
-        batch = next(batches)
+        batch, _ = next(batches)
         waited_s += perf_counter() - before_s
         # The sleep stands for the kernels of a GPU that the step waits for.
         time.sleep(0.0 if trouble == "launching" else 0.015)
