@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import KEY, SECRET, an_aws
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.launches import PUBLIC_KEY
 
+VISUAL_SEARCH = ROOT / "examples" / "visual-search.json"
 PLACE = "aws/g6.xlarge/us-east-1"
 LAUNCH = ("provision", "--type", PLACE, "--ttl", "2h", "--yes", "-f", "json")
 NO_CAPACITY = "InsufficientInstanceCapacity"
@@ -69,6 +71,24 @@ def test_plan_to_ready_to_down(
     assert call("down", ran.json["run"], "--yes").code == 0
     assert aws.alive_ids() == []
     assert aws.side_resources() == []
+
+
+def test_an_option_of_a_plan_to_ready_to_down(
+    aws: AwsAccount, call: Call, empty_folder: Path
+) -> None:
+    """The machine that the plan names is made at the plan's price, ready, and gone."""
+    aws.prices.on_demand.append(("g4dn.2xlarge", "us-east-1", "0.7520000000"))
+    asked = ("--provider", "aws", "--region", "us-east-1", "--as-of", "2026-11-21", "-q")
+    assert call("plan", str(VISUAL_SEARCH), *asked, "-o", "plan.json").code == 0
+    (job,) = json.loads((empty_folder / "plan.json").read_text(encoding="utf-8"))["jobs"]
+    option = next(o for o in job["options"] if o["offer"]["instance_type"] == "g4dn.2xlarge")
+    named = ("--option", f"{job['name']}/{option['id']}")
+    ran = call("provision", "plan.json", *named, "--ttl", "2h", "--yes", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["state"] == "ready"
+    assert [instance.instance_type for instance in aws.instances()] == ["g4dn.2xlarge"]
+    assert call("down", ran.json["run"], "--yes").code == 0
+    assert (aws.alive_ids(), aws.side_resources()) == ([], [])
 
 
 def test_zones_are_tried_in_turn(aws: AwsAccount, call: Call) -> None:
