@@ -13,6 +13,7 @@ from planner.estimate import Estimate
 from planner.kernels import source_gpu
 from planner.profile.model import Profile, Step
 from planner.scale import layout_of
+from planner.workload import rate_per_s
 from pricing.errors import InputError
 
 
@@ -66,7 +67,7 @@ def of_job(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...]:
 
 def relative_speed(profile: Profile, probe: Profile) -> float | None:
     """Return the probe's rate over the profile's; None where they cannot be compared."""
-    ours, theirs = _rate(profile), _rate(probe)
+    ours, theirs = rate_per_s(profile), rate_per_s(probe)
     if ours is not None and theirs is not None and _unit(profile) == _unit(probe):
         return theirs / ours
     ours, theirs = _items(profile), _items(probe)
@@ -75,15 +76,6 @@ def relative_speed(profile: Profile, probe: Profile) -> float | None:
 
 def _unit(profile: Profile) -> str | None:
     return profile.work.unit if profile.work else None
-
-
-def _rate(profile: Profile) -> float | None:
-    work, window = profile.work, profile.window
-    if work is None:
-        return None
-    if work.rate_per_s:
-        return work.rate_per_s
-    return work.done / window.duration_s if work.done and window and window.duration_s else None
 
 
 def _items(profile: Profile) -> float | None:

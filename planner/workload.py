@@ -58,7 +58,7 @@ def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> 
     if requirements.hours_per_month is not None:
         return "month"
     if requirements.work_total is not None:
-        blind = [p.job.name for p in profiles if _rate(p) is None]
+        blind = [p.job.name for p in profiles if rate_per_s(p) is None]
         if blind:
             raise InputError(
                 f"{name}: --work-total needs work.rate_per_s in the profile; "
@@ -66,7 +66,7 @@ def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> 
                 for name in blind
             )
         return "run"
-    totals = [p.work is not None and p.work.total is not None and _rate(p) for p in profiles]
+    totals = [p.work is not None and p.work.total is not None and rate_per_s(p) for p in profiles]
     return "run" if totals and all(totals) else "month"
 
 
@@ -82,7 +82,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
             declared = float(HOURS_PER_MONTH)
             notes.append(f"{profile.job.name}: hours were not given; 730 a month assumed.")
         hours = exactly(declared, "declared")
-        rate = _rate(profile)
+        rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
     month = period == "month"
     return Workload(
@@ -101,7 +101,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
 
 
 def _run_hours(profile: Profile) -> tuple[Estimate, float]:
-    rate, work = _rate(profile), profile.work
+    rate, work = rate_per_s(profile), profile.work
     if rate is None or work is None or work.total is None:
         raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
     hours = work.total / rate / 3600.0
@@ -113,8 +113,8 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
     return exactly(hours, "work.total / work.rate_per_s"), work.total
 
 
-def _rate(profile: Profile) -> float | None:
-    """Units per second: measured, else done over the window."""
+def rate_per_s(profile: Profile) -> float | None:
+    """Return the units of work a second: measured, else done over the window."""
     work, window = profile.work, profile.window
     if work is None:
         return None

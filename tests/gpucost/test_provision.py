@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import REAPER, Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, spec
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.sizes import a_gpu_size
 
+VISUAL_SEARCH = ROOT / "examples" / "visual-search.json"
 SIZE = "digitalocean/gpu-h100x8-640gb"
 LAUNCH = ("provision", "--type", SIZE, "--ttl", "2h", "--yes", "--allow-stale")
 
@@ -251,11 +253,13 @@ def test_a_dry_run_needs_nothing_and_makes_nothing(
 
 
 def test_no_token_is_written_anywhere(cloud: DigitalOcean, call: Call, tmp_path: Path) -> None:
-    """Neither token is in the journal, in user data, in output, or in a request's body."""
+    """Neither token is in the journal, user data, output, a request's body, a plan or a report."""
     ran = call(*LAUNCH, "-v")
+    planned = call("plan", str(VISUAL_SEARCH), "-o", "plan.json", "--report", "report.md")
+    assert planned.code == 0
     cloud.faults.append(Fault(path="/v2/droplets", status=401, method="POST"))
     failed = call(*LAUNCH)
-    everything = ran.out + ran.err + failed.out + failed.err
+    everything = "".join(one.out + one.err for one in (ran, planned, failed))
     everything += json.dumps(cloud.estate.things) + json.dumps(cloud.requests)
     for path in tmp_path.rglob("*"):
         if path.is_file():
