@@ -4,10 +4,26 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+_LEAST_SKEW_S = 2.0  # the Date header has whole seconds and travelled for a while
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def skew_s(date: str) -> float | None:
+    """How far a provider's clock is ahead of ours, by the Date header of its answer.
+
+    0 where it is too little to be told from the way of the answer, None where the header is no
+    date.
+    """
+    try:
+        ahead_s = (parsedate_to_datetime(date) - _now()).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return ahead_s if abs(ahead_s) > _LEAST_SKEW_S else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ want of capacity comes as HTTP 500, and where to try next is the lifecycle's to 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import UTC
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from providers.interface import (
     State,
 )
 from providers.marks import PREFIX, Marks, read_marks
+from providers.waiting import skew_s
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
@@ -39,7 +39,6 @@ _STATES: Mapping[str, State] = {
     "stopped": "running",
     "shutting-down": "ending",
 }
-_LEAST_SKEW_S = 2.0
 _DESCRIBED_WITH_OWNER = "describe_snapshots"  # all public snapshots are listed without it
 _Json = dict[str, Any]
 
@@ -85,12 +84,8 @@ class AwsCloud:
         return self._clients[key]
 
     def _on_answer(self, http_response: Any, **_: object) -> None:  # noqa: ANN401 - botocore's
-        try:
-            date = parsedate_to_datetime(http_response.headers.get("Date", ""))
-            ahead_s = (date - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):
-            return
-        self.skew_s = ahead_s if abs(ahead_s) > _LEAST_SKEW_S else 0.0
+        ahead_s = skew_s(http_response.headers.get("Date", ""))
+        self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """The calls of a launch; pure."""

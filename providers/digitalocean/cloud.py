@@ -7,8 +7,7 @@ and neither does a 400 of some calls: every answer is looked at.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
@@ -29,11 +28,11 @@ from providers.interface import (
     State,
 )
 from providers.marks import Marks, read_text
+from providers.waiting import skew_s
 
 _PER_PAGE = 200
 _MOST_PAGES = 50
 _STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
-_LEAST_SKEW_S = 2.0  # the Date header has whole seconds and travelled for a while
 _Json = dict[str, Any]
 
 
@@ -69,11 +68,8 @@ class DigitalOceanCloud:
         return self._clients[key]
 
     def _on_date(self, text: str) -> None:
-        try:
-            ahead_s = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):
-            return
-        self.skew_s = ahead_s if abs(ahead_s) > _LEAST_SKEW_S else 0.0
+        ahead_s = skew_s(text)
+        self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """The calls of a launch; pure."""
