@@ -17,6 +17,7 @@ from tests.gpucost.test_profile import GPUCOST, STEPPING
 
 Nvml = Callable[[Scenario], dict[str, str]]
 EVERY = ("--interval", "0.1s")
+_LEVEL_S = 0.37  # no multiple of the interval
 NOT_FOUND_LIBRARY, LOST, NO_DRIVER, MISMATCH, UNKNOWN = 12, 15, 9, 18, 999
 ENERGY = "energy.total_j"
 # What the trace states of a device but a profile says in another place, or of another process.
@@ -39,14 +40,14 @@ def _loaded() -> Profile:
 
 
 def _levels(device: str, readings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Half a second at a reading each, two levels apart by a tenth."""
+    """Two levels, a twentieth apart, in a rhythm of their own: readings fall anywhere in it."""
     lower = {
-        slot: round(0.9 * float(value), 2) if slot.startswith("util.") else value
+        slot: round(0.95 * float(value), 2) if slot.startswith("util.") else value
         for slot, value in readings.items()
         if slot.startswith(("util.", "power.board_w"))
     }
     upper = {slot: readings[slot] for slot in lower}
-    return rows(device, (0.5, upper), (0.5, lower))
+    return rows(device, (_LEVEL_S, upper), (_LEVEL_S, lower))
 
 
 def _readings_of(profile: Profile, name: str) -> GpuReadings:
@@ -72,8 +73,8 @@ def test_the_profile_says_what_the_trace_says(
 ) -> None:
     """Every slot's mean is within 1 % of the trace's, for each GPU model and for MIG instances."""
     levels = [row for name, readings in devices.items() for row in _levels(name, readings)]
-    scenario = Scenario(devices=devices, rows=levels, period_s=1.0)
-    ran = _profile(fake_nvml(scenario), "--", "sleep", "4")
+    scenario = Scenario(devices=devices, rows=levels, period_s=2 * _LEVEL_S)
+    ran = _profile(fake_nvml(scenario), "--", "sleep", "6")
     assert ran.returncode == 0, ran.stderr
     profile = _loaded()
     assert len(profile.gpus) == len(devices)

@@ -280,7 +280,7 @@ def test_reap_removes_what_is_late_and_keeps_what_lives(
     assert call("reap", "--yes").code == 0
     assert len(cloud.estate.things["droplets"]) == 2
     monkeypatch.setenv("GPUCOST_OWNER", "ada")
-    time.sleep(1.2)
+    time.sleep(2.2)  # deadlines are whole seconds
     looked = call("reap", "--dry-run", "-f", "json").json
     assert sorted(one["action"] for one in looked) == ["adopt", "remove"]
     assert len(cloud.estate.things["droplets"]) == 2
@@ -314,7 +314,7 @@ def test_an_interrupt_says_how_to_go_on(
     """Ctrl-C while something is ended is exit 130, with the command that goes on."""
     late = call("provision", "--type", SIZE, "--ttl", "1s", "--yes", "--allow-stale")
     assert late.code == 0, late.err
-    time.sleep(1.2)
+    time.sleep(2.2)  # deadlines are whole seconds
     with monkeypatch.context() as patched:
         patched.setattr("providers.digitalocean.cloud.DigitalOceanCloud.destroy", _interrupted)
         ran = call(*command)
