@@ -171,10 +171,7 @@ class _Measurement:
     def _facts(self) -> dict[str, Any]:
         if self._gpus is None:
             return {}
-        return {
-            "interconnect": getattr(self._gpus, "interconnect", None),
-            "driver": getattr(self._gpus, "driver", None),
-        }
+        return {"interconnect": self._gpus.interconnect, "driver": self._gpus.driver}
 
     def _finish(self) -> None:
         """Write series and profile; what was measured stays in the capture until both are there."""

@@ -156,13 +156,9 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
 
 def _observed(lines: _Lines) -> Observed:
     steps = together(lines.events)
-    begin, end = lines.begin, lines.end
-    times = [row[0] for rows in lines.rows.values() for row in rows[-1:]]
-    last = max((t_s for t_s in times if t_s is not None), default=None)
+    begin = lines.begin
     return Observed(
         name=begin.get("job"),
-        begin_s=begin.get("t_s"),
-        end_s=end.get("end", last),
         steps=steps.frame,
         step_count=steps.count,
         items=steps.items,

@@ -44,8 +44,6 @@ class Observed:
 
     Attributes:
         name: the program that ran.
-        begin_s: when it was started, seconds since 1970 UTC.
-        end_s: when it ended or the recording did.
         cpu_cores: cores that it may use.
         ram_gib: host memory that it may use.
         interconnect: between the GPUs, as `model.Hardware` names it.
@@ -63,8 +61,6 @@ class Observed:
     """
 
     name: str | None = None
-    begin_s: float | None = None
-    end_s: float | None = None
     cpu_cores: float | None = None
     ram_gib: float | None = None
     interconnect: str | None = None

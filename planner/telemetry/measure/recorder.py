@@ -29,6 +29,8 @@ class GpuReader(Protocol):
     """What reads the GPUs: `nvml.NvmlReader`, or nothing with `--no-gpu`."""
 
     identities: tuple[GpuIdentity, ...]
+    driver: str | None
+    interconnect: str | None
 
     @property
     def notes(self) -> list[str]:
@@ -83,7 +85,6 @@ class Recorder:
         self._looked_s = float("-inf")
         self._said: set[str] = set()
         self._device_notes: list[str] = []
-        self.ticks = 0
 
     @property
     def now_s(self) -> float:
@@ -136,7 +137,6 @@ class Recorder:
                 self._capture.device_notes(self._device_notes)
         self._capture.row(t_s, None, self._host.read())
         self._drain()
-        self.ticks += 1
 
     def end(self) -> None:
         """Write the last readings and events and what they lack, and close the capture."""
