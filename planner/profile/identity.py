@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
@@ -12,6 +13,9 @@ from pricing import hardware
 if TYPE_CHECKING:
     from planner.telemetry.hints import Hints
     from planner.telemetry.merge import Merged
+
+_DIGITS = 12
+_NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
 
 
 def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
@@ -46,8 +50,21 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         cpu_cores=seen.cpu_cores,
         ram_gib=seen.ram_gib or merged.host_ram_gib,
         interconnect=seen.interconnect,
+        machine=_machine(hosts),
     )
     return ready, tuple(notes)
+
+
+def _machine(hosts: set[str]) -> str | None:
+    """Return an id of the one machine that all devices stand in: a digest, as names are private.
+
+    An exporter's address counts without its port.
+    """
+    names = {host.rpartition(":")[0] or host for host in hosts}
+    name = names.pop() if len(names) == 1 else None
+    if name is None or name in _NO_NAME:
+        return None
+    return f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _one(memories: list[float]) -> float | None:

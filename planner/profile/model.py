@@ -116,6 +116,7 @@ class Hardware:
     instance_type: str | None = text("the provider's name of the machine")
     region: str | None = text("the provider's region")
     purchase: str | None = text("how it was bought", choices=PURCHASES, default="on_demand")
+    machine: str | None = text("which machine: host or instance id; jobs of one share its bill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

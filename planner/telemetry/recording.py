@@ -50,7 +50,7 @@ class GpuIdentity:
         model: product name as the source writes it.
         memory_gib: total memory of the device.
         partition: MIG profile or instance, None for a whole device.
-        host: which machine; used to tell devices apart, never written out.
+        host: which machine; tells devices apart, never written out by its name.
     """
 
     key: str

@@ -229,3 +229,41 @@ def test_metrics_read_one_after_the_other_keep_their_own_pace(tmp_path: Path) ->
     assert profile.window is not None
     assert profile.window.interval_s == 15.0
     assert profile.window.coverage == pytest.approx(1.0, abs=0.01)
+
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"Hostname": "node-a", "pod": "train"}, {"Hostname": "node-a", "pod": "serve"}),
+        ({"instance": "10.0.0.3:9400", "pod": "a"}, {"instance": "10.0.0.3:9100", "pod": "b"}),
+    ],
+    ids=["dcgm-exporter", "scraped address"],
+)
+def test_pods_of_one_node_are_on_one_machine(
+    one: dict[str, str], other: dict[str, str], tmp_path: Path
+) -> None:
+    """Jobs of one host carry the same machine id, which does not tell the host's name."""
+    first, second = imported(
+        tmp_path,
+        series(UTIL, [50, 50], **one),
+        series(UTIL, [20, 20], **{**other, "gpu": "1"}),
+    )
+    assert first.hardware.machine == second.hardware.machine
+    assert str(first.hardware.machine).startswith("host-")
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [("node-a", "node-b"), ("localhost:9400", "localhost:9400"), ("", "")],
+    ids=["two hosts", "a name that every machine has", "none"],
+)
+def test_no_machine_is_named_where_none_is_known(hosts: tuple[str, str], tmp_path: Path) -> None:
+    """Devices of several hosts, or of one without a name of its own, have no machine id."""
+    (profile,) = imported(
+        tmp_path,
+        *(series(UTIL, [50, 50], instance=host, gpu=str(i)) for i, host in enumerate(hosts)),
+    )
+    assert profile.hardware.machine is None
