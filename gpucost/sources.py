@@ -1,35 +1,66 @@
 """Turns the SOURCE arguments of a command into profiles."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.interruption import Availability, parse_trace
 from planner.profile.model import Profile
 from pricing.errors import InputError
 
+if TYPE_CHECKING:
+    from planner.telemetry.folder import Skipped
+
 DEFAULT_PROFILE = "profile.json"
+# More lines than this about files that nobody meant hide the ones that matter.
+_MOST_LINES = 5
 
 
-def read_sources(paths: tuple[str, ...]) -> tuple[Profile, ...]:
-    """Return the profiles of all sources; the problems of all sources are raised together.
+def read_sources(
+    paths: tuple[str, ...], say: Callable[[str], None] = lambda _: None
+) -> tuple[Profile, ...]:
+    """Return the profiles of all sources; parts of one run are one profile.
+
+    Args:
+        paths: as the command line gives them; none is ./profile.json.
+        say: told what was left out of folders.
 
     Raises:
-        InputError: a source is missing, unreadable, or neither a profile nor telemetry.
+        InputError: a source is missing, unreadable, or neither a profile nor telemetry; the
+            problems of all sources together.
     """
     if not paths:
         paths = (_default_source(),)
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - kept off `gpucost --help`
+    from planner.profile.join import join_runs  # noqa: PLC0415 - kept off `gpucost --help`
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - the same
     from planner.telemetry.sources import read_source  # noqa: PLC0415 - the same
 
     profiles: list[Profile] = []
     problems: list[str] = []
+    skipped: list[Skipped] = []
     for path in paths:
         try:
-            profiles.extend(read_source(path, Hints()))
+            profiles.extend(read_source(path, Hints(), skipped=skipped))
         except InputError as error:
             problems.extend(error.problems)
     if problems:
         raise InputError(problems)
-    return tuple(profiles)
+    tell_skipped(skipped, say)
+    return join_runs(profiles)
+
+
+def tell_skipped(skipped: Sequence["Skipped"], say: Callable[[str], None]) -> None:
+    """Say what was left out of folders: a line each, what was to be expected in a few lines."""
+    for one in (one for one in skipped if not one.expected):
+        say(f"warning: {one}.")
+    expected = [one for one in skipped if one.expected]
+    shown = expected if len(expected) <= _MOST_LINES else expected[: _MOST_LINES - 1]
+    for one in shown:
+        say(f"{one}.")
+    if rest := expected[len(shown) :]:
+        names = ", ".join(Path(one.path).name for one in rest[:_MOST_LINES])
+        more = ", ..." if len(rest) > _MOST_LINES else ""
+        say(f"skipped {len(rest)} more that are no measurements: {names}{more}")
 
 
 def read_trace(path: str) -> Availability:
@@ -47,6 +78,13 @@ def read_trace(path: str) -> Availability:
 
 def _default_source() -> str:
     if not Path(DEFAULT_PROFILE).exists():
+        others = sorted(str(path) for path in Path().glob("profile.*.json"))
+        if others:
+            raise InputError(
+                f"{DEFAULT_PROFILE}: no such file, but {', '.join(others[:_MOST_LINES])}"
+                f"{', ...' if len(others) > _MOST_LINES else ''}: name the ones that you mean, or "
+                "give `.` for all of them."
+            )
         raise InputError(
             f"{DEFAULT_PROFILE}: no such file. `gpucost profile -- COMMAND` measures one, "
             "`gpucost import TELEMETRY` makes one from a log of nvidia-smi, DCGM, Prometheus or "

@@ -21,7 +21,7 @@ from templates import wording
 @output_options
 def command(sources: tuple[str, ...], output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
-    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources))]
+    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources, output.say))]
     if output.format == "json":
         print_json(_document(found))
         return

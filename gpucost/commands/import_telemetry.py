@@ -2,16 +2,20 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.output import Output, common_options
 from gpucost.parameters import DURATION, MAPPING, WORK
+from gpucost.sources import tell_skipped
 from gpucost.writing import write_file
 from planner.profile.codec import dump
 from planner.profile.model import KINDS, PRECISIONS, Profile
 from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.telemetry.folder import Skipped
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -60,7 +64,9 @@ def command(sources: tuple[str, ...], target: str, output: Output, **given: Any)
         interval_s=None if interval is None else float(interval),
         **given,
     )
-    profiles = read_telemetry(sources, hints)
+    skipped: list[Skipped] = []
+    profiles = read_telemetry(sources, hints, skipped=skipped)
+    tell_skipped(skipped, output.say)
     for path, text in _files(profiles, target):
         there = path != "-" and Path(path).exists()
         write_file(path, text)

@@ -176,7 +176,8 @@ def command(
     _refuse_later(asked)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
-    plan = make_plan(read_sources(sources), catalog, _requirements(asked, catalog), as_of=day)
+    profiles = read_sources(sources, output.say)
+    plan = make_plan(profiles, catalog, _requirements(asked, catalog), as_of=day)
     _write(plan, target, report_path, output)
     if target != "-":
         _print(plan, output)

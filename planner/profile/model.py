@@ -202,6 +202,15 @@ class MonthlyUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The run of several processes or machines that this profile is a part of."""
+
+    id: str | None = text("what the parts of the run have in common: its scheduler's name for it")
+    node: str | None = text("which of its machines, as a hash of the host's name")
+    world: int | None = integer("processes of the whole run", low=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Files with the raw series, beside the profile."""
 
@@ -253,6 +262,7 @@ class Profile:
     phases: tuple[Phase, ...] = records(Phase, "what the recording's time went to")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
+    run: Run | None = record(Run, "the run of several machines that this is a part of")
     usage: MonthlyUse | None = record(MonthlyUse, "what a month looks like")
     series: Series | None = record(Series, "raw series beside this file")
     provenance: Provenance = record(Provenance, "where the numbers come from", default=Provenance())

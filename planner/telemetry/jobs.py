@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from planner.telemetry.recording import Recording
 
 
+def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+    """Return the profiles of files that lie together: as `profiles`, but a job for each capture.
+
+    One capture of `gpucost profile` is complemented by other telemetry; several are of several
+    jobs, and the other telemetry is of none of them.
+    """
+    once = {(str(one.source.path), one.source.sha256): one for one in recordings}
+    captures = [one for one in once.values() if one.observed is not None]
+    if len(captures) < 2:  # noqa: PLR2004 - one job is no choice
+        return profiles(list(once.values()), hints)
+    rest = [one for one in once.values() if one.observed is None]
+    groups = [[one] for one in captures] + ([rest] if rest else [])
+    return tuple(profile for group in groups for profile in profiles(group, hints))
+
+
 def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
     """Return one profile a job, by name; one profile where fewer than two jobs are named.
 

@@ -13,7 +13,7 @@ from planner.telemetry.draft import Draft, real_uuid
 from planner.telemetry.positions import keys_by_position
 from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
 from planner.telemetry.sheet import Sheet, joined, sheet_of
-from planner.telemetry.unread import UNREAD_LAST, booking, refusal
+from planner.telemetry.unread import UNREAD_LAST, booking, refusal, unread
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _no_header(name: str, head: str) -> str:
-    known = refusal(name, head, UNREAD_LAST)
+    known = unread(head, UNREAD_LAST)
     if known is not None:
-        return known
+        return refusal(name, known)
     first = next((line.strip() for line in head.splitlines() if line.strip()), "")[:70]
     if re.search(r"\d{3}|\d [%MW]", first):
         return (

@@ -11,7 +11,7 @@ from planner.telemetry.columns import csv_header
 from planner.telemetry.hints import Hints
 from planner.telemetry.payload import Payload, decode
 from planner.telemetry.recording import Recording
-from planner.telemetry.unread import UNREAD, UNREAD_LAST, booking, refusal
+from planner.telemetry.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from pricing.errors import InputError
 
 PROFILE = "profile"
@@ -20,10 +20,28 @@ _PROMETHEUS = re.compile(
     r"|^(dcgm_fi_|nvidia_smi_)\w+(\{[^\n]*\})?\s+\S",
     re.MULTILINE | re.IGNORECASE,
 )
+# `gpu` and a column of dmon's behind it: a heading `# GPU plan` is none.
+_DMON = re.compile(
+    r"^#\s*(Date\s+)?(Time\s+)?gpu\s+"
+    r"(pwr|[gm]temp|sm|mem|enc|dec|jpg|ofa|[mp]clk|[pt]viol|fb|bar1|ccpm|[sd]becc|pci|[rt]xpci)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
 _NVIDIA_TABLE = re.compile(r"\bNVIDIA-SMI \d+\.\d+")
 _HEADER_WITHIN = 200
 _MOST_BINARY = 0.1
+
+
+class StrangerError(InputError):
+    """A source is nothing that gpucost reads.
+
+    Attributes:
+        what: what it is, as the end of a sentence.
+    """
+
+    def __init__(self, sentence: str, what: str) -> None:
+        super().__init__(sentence)
+        self.what = what
 
 
 class _ReaderModule(Protocol):
@@ -63,7 +81,7 @@ _is_profile = _json_with(r'"(schema|hardware|job|gpus|window)"\s*:')
 
 
 def _is_dmon(head: str) -> bool:
-    return bool(re.search(r"^#\s*(Date\s+)?(Time\s+)?gpu\b", head, re.MULTILINE | re.IGNORECASE))
+    return bool(_DMON.search(head))
 
 
 def _is_csv(head: str) -> bool:
@@ -125,15 +143,17 @@ def recognise(name: str, head: bytes, hints: Hints) -> Format | None:
         hints: `format` overrules the content; `map` makes any CSV readable.
 
     Raises:
-        InputError: the source is empty, binary, known but not read, or not known.
+        StrangerError: the source is empty, binary, known but not read, or not known.
+        InputError: no format has the name that `hints` gives.
     """
     if hints.format is not None:
         return _named(hints.format)
     text = decode(head)
     if not text.strip():
-        raise InputError(f"{name}: the file is empty. Give a telemetry file or a profile.json.")
-    if (sentence := refusal(name, text, UNREAD)) is not None:
-        raise InputError(sentence)
+        raise StrangerError(
+            f"{name}: the file is empty. Give a telemetry file or a profile.json.", "empty"
+        )
+    _refuse(name, text, UNREAD)
     if _says_ours(text):
         return None
     if not _is_binary(text):
@@ -144,7 +164,14 @@ def recognise(name: str, head: bytes, hints: Hints) -> Format | None:
             return None
         if hints.map and text.lstrip()[:1] not in ("{", "[", "<"):
             return _named("nvidia-smi-csv")
-    raise InputError(refusal(name, text, UNREAD_LAST) or _unknown(name, head, text))
+    _refuse(name, text, UNREAD_LAST)
+    raise StrangerError(_unknown(name, head, text), "not telemetry that gpucost knows")
+
+
+def _refuse(name: str, text: str, rows: tuple[Unread, ...]) -> None:
+    row = unread(text, rows)
+    if row is not None:
+        raise StrangerError(refusal(name, row), f"{row.what}, which {row.why}")
 
 
 def _named(name: str) -> Format | None:

@@ -2,129 +2,107 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from planner.profile.codec import parse_profiles
-from planner.telemetry.fill import fill
-from planner.telemetry.payload import Payload, Stream, base_name
-from planner.telemetry.sniff import Format, recognise
+from planner.profile.join import join_runs
+from planner.telemetry.folder_jobs import read_folder
+from planner.telemetry.source_file import SourceFile, open_source, profiles_of
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from planner.profile.model import Profile
+    from planner.telemetry.folder import Skipped
     from planner.telemetry.hints import Hints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
-    """One file, recognised and loaded; `format` is None for a profile.json."""
-
-    format: Format | None
-    payload: Payload
-
-
-def read_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> tuple[Profile, ...]:
+def read_source(
+    path: str, hints: Hints, stdin: BinaryIO | None = None, skipped: list[Skipped] | None = None
+) -> tuple[Profile, ...]:
     """Return the profiles of one SOURCE.
 
     Args:
         path: a profile.json or an array of them, a telemetry file (also gzipped), `-` for standard
-            input, or a directory of such files, each read by itself.
+            input, or a folder: every file in it and below it that is one of these, each read by
+            itself.
         hints: what the source does not say itself.
         stdin: what `-` reads; the process's standard input when None.
+        skipped: takes what was left out of a folder.
 
     Returns:
-        The profiles of a file in its order, those of telemetry by job name, those of a directory
-        by file name.
+        The profiles of a file in its order, those of telemetry by job name, those of a folder by
+        path. Parts of one run that lie in a folder are one profile.
 
     Raises:
         InputError: nothing of it can be read, with every problem of every file.
     """
-    if not _is_directory(path):
-        return _profiles([_open(path, hints, stdin)], hints)
-    found: list[Profile] = []
-    problems: list[str] = []
-    for member in _members(path):
-        try:
-            found += _profiles([_open(member, hints, None)], hints)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    return tuple(found)
+    if _is_folder(path):
+        return read_folder(path, hints, [] if skipped is None else skipped, apart=True)
+    return profiles_of([open_source(path, hints, stdin)], hints)
 
 
 def read_telemetry(
-    paths: Sequence[str], hints: Hints, stdin: BinaryIO | None = None
+    paths: Sequence[str],
+    hints: Hints,
+    stdin: BinaryIO | None = None,
+    skipped: list[Skipped] | None = None,
 ) -> tuple[Profile, ...]:
-    """Return the profile of one job whose files complement each other.
+    """Return the profiles of files that complement each other, usually one.
 
     The order of the paths does not matter. Where labels in the data name two or more jobs, there is
-    one profile a job, by name; `hints.job` selects one.
+    one profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
+    other is of one job, each capture of `gpucost profile` is a job, and a finished profile stays
+    what it is; parts of one run are one profile.
+
+    Args:
+        paths: files and folders; `-` is standard input.
+        hints: what they do not say themselves.
+        stdin: what `-` reads.
+        skipped: takes what was left out of folders.
 
     Raises:
-        InputError: a file cannot be read, with every problem of every file; profiles and telemetry
-            mixed; no such job.
+        InputError: a file cannot be read, with every problem of every file; a profile beside
+            telemetry; no such job; one name for several.
     """
-    opened: list[_Opened] = []
+    found: list[Profile] = []
+    opened: list[SourceFile] = []
     problems: list[str] = []
     for path in paths:
-        for member in _members(path) if _is_directory(path) else [path]:
-            try:
-                opened.append(_open(member, hints, stdin))
-            except InputError as error:
-                problems += error.problems
-    if not problems and not opened:
+        try:
+            if _is_folder(path):
+                left_out: list[Skipped] = [] if skipped is None else skipped
+                found += read_folder(path, hints, left_out, apart=False)
+            else:
+                opened.append(open_source(path, hints, stdin))
+        except InputError as error:
+            problems += error.problems
+    problems += _unfit(opened)
+    if not (problems or opened or found):
         problems.append("no SOURCE given. Give telemetry files: gpucost import smi.csv.")
-    ready = [one.payload.name for one in opened if one.format is None]
-    if 0 < len(ready) < len(opened):
-        problems.append(
-            f"{', '.join(sorted(ready))}: a finished profile is not merged with telemetry. Import "
-            "the telemetry alone, or give both to `gpucost plan`."
-        )
     if problems:
         raise InputError(sorted(problems))
-    return _profiles(opened, hints)
+    if opened:
+        found += profiles_of(opened, hints)
+    joined = join_runs(found)
+    if hints.name is not None and len(joined) > 1:
+        names = ", ".join(profile.job.name for profile in joined)
+        raise InputError(f"--name {hints.name}: {len(joined)} jobs ({names}) cannot share a name.")
+    return joined
 
 
-def _profiles(opened: Iterable[_Opened], hints: Hints) -> tuple[Profile, ...]:
-    ordered = sorted(opened, key=lambda one: (one.payload.name, one.payload.sha256))
-    ready = [one.payload for one in ordered if one.format is None]
-    if ready:
-        return tuple(
-            fill(profile, hints)
-            for one in ready
-            for profile in parse_profiles(one.data, one.path)
-            if hints.job in (None, profile.job.name)
-        )
-    # pandas comes in here and not before: a plan of ready profiles starts without it.
-    from planner.telemetry import jobs  # noqa: PLC0415 - lazy on purpose
-
-    return jobs.profiles(
-        [one.format.read(one.payload, hints) for one in ordered if one.format is not None], hints
-    )
+def _unfit(opened: Sequence[SourceFile]) -> list[str]:
+    ready = [one.payload.name for one in opened if one.format is None]
+    if not 0 < len(ready) < len(opened):
+        return []
+    names = ", ".join(sorted(ready))
+    sentence = f"{names}: a finished profile is not merged with telemetry. Import the telemetry "
+    return [f"{sentence}alone, or give both to `gpucost plan`."]
 
 
-def _open(path: str, hints: Hints, stdin: BinaryIO | None) -> _Opened:
-    with Stream(path, stdin) as stream:
-        return _Opened(format=recognise(stream.name, stream.head, hints), payload=stream.load())
-
-
-def _is_directory(path: str) -> bool:
+def _is_folder(path: str) -> bool:
     try:
         return path != "-" and Path(path).is_dir()
     except (OSError, ValueError):
         return False
-
-
-def _members(path: str) -> list[str]:
-    try:
-        entries = sorted(entry for entry in Path(path).iterdir() if not entry.name.startswith("."))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be listed ({error.strerror}).") from None
-    if not entries:
-        raise InputError(f"{base_name(path)}: the directory is empty; put telemetry files in it.")
-    return [str(entry) for entry in entries]

@@ -49,6 +49,12 @@ UNREAD = (
         "Give what it was made from",
     ),
     _row(
+        "what a command of gpucost wrote",
+        r'\A\s*\{\s*"schema"\s*:\s*"gpucost\.(?!profile/)[a-z]+/',
+        "is a result, no measurement",
+        "Give the profile.json or the telemetry that it was made from",
+    ),
+    _row(
         "a list of dcgm-exporter counters",
         r"^# DCGM FIELD, Prometheus metric type, help",
         "names counters and holds no measurement",
@@ -120,12 +126,14 @@ UNREAD_LAST = (
 )
 
 
-def refusal(name: str, head: str, rows: tuple[Unread, ...]) -> str | None:
-    """Return the sentence that refuses this content, or None when no row knows it."""
-    for row in rows:
-        if row.pattern.search(head):
-            return f"{name}: this is {row.what}, which {row.why}. {row.instead}."
-    return None
+def unread(head: str, rows: tuple[Unread, ...]) -> Unread | None:
+    """Return the row that knows this content, None where none does."""
+    return next((row for row in rows if row.pattern.search(head)), None)
+
+
+def refusal(name: str, row: Unread) -> str:
+    """Return the sentence that refuses a source of this kind."""
+    return f"{name}: this is {row.what}, which {row.why}. {row.instead}."
 
 
 def booking(header: str) -> str:

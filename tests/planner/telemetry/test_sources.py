@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from planner.telemetry.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import path
+
+if TYPE_CHECKING:
+    from planner.telemetry.folder import Skipped
 
 PROFILE = b'{"schema": "gpucost.profile/v1", "job": {"name": "ready"}, "hardware": {"gpu": "T4"}}'
 
@@ -60,19 +64,20 @@ def test_a_directory_is_read_file_by_file(tmp_path: Path) -> None:
     assert names == ["a", "ready"]
 
 
-def test_a_mixed_directory_lists_every_problem(tmp_path: Path) -> None:
-    """Files that are neither profile nor telemetry are all named at once."""
-    (tmp_path / "a.csv").write_bytes(Path(path("wrapper_epoch.csv")).read_bytes())
+def test_a_mixed_directory_names_what_it_skips(tmp_path: Path) -> None:
+    """What is no telemetry is left out with its reason; an error is only that nothing is left."""
     (tmp_path / "notes.md").write_text("# notes\n", encoding="utf-8")
     (tmp_path / "bad.json").write_text('{"status":"suc', encoding="utf-8")
     (tmp_path / "inner").mkdir()
     with pytest.raises(InputError) as caught:
         read_source(str(tmp_path), Hints())
-    assert [problem.split(":")[0].split("/")[-1] for problem in caught.value.problems] == [
-        "bad.json",
-        "inner",
-        "notes.md",
-    ]
+    said = "\n".join(caught.value.problems)
+    assert all(word in said for word in ("nothing in it", "notes.md", "bad.json"))
+    (tmp_path / "a.csv").write_bytes(Path(path("wrapper_epoch.csv")).read_bytes())
+    skipped: list[Skipped] = []
+    (profile,) = read_source(str(tmp_path), Hints(), skipped=skipped)
+    assert profile.job.name == "a"
+    assert [Path(one.path).name for one in skipped] == ["bad.json", "notes.md"]
 
 
 def test_an_empty_directory_is_a_problem(tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Joins the profiles of one run: each was measured on one of its machines, or around one rank."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from planner.profile.model import GpuReadings
+
+_STEPS = "step"
+_DIGITS = 6
+_SAME = "{count} profiles of run {run} are joined: {gpus} GPUs on {nodes}."
+
+
+def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
+    """Return the profiles with those of one run as one, where its first part stood.
+
+    Parts of one run carry the same `run.id` and were measured at the same time; a profile without
+    one, or of another hour, stays as it is.
+    """
+    runs: list[list[Profile]] = []
+    by_id: dict[str, list[list[Profile]]] = defaultdict(list)
+    for profile in profiles:
+        known = by_id[profile.run.id] if profile.run and profile.run.id else []
+        mine = next((run for run in known if _overlap(run[0], profile)), None)
+        if mine is not None:
+            mine.append(profile)
+            continue
+        known.append([profile])
+        runs.append(known[-1])
+    return tuple(parts[0] if len(parts) == 1 else join(parts) for parts in runs)
+
+
+def join(parts: Sequence[Profile]) -> Profile:
+    """Return the parts of one run as one profile, whatever their order.
+
+    GPUs add up (each device once), machines are counted, work done in samples or tokens adds up.
+    Steps, phases, window and the job itself are those of the leading part: the one that saw the
+    most steps. Host readings are per machine: means over the machines, and quantiles and maxima of
+    the busiest, as every machine of the run has to hold them.
+
+    Args:
+        parts: at least one.
+    """
+    ordered = sorted(parts, key=_leading)
+    lead = ordered[0]
+    by_machine = {_machine(part, i): part for i, part in reversed(list(enumerate(ordered)))}
+    gpus, count = _gpus(ordered)
+    nodes = sum(part.hardware.nodes or 1 for part in by_machine.values())
+    machines = "1 machine" if nodes == 1 else f"{nodes} machines"
+    run = lead.run.id if lead.run is not None else "?"
+    note = _SAME.format(count=len(parts), run=run, gpus=count, nodes=machines)
+    return replace(
+        lead,
+        hardware=replace(lead.hardware, gpu_count=count or None, nodes=nodes),
+        run=Run(id=run, world=next((p.run.world for p in ordered if p.run and p.run.world), None)),
+        work=_work(ordered),
+        gpus=gpus,
+        host=_host([part.host for part in by_machine.values() if part.host is not None]),
+        series=None,
+        provenance=Provenance(
+            sources=tuple(source for part in ordered for source in part.provenance.sources),
+            notes=tuple(dict.fromkeys([note, *(n for p in ordered for n in p.provenance.notes)])),
+        ),
+    )
+
+
+def _leading(part: Profile) -> tuple[int, str, str]:
+    steps = part.step.count if part.step and part.step.count else 0
+    uuids = "".join(gpu.uuid or "" for gpu in part.gpus)
+    return -steps, (part.run.node if part.run and part.run.node else ""), uuids
+
+
+def _machine(part: Profile, place: int) -> str:
+    """Which machine a part was measured on; a part that does not say has one of its own."""
+    return (part.run.node if part.run else None) or f"unknown {place}"
+
+
+def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:
+    """Each device once, and how many there are, those included that a part only counts."""
+    seen: dict[str, GpuReadings] = {}
+    unread = 0
+    for i, part in enumerate(parts):
+        for gpu in part.gpus:
+            key = gpu.uuid or f"{_machine(part, i)} {gpu.index}"
+            seen.setdefault(key, gpu)
+        unread += max(0, (part.hardware.gpu_count or 0) - len(part.gpus))
+    return tuple(seen.values()), len(seen) + unread
+
+
+def _work(parts: Sequence[Profile]) -> Work | None:
+    """What all did together: a step is one step of all parts, a sample is of one part."""
+    lead = next((part.work for part in parts if part.work is not None), None)
+    if lead is None or lead.unit == _STEPS:
+        return lead
+    same = [part.work for part in parts if part.work is not None and part.work.unit == lead.unit]
+    done = [work.done for work in same if work.done is not None]
+    rates = [work.rate_per_s for work in same if work.rate_per_s is not None]
+    return replace(
+        lead,
+        done=sum(done) if len(done) == len(same) else None,
+        rate_per_s=sum(rates) if len(rates) == len(same) else None,
+    )
+
+
+def _host(hosts: Sequence[Host]) -> Host | None:
+    if not hosts:
+        return None
+    found = {}
+    for field in fields(Host):
+        known = [value for host in hosts if (value := getattr(host, field.name)) is not None]
+        found[field.name] = _per_machine(known) if known else None
+    return Host(**found)
+
+
+def _per_machine(known: Sequence[Statistics]) -> Statistics:
+    found = {}
+    for field in fields(Statistics):
+        values = [v for one in known if (v := getattr(one, field.name)) is not None]
+        if values:
+            found[field.name] = _over_machines(field.name, values)
+    return Statistics(**found)
+
+
+def _over_machines(name: str, values: Sequence[float]) -> float:
+    if name == "mean":
+        return round(sum(values) / len(values), _DIGITS)
+    return min(values) if name == "min" else max(values)
+
+
+def _overlap(one: Profile, other: Profile) -> bool:
+    """Whether two parts were measured at the same time, as far as that is known."""
+    spans = [_span(one), _span(other)]
+    if None in spans:
+        return True
+    (begin, end), (other_begin, other_end) = (span for span in spans if span is not None)
+    return begin <= other_end and other_begin <= end
+
+
+def _span(part: Profile) -> tuple[datetime, datetime] | None:
+    if part.window is None or part.window.start is None:
+        return None
+    length = timedelta(seconds=part.window.duration_s or 0.0)
+    return part.window.start, part.window.start + length

@@ -1,0 +1,166 @@
+"""The jobs that a folder holds: which of its files are of one, and which are parts of another."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.profile.join import join_runs
+from planner.telemetry.folder import Belonging, Listing, files_below
+from planner.telemetry.payload import Stream
+from planner.telemetry.sniff import StrangerError, recognise
+from planner.telemetry.source_file import open_source, profiles_of
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.profile.model import Profile
+    from planner.telemetry.folder import Skipped
+    from planner.telemetry.hints import Hints
+
+_CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
+_SAME_START_S = 1.0
+_BOTH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A profile and the file that it came from, the first one by name where they are several."""
+
+    path: Path
+    profile: Profile
+
+
+def read_folder(
+    folder: str, hints: Hints, skipped: list[Skipped], *, apart: bool
+) -> tuple[Profile, ...]:
+    """Return the profiles of every file in a folder and below it that gpucost knows, by path.
+
+    The series of a profile, the telemetry it was made from and its own capture are no jobs beside
+    it. Parts of one run (`Profile.run`) are joined. Jobs of one name in different folders get the
+    folder's name, too.
+
+    Args:
+        folder: where to look.
+        hints: what the files do not say themselves.
+        skipped: takes what is left out, with the reason.
+        apart: whether every telemetry file is a job; else those of one folder complement each
+            other.
+
+    Raises:
+        InputError: nothing in it can be read.
+    """
+    listing = files_below(folder)
+    ready, telemetry = _recognised(listing, hints)
+    found = ready + _of_telemetry(_groups(telemetry, apart=apart), ready, listing, hints)
+    skipped += listing.skipped
+    if not found:
+        reasons = [f"{one.path}: {one.why}." for one in listing.skipped]
+        raise InputError([f"{folder}: nothing in it is a profile or telemetry.", *reasons])
+    return _named_apart(_joined(sorted(found, key=lambda one: one.path)), Path(folder))
+
+
+def _recognised(listing: Listing, hints: Hints) -> tuple[list[_Found], list[Path]]:
+    """The finished profiles, and the telemetry that is no part of one."""
+    ready: list[_Found] = []
+    other: list[tuple[Path, str | None]] = []
+    belonging = Belonging()
+    for path in listing.files:
+        try:
+            with Stream(str(path)) as stream:
+                form = recognise(stream.name, stream.head, hints)
+            if form is not None:
+                other.append((path, None))
+                continue
+            for profile in profiles_of([open_source(str(path), hints)], hints):
+                ready.append(_Found(path=path, profile=profile))
+                belonging.add(path, profile)
+        except StrangerError as error:
+            other.append((path, error.what))
+        except InputError as error:
+            listing.damaged(path, error)
+    telemetry = []
+    for path, stranger in other:
+        part = belonging.why(path)
+        if part is not None:
+            listing.skipped.append(part)
+        elif stranger is not None:
+            listing.skip(path, stranger)
+        else:
+            telemetry.append(path)
+    return ready, telemetry
+
+
+def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
+    """The files that are of one job."""
+    if apart:
+        return [[path] for path in telemetry]
+    groups: dict[Path, list[Path]] = defaultdict(list)
+    for path in telemetry:
+        groups[path.parent].append(path)
+    return list(groups.values())
+
+
+def _of_telemetry(
+    groups: list[list[Path]], ready: list[_Found], listing: Listing, hints: Hints
+) -> list[_Found]:
+    found: list[_Found] = []
+    for group in groups:
+        opened = []
+        for path in group:
+            try:
+                opened.append(open_source(str(path), hints))
+            except InputError as error:
+                listing.damaged(path, error)
+        try:
+            profiles = profiles_of(opened, hints) if opened else ()
+        except InputError as error:
+            listing.damaged(group[0], error)
+            continue
+        for profile in profiles:
+            path = group[0].with_name(str(profile.provenance.sources[0].path))
+            finished = next((one for one in ready if _captured(path, profile, one)), None)
+            if finished is None:
+                found.append(_Found(path=path, profile=profile))
+            else:
+                listing.skip(path, f"the capture of {finished.path.name}, which is finished")
+    return found
+
+
+def _captured(path: Path, profile: Profile, finished: _Found) -> bool:
+    """Whether a capture is of the measurement whose finished profile lies beside it."""
+    beside = finished.path.with_suffix("") == path.with_name(_CAPTURED.sub("", path.name))
+    if not beside or not _CAPTURED.search(path.name):
+        return False
+    same_job = finished.profile.job.name == profile.job.name
+    starts = [one.window.start for one in (finished.profile, profile) if one.window]
+    known = [start.timestamp() for start in starts if start is not None]
+    return same_job and len(known) == _BOTH and abs(known[0] - known[1]) <= _SAME_START_S
+
+
+def _joined(found: list[_Found]) -> list[_Found]:
+    """Parts of one run as one, where its first part lies."""
+    place = {id(one.profile): one.path for one in found}
+    first = found[0].path
+    return [
+        _Found(path=place.get(id(profile), first), profile=profile)
+        for profile in join_runs([one.profile for one in found])
+    ]
+
+
+def _named_apart(found: list[_Found], folder: Path) -> tuple[Profile, ...]:
+    """Jobs of one name in different folders get their folder's name, too."""
+    folders = defaultdict(set)
+    for one in found:
+        folders[one.profile.job.name].add(one.path.parent)
+    named = []
+    for one in found:
+        name, below = one.profile.job.name, one.path.parent.relative_to(folder)
+        if len(folders[name]) > 1 and below.parts:
+            job = replace(one.profile.job, name="-".join((name, *below.parts)))
+            named.append(replace(one.profile, job=job))
+        else:
+            named.append(one.profile)
+    return tuple(named)
