@@ -14,6 +14,7 @@ from planner.profile.model import (
     GpuReadings,
     Host,
     Job,
+    Machine,
     Profile,
     Provenance,
     Statistics,
@@ -32,12 +33,16 @@ from planner.telemetry.payload import stem
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from planner.telemetry.hints import Hints
 
 _TIME, _GPU = "t_s", "gpu"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
+_OF_MACHINE = "machine."
+_CROWDED = 0.9  # of all cores: who wants one more waits for it
+_MINOR = 0.5  # of what is in use: below this, most of it is others'
 _HOST_FIELDS = (
     "cpu_util",
     "cpu_busiest_core",
@@ -71,6 +76,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     coverage = _coverage(clock, window)
     hardware, notes = hardware_of(merged, hints)
     work = _work(merged, window, hints)
+    host, machine = _host(merged, window), _machine(merged, window)
     return Profile(
         job=_job(merged, label, hints),
         hardware=hardware,
@@ -79,7 +85,8 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         step=step_of(merged.observed, window),
         phases=phases(merged),
         gpus=tuple(_gpus(merged, window, hints)),
-        host=_host(merged, window),
+        host=host,
+        machine=machine,
         provenance=Provenance(
             sources=merged.sources,
             notes=(
@@ -90,6 +97,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
                 *_zone_note(merged, hints),
                 *suspicions(merged, window, coverage, hints.interval_s),
                 *_work_note(work, window),
+                *_crowd_note(host, machine, hardware.cpu_cores),
             ),
         ),
     )
@@ -253,11 +261,41 @@ def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
 
 
 def _host(merged: Merged, window: ActiveWindow) -> Host | None:
-    if merged.host is None:
-        return None
-    found: dict[str, Statistics | None] = {
-        field: _measured(merged.host[_TIME], merged.host[field], window)
-        for field in _HOST_FIELDS
-        if field in merged.host
-    }
+    found = _of_host(merged, window, "", _HOST_FIELDS)
     return Host(**found) if any(found.values()) else None
+
+
+def _machine(merged: Merged, window: ActiveWindow) -> Machine | None:
+    names = ("cpu_util", "ram_used_gib", "net_rx_mib_s", "net_tx_mib_s")
+    found = _of_host(merged, window, _OF_MACHINE, names)
+    known = merged.observed.machine if merged.observed else None
+    if known is None and not any(found.values()):
+        return None
+    return replace(known or Machine(), **found)
+
+
+def _of_host(
+    merged: Merged, window: ActiveWindow, prefix: str, names: Iterable[str]
+) -> dict[str, Any]:
+    host = merged.host
+    if host is None:
+        return {}
+    return {
+        name: _measured(host[_TIME], host[f"{prefix}{name}"], window)
+        for name in names
+        if f"{prefix}{name}" in host
+    }
+
+
+def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
+    """Others' work on the machine is no cause in the job, but it slows what is measured."""
+    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    own = host.cpu_util.typical if host and host.cpu_util else None
+    if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:
+        return
+    share = own * cores / machine.cpu_cores
+    if whole >= _CROWDED and share < _MINOR * whole:
+        yield (
+            f"the machine's cores were {whole:.0%} busy, {share:.0%} with this job: others' work "
+            "slows what was measured here."
+        )

@@ -50,7 +50,10 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         cpu_cores=seen.cpu_cores,
         ram_gib=seen.ram_gib or merged.host_ram_gib,
         interconnect=seen.interconnect,
-        machine=_machine(hosts),
+        provider=seen.identity.provider,
+        instance_type=seen.identity.instance_type,
+        region=seen.identity.region,
+        machine=seen.identity.machine or _machine(hosts),
     )
     return ready, tuple(notes)
 

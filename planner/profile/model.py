@@ -181,7 +181,7 @@ def _host(doc: str, high: float | None = None) -> Statistics | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What the machine around the GPUs reported."""
+    """What the job used of the machine around the GPUs; all of it where no job was told apart."""
 
     cpu_util: Statistics | None = _host("share of the cores that the job may use", 1.0)
     cpu_busiest_core: Statistics | None = _host("share of the busiest core in use", 1.0)
@@ -190,6 +190,32 @@ class Host:
     disk_write_mib_s: Statistics | None = _host("disk writes, MiB/s")
     net_rx_mib_s: Statistics | None = _host("network in, MiB/s")
     net_tx_mib_s: Statistics | None = _host("network out, MiB/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherGpu:
+    """A GPU of the machine that the job was not seen on."""
+
+    index: int | None = integer("the driver's index")
+    uuid: str | None = text("the driver's identity of the device")
+    gpu: str | None = text("GPU model as the driver names it")
+    users: tuple[str, ...] = texts("whose processes were on it; none: nobody's")
+    kernel_time: float | None = fraction("how busy it was meanwhile, mean")
+    used_gib: float | None = number("its memory in use meanwhile, mean, GiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The whole machine, of which the job may hold a part; `host` is the job's part."""
+
+    gpu_count: int | None = integer("GPUs of the machine")
+    cpu_cores: float | None = number("cores of the machine", above=0.0)
+    ram_gib: float | None = number("memory of the machine, GiB", above=0.0)
+    cpu_util: Statistics | None = _host("share of all cores in use, by everyone", 1.0)
+    ram_used_gib: Statistics | None = _host("memory in use, by everyone, GiB")
+    net_rx_mib_s: Statistics | None = _host("network in while others worked too, MiB/s")
+    net_tx_mib_s: Statistics | None = _host("network out while others worked too, MiB/s")
+    others: tuple[OtherGpu, ...] = records(OtherGpu, "its GPUs that the job was not seen on")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +289,7 @@ class Profile:
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")
+    machine: Machine | None = record(Machine, "the whole machine, where it was measured")
     usage: MonthlyUse | None = record(MonthlyUse, "what a month looks like")
     series: Series | None = record(Series, "raw series beside this file")
     provenance: Provenance = record(Provenance, "where the numbers come from", default=Provenance())

@@ -2,6 +2,7 @@
 
 The first line says what was measured, with what interval and on which host. A `columns` line
 declares a series (a GPU or the host) and gives it a number; rows are lists `[number, t_s, values]`.
+A `facts` line says what became known later, as which GPUs are the job's; a later one replaces it.
 Lines of the probe carry `event`. A last line that was cut off is left out.
 """
 
@@ -9,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from planner.profile.slots import SLOTS
+from planner.telemetry import capture_machine
 from planner.telemetry.draft import Draft
 from planner.telemetry.events import together
 from planner.telemetry.observed import Observed
@@ -38,6 +40,7 @@ class _Lines:
     """The lines of a capture, sorted by what they are."""
 
     begin: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
     rows: dict[int, list[list[float | None]]] = field(default_factory=lambda: defaultdict(list))
@@ -67,10 +70,14 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     draft.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
     if not lines.end:
         draft.notes.append("the measurement was cut off; what it had measured until then is here.")
+    facts = {**lines.begin, **lines.facts}
     samples, gpus = _gpus(lines, draft)
+    machine = capture_machine.machine(facts, samples, gpus)
+    samples, gpus = capture_machine.of_job(facts, samples, gpus)
     host = _host(lines)
+    observed = replace(_observed(lines, facts), machine=machine)
     return draft.recording(
-        samples, gpus, host=host, observed=_observed(lines), mig=any(g.partition for g in gpus)
+        samples, gpus, host=host, observed=observed, mig=any(g.partition for g in gpus)
     )
 
 
@@ -108,6 +115,8 @@ def _keep_word(lines: _Lines, item: dict[str, Any]) -> None:
         lines.begin = lines.begin or item
     elif isinstance(item.get("columns"), list) and isinstance(item.get("id"), int):
         lines.series[item["id"]] = item
+    elif isinstance(item.get("facts"), dict):
+        lines.facts |= item["facts"]
     elif "event" in item:
         lines.events.append(item)
     elif "note" in item:
@@ -154,16 +163,16 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
     return frame if wanted is None else frame[[TIME, *(c for c in columns if c in wanted)]]
 
 
-def _observed(lines: _Lines) -> Observed:
+def _observed(lines: _Lines, facts: dict[str, Any]) -> Observed:
     steps = together(lines.events)
-    begin = lines.begin
     return Observed(
-        name=begin.get("job"),
+        name=facts.get("job"),
         steps=steps.frame,
         step_count=steps.count,
         items=steps.items,
         pauses=steps.pauses,
         notes=steps.notes,
-        **{name: begin.get(name) for name in _FACTS},
+        identity=capture_machine.identity(facts),
+        **{name: facts.get(name) for name in _FACTS},
         **steps.facts,
     )

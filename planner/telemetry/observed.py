@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from planner.profile.model import Machine
+
 # Columns of `Observed.steps`; the times and items are sums over the row's `n` steps.
 STEP_COLUMNS = (
     "t_s",
@@ -39,6 +41,23 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineIdentity:
+    """Which machine it is, as far as it is known.
+
+    Attributes:
+        machine: host or instance id.
+        provider: who bills it, as the price list names providers.
+        instance_type: the provider's name of its size.
+        region: the provider's region.
+    """
+
+    machine: str | None = None
+    provider: str | None = None
+    instance_type: str | None = None
+    region: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The job as `gpucost profile` watched it.
 
@@ -57,6 +76,8 @@ class Observed:
         step_count: steps of the whole run.
         items: items of all processes over those of the pacing one, >= 1.
         pauses: by time.
+        machine: the whole machine, and whose its other GPUs were.
+        identity: which machine it is, and who bills it.
         notes: what a reader of the profile should know.
     """
 
@@ -74,4 +95,6 @@ class Observed:
     step_count: int = 0
     items: float = 1.0
     pauses: tuple[Pause, ...] = ()
+    machine: Machine | None = None
+    identity: MachineIdentity = MachineIdentity()
     notes: tuple[str, ...] = ()

@@ -43,6 +43,10 @@ class CaptureFile:
         """Write the first line."""
         self._write({"capture": SCHEMA, "t_s": round(t_s, 3), **facts})
 
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Write what became known, or changed, since the first line."""
+        self._write({"facts": dict(facts)})
+
     def row(
         self, t_s: float, identity: Mapping[str, Any] | None, values: Mapping[str, Any]
     ) -> None:

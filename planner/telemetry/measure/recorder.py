@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.measure.event_tail import EventTail
-from planner.telemetry.measure.host import HostReader
-from planner.telemetry.measure.processes import Tree
+from planner.telemetry.measure.host import EVERY_S, HostReader
+from planner.telemetry.measure.process_tree import ProcessTree, own_number
+from planner.telemetry.measure.processes import unreached
+from planner.telemetry.probe import FOLDER_VARIABLE
 from planner.telemetry.recording import COUNTERS, GpuIdentity
 
 # A kill of ours loses at most this much of the probe's events.
@@ -76,15 +78,16 @@ class Recorder:
         self._gpus = gpus
         self._subject = subject
         self._interval_s = interval_s
-        self._host = HostReader()
-        self._tree = Tree(subject.pid) if subject.pid is not None else None
+        self._tree = _tree(subject)
+        # Without a GPU the host's readings are the clock of the measurement.
+        self._host = HostReader(self._tree, EVERY_S if gpus else min(EVERY_S, interval_s))
         self._identities = {g.key: asdict(g) for g in gpus.identities} if gpus else {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
-        self._pids: frozenset[int] = frozenset()
         self._looked_s = float("-inf")
         self._said: set[str] = set()
         self._device_notes: list[str] = []
+        self._facts: dict[str, Any] = {}
 
     @property
     def now_s(self) -> float:
@@ -93,8 +96,8 @@ class Recorder:
 
     def begin(self, facts: Mapping[str, Any]) -> None:
         """Write what is measured, and on what."""
-        host = {"cpu_cores": self._host.cpu_cores, "ram_gib": self._host.ram_gib}
-        first = {"job": self._subject.job, "interval_s": self._interval_s, **host, **facts}
+        self._facts = {**self._found(), **facts}
+        first = {"job": self._subject.job, "interval_s": self._interval_s, **self._facts}
         self._capture.begin(self.now_s, first)
 
     def record(
@@ -125,17 +128,20 @@ class Recorder:
 
     def tick(self, *, last: bool = False) -> None:
         """Read once; after the job ended its counters alone: they reach to its end."""
+        # First, since it finds the job's processes.
+        host = self._host.read(time.monotonic(), last=last)
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
-            for reading in self._gpus.read(self._pids, everything=last):
+            pids = self._tree.members if self._tree is not None else ()
+            for reading in self._gpus.read(pids, everything=last):
                 who = self._identities[str(reading.pop("gpu"))]
                 counts = {name: value for name, value in reading.items() if name in COUNTERS}
                 self._capture.row(t_s, who, counts if last else reading)
             if self._gpus.notes != self._device_notes:
                 self._device_notes = self._gpus.notes
                 self._capture.device_notes(self._device_notes)
-        self._capture.row(t_s, None, self._host.read())
+        self._capture.row(t_s, None, host)
         self._drain()
 
     def end(self) -> None:
@@ -143,7 +149,26 @@ class Recorder:
         self.tick(last=True)
         if self._subject.events is not None:
             self._say(_shortcomings(self._subject.events))
+        self._say(_killed(self._host.killed_for_memory))
         self._capture.end(self.now_s)
+
+    def _found(self) -> dict[str, Any]:
+        """What is known of job and machine now."""
+        host = self._host
+        return {
+            "cpu_cores": host.cpu_cores,
+            "ram_gib": host.ram_gib,
+            "machine_cores": host.machine_cores,
+            "machine_ram_gib": round(host.machine_ram_gib, 3),
+        }
+
+    def _tell_facts(self) -> None:
+        """Write what became known, or changed, since it was last written."""
+        found = self._found()
+        news = {name: value for name, value in found.items() if self._facts.get(name) != value}
+        if news:
+            self._facts |= news
+            self._capture.facts(news)
 
     def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
         while (left := due_s - time.monotonic()) > 0:
@@ -163,10 +188,10 @@ class Recorder:
         if self._tree is None or now - self._looked_s < _LOOK_AROUND_S:
             return
         self._looked_s = now
-        self._pids = self._tree.pids()
+        self._tell_facts()
         events = self._subject.events
         if events is not None:
-            missed = self._tree.unreached(events.reached(), self.now_s)
+            missed = unreached(self._tree.members, events.reached(), self.now_s)
             self._say([_unreached(name) for name in missed])
 
     def _say(self, sentences: list[str]) -> None:
@@ -176,11 +201,26 @@ class Recorder:
                 self._capture.note(sentence)
 
 
+def _tree(subject: Subject) -> ProcessTree | None:
+    if subject.pid is None:
+        return None
+    events = subject.events
+    mark = None if events is None else f"{FOLDER_VARIABLE}={events.folder.resolve()}".encode()
+    return ProcessTree(own_number(subject.pid), mark)
+
+
 def _unreached(name: str) -> str:
     return (
         f"{name}: the probe is not in it, so its steps are not in this profile. Python was started "
         "without our path (-I, -E, -S, `env -i`, or PYTHONPATH set anew)."
     )
+
+
+def _killed(count: int) -> list[str]:
+    if not count:
+        return []
+    which = "a process" if count == 1 else f"{count} processes"
+    return [f"the kernel killed {which} of the job's control group for want of memory."]
 
 
 def _shortcomings(events: EventTail) -> list[str]:

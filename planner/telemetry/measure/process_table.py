@@ -1,0 +1,203 @@
+"""One line of what the system knows of each process: who started it, and what it used."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+MIB, GIB = 1 << 20, 1 << 30
+_MOST_THREADS = 512
+_PROC = Path("/proc")
+_MOST_BYTES = 1 << 20
+# Fields of /proc/PID/stat after the name, proc(5).
+_STATE, _PARENT, _USER, _SYSTEM, _USER_WAITED, _SYSTEM_WAITED, _START = 0, 1, 11, 12, 13, 14, 19
+_LEAST_FIELDS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A process at one moment.
+
+    Attributes:
+        parent: number of the process that has it as a child now.
+        start: when it started, in units of its table: number and start name a process for ever.
+        cpu_s: seconds of all cores that it used itself.
+        waited_cpu_s: seconds that children used which ended and were waited for.
+        ended: whether it only waits to be collected.
+    """
+
+    parent: int
+    start: float
+    cpu_s: float
+    waited_cpu_s: float
+    ended: bool = False
+
+
+class ProcessTable(Protocol):
+    """What a tree of processes is read from."""
+
+    def numbers(self) -> set[int]:
+        """Return the processes that there are."""
+        ...
+
+    def entry(self, pid: int) -> Entry | None:
+        """Return a process, None where it is gone."""
+        ...
+
+    def transferred_mib(self, pid: int) -> tuple[float, float] | None:
+        """Return what it and its collected children read and wrote; None where that is not said."""
+        ...
+
+    def memory_gib(self, pid: int) -> float | None:
+        """Return the memory that it holds, its share of what is shared; None where unsaid."""
+        ...
+
+    def threads_s(self, pid: int) -> dict[int, float]:
+        """Return the processor seconds of its threads, by number; empty where that is not said."""
+        ...
+
+    def environment(self, pid: int) -> bytes | None:
+        """Return the environment that it was started with, as NAME=VALUE with NUL between."""
+        ...
+
+
+class LinuxTable:
+    """The processes as `/proc` shows them.
+
+    Args:
+        proc: its place, for tests.
+    """
+
+    def __init__(self, proc: Path = _PROC) -> None:
+        self._proc = str(proc)
+        self._tick_s = 1.0 / os.sysconf("SC_CLK_TCK")
+        self._page_gib = os.sysconf("SC_PAGE_SIZE") / GIB
+
+    def numbers(self) -> set[int]:
+        """Return the processes that there are."""
+        names = os.listdir(self._proc)  # noqa: PTH208 - paths cost ten times as much
+        return {int(name) for name in names if name.isdecimal()}
+
+    def entry(self, pid: int | str) -> Entry | None:
+        """Return a process, None where it is gone."""
+        data = self.read(pid, "stat")
+        fields = data[data.rfind(b")") + 2 :].split() if data else []
+        if len(fields) < _LEAST_FIELDS:
+            return None
+        return Entry(
+            parent=int(fields[_PARENT]),
+            start=float(fields[_START]),
+            cpu_s=(int(fields[_USER]) + int(fields[_SYSTEM])) * self._tick_s,
+            waited_cpu_s=(int(fields[_USER_WAITED]) + int(fields[_SYSTEM_WAITED])) * self._tick_s,
+            ended=fields[_STATE] in {b"Z", b"X"},
+        )
+
+    def transferred_mib(self, pid: int) -> tuple[float, float] | None:
+        """Bytes that reached or left storage, not the page cache: proc(5), `/proc/PID/io`."""
+        lines = (self.read(pid, "io") or b"").splitlines()
+        found = dict(line.split(b": ") for line in lines if b": " in line)
+        read, written = found.get(b"read_bytes"), found.get(b"write_bytes")
+        return None if read is None or written is None else (int(read) / MIB, int(written) / MIB)
+
+    def memory_gib(self, pid: int) -> float | None:
+        """Proportional set size; of other users' processes, the pages that nobody shares."""
+        for line in (self.read(pid, "smaps_rollup") or b"").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) / MIB
+        words = (self.read(pid, "statm") or b"").split()
+        pages = int(words[1]) - int(words[2]) if len(words) > 2 else None  # noqa: PLR2004
+        return None if pages is None else pages * self._page_gib
+
+    def threads_s(self, pid: int) -> dict[int, float]:
+        """Return the processor seconds of its threads, by number."""
+        try:
+            names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208 - as above
+        except OSError:
+            return {}
+        entries = ((tid, self.entry(f"{pid}/task/{tid}")) for tid in names[:_MOST_THREADS])
+        return {int(tid): entry.cpu_s for tid, entry in entries if entry is not None}
+
+    def environment(self, pid: int) -> bytes | None:
+        """Return the environment that it was started with."""
+        return self.read(pid, "environ")
+
+    def read(self, pid: int | str, name: str) -> bytes | None:
+        """Return one of a process's files; None where it is gone or not for this user."""
+        try:
+            handle = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            parts = []
+            while part := os.read(handle, _MOST_BYTES):
+                parts.append(part)
+                if len(part) < _MOST_BYTES and name != "environ":
+                    break
+            return b"".join(parts)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+
+
+class PortableTable:
+    """The processes as psutil shows them, on systems without `/proc`."""
+
+    def numbers(self) -> set[int]:
+        """Return the processes that there are."""
+        import psutil  # noqa: PLC0415 - elsewhere than on Linux
+
+        return set(psutil.pids())
+
+    def entry(self, pid: int) -> Entry | None:
+        """Return a process, None where it is gone."""
+        import psutil  # noqa: PLC0415 - elsewhere than on Linux
+
+        try:
+            process = psutil.Process(pid)
+            with process.oneshot():
+                times = process.cpu_times()
+                return Entry(
+                    parent=process.ppid(),
+                    start=process.create_time(),
+                    cpu_s=times.user + times.system,
+                    waited_cpu_s=getattr(times, "children_user", 0.0)
+                    + getattr(times, "children_system", 0.0),
+                    ended=process.status() == psutil.STATUS_ZOMBIE,
+                )
+        except psutil.Error:
+            return None
+
+    def transferred_mib(self, pid: int) -> tuple[float, float] | None:  # noqa: ARG002 - not said
+        """Return None: it is not said."""
+        return None
+
+    def memory_gib(self, pid: int) -> float | None:
+        """Return the memory that it holds, shared or not."""
+        import psutil  # noqa: PLC0415 - elsewhere than on Linux
+
+        try:
+            return float(psutil.Process(pid).memory_info().rss) / GIB
+        except psutil.Error:
+            return None
+
+    def threads_s(self, pid: int) -> dict[int, float]:  # noqa: ARG002 - not said
+        """Return the processor seconds of its threads, by number."""
+        return {}
+
+    def environment(self, pid: int) -> bytes | None:
+        """Return the environment that it was started with."""
+        import psutil  # noqa: PLC0415 - elsewhere than on Linux
+
+        try:
+            found = psutil.Process(pid).environ()
+        except (psutil.Error, OSError):
+            return None
+        return b"\0".join(f"{name}={value}".encode() for name, value in found.items())
+
+
+def process_table() -> ProcessTable:
+    """Return the table of this system."""
+    return LinuxTable() if Path("/proc/self/stat").exists() else PortableTable()
