@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from time import perf_counter
 
-from .events import wall
 from .instrument import Hook, Outermost, attach
 
 TYPE_CHECKING = False
@@ -37,7 +36,7 @@ class Checkpoints:
         self._step = -1
 
     def saved(self, begin_s: float, end_s: float, size: int | None) -> None:
-        """Write one saved file at once: a program may be killed after its last."""
+        """Take one saved file."""
         probe = self.probe
         if not probe.events.greeted:
             return  # it has not trained: what it saves is no checkpoint
@@ -45,14 +44,7 @@ class Checkpoints:
             self._number += 1
         self._step, self._end_s = probe.steps.count, end_s
         probe.steps.saved(end_s - begin_s)
-        probe.events.write(
-            "span",
-            wall(begin_s),
-            kind="checkpoint",
-            s=round(end_s - begin_s, 6),
-            bytes=size,
-            checkpoint=self._number,
-        )
+        probe.steps.spans.add("checkpoint", begin_s, end_s - begin_s, saved=(size, self._number))
 
 
 class SaveHook(Hook):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .process import Probe
 
 MEMORY_EVERY_S = 5.0
+MOST_TOLD = 100  # a program that changes its precision each step is not told for ever
 
 
 class Circumstances:
@@ -26,6 +27,8 @@ class Circumstances:
         self._autocast: Any = self
         self._dtype: str | None = None
         self._memory_s = 0.0
+        self._peaks: tuple[float, float] | None = None
+        self._told = 0
 
     def look(self, optimizer: Any, end_s: float) -> None:
         """Write what is new since the last step.
@@ -42,12 +45,13 @@ class Circumstances:
             self._optimizer = id(optimizer)
             self._guarded(self._write_model, optimizer)
             self._autocast = self
-        if autocast != self._autocast:
+        if autocast != self._autocast and self._told < MOST_TOLD:
             self._autocast = autocast
+            self._told += 1
             self._guarded(precision.write, probe, autocast, self._dtype)
         if end_s - self._memory_s >= MEMORY_EVERY_S:
             self._memory_s = end_s
-            self._guarded(memory.write, probe.events)
+            self._guarded(self._write_memory)
             self._guarded(copies.watch, probe)
         else:
             return
@@ -57,6 +61,9 @@ class Circumstances:
         found = model.describe(optimizer)
         self._dtype = found["dtype"]
         self._probe.events.write("model", **found)
+
+    def _write_memory(self) -> None:
+        self._peaks = memory.write(self._probe.events, self._peaks)
 
     def _guarded(self, part: Any, *arguments: Any) -> None:
         try:

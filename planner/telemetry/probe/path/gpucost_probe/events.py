@@ -28,6 +28,7 @@ class Events:
     Attributes:
         flush: called before an event is written and at the end, for lines that are held back.
         finish: called at the end; returns the fields of `bye`.
+        greet: called once hello was said.
     """
 
     def __init__(self, folder: str) -> None:
@@ -39,6 +40,7 @@ class Events:
         self._odd: list[str] = []
         self.flush: Callable[[], None] = _nothing
         self.finish: Callable[[], dict[str, Any]] = dict
+        self.greet: Callable[[], None] = _nothing
 
     @property
     def greeted(self) -> bool:
@@ -71,6 +73,7 @@ class Events:
         odd, self._odd = self._odd, []
         for what in odd:
             self.odd(what)
+        self.greet()
 
     def write(self, event: str, t_s: float | None = None, **fields: Any) -> None:
         """Write one event, after what was held back.

@@ -1,4 +1,4 @@
-"""Knows when a module of PyTorch or Keras has been imported, and patches it then."""
+"""Knows when a module of PyTorch, Keras or JAX has been imported, and patches it then."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 WATCHED = {
     "torch.utils.data.dataloader": "loader",
     "torch.optim.optimizer": "optimizer",
+    "torch.autograd": "backward",
     "torch.amp.autocast_mode": "precision",
     "torch.serialization": "checkpoint",
     "torch.distributed.checkpoint.state_dict_saver": "checkpoint",
@@ -21,6 +22,9 @@ WATCHED = {
     "lightning.fabric.utilities.cloud_io": "checkpoint",
     "lightning_fabric.utilities.cloud_io": "checkpoint",
     "keras.src.callbacks.callback_list": "keras_fit",
+    "jax._src.xla_bridge": "others",
+    "tensorflow.python.eager.context": "others",
+    "cupy": "others",
 }
 
 

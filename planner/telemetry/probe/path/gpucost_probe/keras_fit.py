@@ -28,7 +28,8 @@ class Fit:
 
     def __init__(self, probe: Probe) -> None:
         self.probe = probe
-        self._training, self._evaluation = Loader(1), Loader(2)
+        self._training = Loader(1, is_timed=False)
+        self._evaluation = Loader(2, is_timed=False)
         self._batch = 0
         self._told = False
         self._generation = probe.generation

@@ -8,7 +8,6 @@ import weakref
 from time import perf_counter
 
 from .batch import items_of_batch, items_of_place
-from .events import wall
 from .instrument import Hook, Outermost, attach
 from .readings import Loader
 
@@ -25,6 +24,7 @@ SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persi
 OTHERS = ("drop_last", "timeout", "generator", "worker_init_fn", "collate_fn")
 DERIVED = {"prefetch_factor": (None, 2)}
 _ATTRIBUTE = "_gpucost_loader"
+MOST_TOLD = 1000  # a loader made for each step is not told for ever
 
 
 class Known(Loader):
@@ -64,7 +64,8 @@ class Loaders:
         known = Known(self._count, self._generation)
         key, forget = id(loader), self._known.pop
         self._known[key] = (weakref.ref(loader, lambda _: forget(key, None)), known)
-        self._tell(loader, known)
+        if self._count <= MOST_TOLD:
+            self._tell(loader, known)
         return known
 
     def _is_worker(self) -> bool:
@@ -159,9 +160,7 @@ class IterHook(Hook):
         probe = self._loaders.probe
         probe.steps.started(known, begin_s, end_s)
         if loader.num_workers > 0:
-            probe.events.write(
-                "span", wall(begin_s), kind="loader-start", s=round(end_s - begin_s, 6)
-            )
+            probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
 
     def failed(self, token: Any) -> None:
         """Take that no iteration began."""

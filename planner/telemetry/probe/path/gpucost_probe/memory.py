@@ -11,17 +11,24 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 
-def write(events: Events) -> None:
-    """Write the peaks since the start, over all devices; nothing before CUDA is in use.
+def peaks() -> tuple[float, float] | None:
+    """Return the peaks since the start, GiB over all devices; None before CUDA is in use.
 
-    Reads counters of the allocator on the host: the GPU is not waited for.
+    Allocated by tensors, and reserved from the driver. Reads counters of the allocator on the host:
+    the GPU is not waited for.
     """
     cuda = sys.modules["torch"].cuda
     if not cuda.is_initialized():
-        return
+        return None
     devices = range(cuda.device_count())
-    events.write(
-        "memory",
-        allocated_peak_gib=round(sum(map(cuda.max_memory_allocated, devices)) / GIB, 6),
-        reserved_peak_gib=round(sum(map(cuda.max_memory_reserved, devices)) / GIB, 6),
-    )
+    allocated = sum(map(cuda.max_memory_allocated, devices)) / GIB
+    reserved = sum(map(cuda.max_memory_reserved, devices)) / GIB
+    return round(allocated, 6), round(reserved, 6)
+
+
+def write(events: Events, before: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Write the peaks where they have grown, and return them."""
+    now = peaks()
+    if now is not None and now != before:
+        events.write("memory", allocated_peak_gib=now[0], reserved_peak_gib=now[1])
+    return now

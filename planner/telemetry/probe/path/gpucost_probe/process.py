@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from importlib import import_module
 
 from .events import Events
+from .others import greet
+from .stacks import Watch
 from .steps import Steps
 
 TYPE_CHECKING = False
@@ -20,23 +24,72 @@ class Probe:
     Attributes:
         events: the event file.
         steps: the clock of the optimizer steps.
+        watch: the thread that looks at stacks.
         autocast: type that autocast was entered with since the last step, None without.
         generation: changes in a forked child, so that what the parent has said is said again.
+        others: a framework was imported whose steps are not seen.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.generation = 0
         self.autocast: Any = None
-        self.events = Events(folder)
+        self.others = False
+        self._watched = False
+        self.watch = Watch(
+            lambda: self.steps.samples, lambda: self.steps.thread, self._look_around, self._odd
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        self.events = Events(self.folder)
         self.steps = Steps(self.events)
+        self.events.greet = self.watch.start
+        self.events.finish = self._finish
 
     def renew(self) -> None:
         """Forget everything that belongs to the parent process."""
+        self.watch.forget()
         self.events.forget()
         self.generation += 1
-        self.events = Events(self.folder)
-        self.steps = Steps(self.events)
+        self._begin()
+
+    def before_fork(self) -> None:
+        """End the thread: a program that forks has no more threads than without us."""
+        self._watched = self.watch.end()
+
+    def after_fork(self) -> None:
+        """Start it again in the parent."""
+        if self._watched:
+            self.watch.start()
+
+    def _finish(self) -> dict[str, Any]:
+        self.watch.end()
+        return {**self.steps.finish(), **ending()}
+
+    def _look_around(self) -> None:
+        if self.others and not self.events.greeted:
+            greet(self)
+
+    def _odd(self, what: str) -> None:
+        self.events.odd(what)
+
+
+def ending() -> dict[str, Any]:
+    """Return how the program ends where an exception ends it: the name of its type alone.
+
+    Python keeps the last exception that it printed; nothing is hooked for this.
+    """
+    kind = getattr(sys, "last_type", None)
+    if kind is None:
+        return {}
+    name = str(getattr(kind, "__name__", ""))
+    text = str(getattr(sys, "last_value", ""))
+    if name == "OutOfMemoryError" or "CUDA out of memory" in text or "HIP out of memory" in text:
+        return {"error": name, "out_of_memory": "gpu"}
+    if name == "MemoryError" or "DefaultCPUAllocator" in text:
+        return {"error": name, "out_of_memory": "host"}
+    return {"error": name}
 
 
 _probe: Probe | None = None
@@ -47,8 +100,14 @@ def probe_of(folder: str) -> Probe:
     global _probe  # noqa: PLW0603 - one a process, by its nature
     if _probe is None:
         _probe = Probe(folder)
+        atexit.register(_probe.watch.end)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_probe.renew)
+            os.register_at_fork(
+                before=_probe.before_fork,
+                after_in_parent=_probe.after_fork,
+                after_in_child=_probe.renew,
+            )
+        _probe.watch.start()
     return _probe
 
 

@@ -18,12 +18,14 @@ class Loader:
         started_s: when its last iteration began, None before.
         is_open: it has given a batch and has more, as far as is known.
         evaluates: it was found to be evaluation.
+        is_timed: waits for its batches are seen.
     """
 
-    __slots__ = ("evaluates", "is_open", "number", "started_s")
+    __slots__ = ("evaluates", "is_open", "is_timed", "number", "started_s")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, is_timed: bool = True) -> None:
         self.number = number
+        self.is_timed = is_timed
         self.started_s: float | None = None
         self.is_open = False
         self.evaluates = False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from threading import get_ident, main_thread
 
-from .events import wall
+from .iterations import Iterations
 from .readings import Interval, first_start_s, items_of
+from .spans import Spans
+from .stacks import Samples
+from .tally import Spent, Tally, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,81 +17,44 @@ if TYPE_CHECKING:
     from .events import Events
     from .readings import Loader, Reading
 
-LINE_EVERY_S = 0.05
 PIECE_S = 1.0  # a known evaluation is written in pieces, so that a kill does not lose it
 MOST_READINGS = 100  # a program that only reads is told about before its end
-
-_LINE = (
-    '{"event":"step","t_s":%.6f,"step":%d,"n":%d,"step_s":%s,"data_wait_s":%s,"h2d_s":%s,'
-    '"optimizer_s":%s,"checkpoint_s":%.6f,"evaluation_s":%.6f,"items":%s,"loader":%s}'
-)
-
-
-class Spent:
-    """How one step, or the sum of several, was spent; None is unknown.
-
-    Attributes:
-        n: number of steps.
-        step_s: time without evaluation.
-        wait_s: time that training waited for batches.
-        optimizer_s: time in optimizers.
-        checkpoint_s: time of saving.
-        evaluation_s: time of evaluation.
-        items: items of the batches.
-    """
-
-    __slots__ = (  # noqa: RUF023 - the order of the docstring
-        "n",
-        "step_s",
-        "wait_s",
-        "optimizer_s",
-        "checkpoint_s",
-        "evaluation_s",
-        "items",
-    )
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.step_s: float | None = 0.0
-        self.wait_s: float | None = 0.0
-        self.optimizer_s: float | None = 0.0
-        self.checkpoint_s = 0.0
-        self.evaluation_s = 0.0
-        self.items: int | None = 0
-
-    def add(self, other: Spent) -> None:
-        """Add the steps of another."""
-        self.n += other.n
-        self.step_s = _plus(self.step_s, other.step_s)
-        self.wait_s = _plus(self.wait_s, other.wait_s)
-        self.optimizer_s = _plus(self.optimizer_s, other.optimizer_s)
-        self.checkpoint_s += other.checkpoint_s
-        self.evaluation_s += other.evaluation_s
-        self.items = _plus(self.items, other.items)
+# A step this much longer than usual, and this long, is a stall: allocators, garbage collection and
+# the first batch of an epoch stay below.
+STALL_TIMES, STALL_S = 5.0, 0.5
 
 
 class Steps:
     """Counts the steps of one process and writes how long they took.
 
     Attributes:
-        count: optimizer steps so far.
         training: the training loader, None before the first step.
         waits_known: whether the waits of the training loop are seen.
         copies_s: returns the GPU time of copies since it was last asked, None where unknown.
+        spans: where evaluation, saving and stalls are told.
+        samples: where the stepping thread was seen.
+        thread: the one in which the last step ended, 0 before.
     """
 
     def __init__(self, events: Events) -> None:
         self._events = events
         events.flush, events.finish = self.flush, self.finish
-        self.count = 0
         self.training: Loader | None = None
         self.waits_known = True
         self.copies_s: Callable[[], float | None] = _unknown
+        self.spans = Spans(events)
+        self.samples = Samples(events)
+        self.thread = 0
+        self._tally = Tally(events)
+        self._otherwise = Iterations(events, self.samples)
         self._intervals: dict[int, Interval] = {}
-        self._held: Spent | None = None
         self._end_s: float | None = None
-        self._line_s = 0.0
         self._main = main_thread().ident or 0
+
+    @property
+    def count(self) -> int:
+        """Return the optimizer steps so far."""
+        return self._tally.count
 
     def _interval(self) -> Interval:
         thread = get_ident()
@@ -104,6 +69,7 @@ class Steps:
         interval.waited(loader, begin_s, end_s, starts=True)
         loader.is_open = False
         loader.started_s = begin_s
+        self._otherwise.waited(begin_s, end_s)
         if len(interval.readings) > MOST_READINGS:
             kept = interval.readings.pop()
             self._write_evaluations(interval.readings)
@@ -113,18 +79,21 @@ class Steps:
         """Take one batch that was waited for."""
         reading = self._interval().waited(loader, begin_s, end_s, starts=False)
         reading.batches += 1
-        reading.items = _plus(reading.items, items)
+        reading.items = plus(reading.items, items)
         loader.is_open = True
+        self._otherwise.fetched(loader, begin_s, end_s, items)
         if loader.started_s is None:
             loader.started_s = begin_s
         if loader.evaluates and loader is not self.training and end_s - reading.begin_s >= PIECE_S:
             self._interval().evaluation_s += reading.length_s()
             self._write_evaluations([reading])
+            self.samples.settle("evaluation", until_s=end_s)
             reading.begin_s, reading.wait_s, reading.saved_s = end_s, 0.0, 0.0
 
     def exhausted(self, loader: Loader, begin_s: float, end_s: float) -> None:
         """Take the last call, which found no batch."""
         self._interval().waited(loader, begin_s, end_s, starts=False).is_end = True
+        self._otherwise.waited(begin_s, end_s)
         loader.is_open = False
 
     def saved(self, seconds: float) -> None:
@@ -133,6 +102,10 @@ class Steps:
         interval.checkpoint_s += seconds
         if interval.readings:
             interval.readings[-1].pending_s += seconds
+
+    def went_back(self, end_s: float) -> None:
+        """Take the end of a backward pass: in a loop without an optimizer it tells the steps."""
+        self._otherwise.went_back(end_s)
 
     def is_reading(self, but: Loader | None = None) -> bool:
         """Return whether a loader was read since the last step, leaving one out of account."""
@@ -151,6 +124,8 @@ class Steps:
             n: number of steps that ended together.
         """
         interval = self._of_step()
+        self.thread = get_ident()
+        self._otherwise.stop()
         training = interval.training(self.training)
         trained, evaluated = interval.split(training)
         start_s = self._end_s
@@ -168,10 +143,43 @@ class Steps:
         else:
             spent.wait_s = sum(r.wait_s for r in trained if r.begin_s >= start_s)
             spent.items = items_of(trained, training)
-        self._hold(spent, training)
+        length_s = spent.measured()
+        stalled = length_s is not None and self._is_stall(length_s)
+        if self.samples.waiting:
+            self._settle(start_s, evaluated, stalled=stalled)
+        if stalled and length_s is not None:
+            self._write_stall(spent, length_s, end_s)
+        number = None if training is None else training.number
+        if training is not self.training:
+            self.flush()  # its line tells the loader of the steps before
+            self.training = training
+        self._tally.hold(spent, number)
         self._end_s = end_s
-        if end_s - self._line_s >= LINE_EVERY_S:
+        if self._tally.is_due(end_s):
             self.flush()
+
+    def _is_stall(self, length_s: float) -> bool:
+        """Return whether a step was much longer than usual."""
+        if length_s < STALL_S:
+            return False
+        typical_s = self._tally.typical_s()
+        return typical_s is not None and length_s >= STALL_TIMES * typical_s
+
+    def _settle(self, start_s: float | None, evaluated: list[Reading], *, stalled: bool) -> None:
+        """Say of the samples since the last step what they were taken in."""
+        if start_s is None or not self.count:
+            self.samples.settle("start-up")
+            self.samples.meanwhile = "stall"
+            return
+        for reading in evaluated:
+            self.samples.settle("evaluation", reading.begin_s, reading.end_s)
+        self.samples.settle("stall" if stalled else "steady")
+
+    def _write_stall(self, spent: Spent, length_s: float, end_s: float) -> None:
+        """Write the part of a long step in which nothing that is timed went on."""
+        unknown_s = length_s - (spent.wait_s or 0.0)
+        if unknown_s >= STALL_S:
+            self.spans.add("stall", end_s - unknown_s, unknown_s)
 
     def resume(self, moment_s: float) -> None:
         """Leave out of the next step what the probe itself did after the last."""
@@ -198,63 +206,28 @@ class Steps:
     def _write_evaluations(self, readings: list[Reading]) -> None:
         for reading in readings:
             reading.loader.evaluates = True
-            seconds = round(reading.length_s(), 6)
-            self._events.write("span", wall(reading.begin_s), kind="evaluation", s=seconds)
-
-    def _hold(self, spent: Spent, training: Loader | None) -> None:
-        """Keep a step for the next line; a first step of unknown length gets a line of its own."""
-        held = self._held
-        if held is not None and (
-            training is not self.training or (held.step_s is None) != (spent.step_s is None)
-        ):
-            self.flush()
-            held = self._held
-        self.training = training
-        self.count += spent.n
-        if held is None:
-            self._held = spent
-        else:
-            held.add(spent)
+            wait_s = reading.wait_s if reading.loader.is_timed else None
+            self.spans.add("evaluation", reading.begin_s, reading.length_s(), wait_s)
 
     def flush(self) -> None:
         """Write the steps that were held back."""
-        held, self._held = self._held, None
-        if held is None:
-            return
-        self._line_s = time.perf_counter()
-        values = (
-            wall(self._line_s if self._end_s is None else self._end_s),
-            self.count,
-            held.n,
-            _number(held.step_s),
-            _number(held.wait_s),
-            _number(self.copies_s()),
-            _number(held.optimizer_s),
-            held.checkpoint_s,
-            held.evaluation_s,
-            "null" if held.items is None else "%d" % held.items,
-            "null" if self.training is None else "%d" % self.training.number,
-        )
-        self._events.line(_LINE % values)
+        self._tally.flush(self._end_s, self.copies_s())
 
     def finish(self) -> dict[str, Any]:
         """Write what was read since the last step, and return the fields of the last event."""
         for interval in list(self._intervals.values()):
             training = self.training
-            self._write_evaluations(
-                [r for r in interval.readings if r.batches and r.loader is not training]
-            )
+            left = [r for r in interval.readings if r.batches and r.loader is not training]
+            self._write_evaluations(left)
+            for reading in left if self.count else ():
+                self.samples.settle("evaluation", reading.begin_s, reading.end_s)
         self._intervals.clear()
+        self._otherwise.flush()
+        self.spans.flush()
+        self.samples.settle("teardown" if self.count else "unstepped")
+        self.samples.write()
         return {"steps": self.count}
 
 
 def _unknown() -> None:
     return None
-
-
-def _plus(sum_: Any, more: Any) -> Any:
-    return None if sum_ is None or more is None else sum_ + more
-
-
-def _number(value: float | None) -> str:
-    return "null" if value is None else "%.6f" % value

@@ -1,0 +1,5 @@
+"""Stands in for torch.autograd."""
+
+
+def backward(tensors):
+    """Do nothing."""
