@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pricing.errors import InputError
-from pricing.money import usd
+from pricing.money import HOURS_PER_MONTH, usd
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _BYTES = {
@@ -18,6 +18,13 @@ _BYTES = {
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
 }
 _NAMED = 20
+_HOURS: dict[str, Decimal | int] = {
+    "h": 1,
+    "d": 24,
+    "mo": HOURS_PER_MONTH,
+    "y": 12 * HOURS_PER_MONTH,
+}
+_LONGEST_HORIZON = 120
 _LONGEST_S = 10**12
 _LARGEST_BYTES = 10**18
 _MOST_USD = 10**15
@@ -57,6 +64,22 @@ class DurationType(_Type):
         if seconds > _LONGEST_S:
             raise ValueError(f"{text!r} is longer than any bill.")
         return seconds
+
+
+class HorizonType(_Type):
+    """`6mo 1y 90d` -> months as Decimal: 730 h each, at most ten years."""
+
+    name = "duration"
+
+    def parse(self, text: str) -> Decimal:
+        """Return months."""
+        match = _NUMBER_UNIT.fullmatch(text)
+        if match is None or match[2] not in _HOURS:
+            raise ValueError(f"{text!r} is no horizon; write 6mo, 1y or 90d.")
+        months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
+        if not 0 < months <= _LONGEST_HORIZON:
+            raise ValueError(f"{text!r}: a horizon is more than nothing and at most 10y.")
+        return months
 
 
 class SizeType(_Type):
@@ -192,7 +215,7 @@ class MappingType(_Type):
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
-INSTANT = InstantType()
+INSTANT, HORIZON = InstantType(), HorizonType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
 HOURS_A_MONTH, AMOUNT = NumberType(0.0, 744.0), NumberType(0.0, _MOST_WORK)
 SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)

@@ -12,7 +12,7 @@ _RIGHT = frozenset(("hours", "saves"))
 _CSV = (
     "job option recommended provider instance_type region gpus gpu count purchase actions "
     "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
-    "price_as_of stale"
+    "price_as_of stale net_benefit_usd"
 )
 
 
@@ -28,9 +28,12 @@ def print_plan(plan: _Json, output: Output) -> None:
         paid, advice = wording.headline(job, plan)
         click.echo(printable(f"{job['name']}: {paid}"))
         click.echo(printable(advice))
+        click.echo(printable(f"Confidence {wording.confidence(job)}."))
         for finding in job["findings"]:
             click.echo(printable(f"  {_finding(finding)}"))
         print_table(Table(columns=_columns(plan), rows=tuple(_rows(job)), right=_RIGHT), output)
+        if job["options"]:
+            click.echo(printable(f"  named: {wording.named(job)}"))
         if job["probe"]:
             click.echo(printable(f"  probe: {wording.probe(job['probe'])}"))
     for note in (*plan["assumptions"], *plan["warnings"]):
@@ -103,6 +106,7 @@ def _record(job: _Json, option: _Json) -> tuple[str, ...]:
         saves.get("fraction"),
         offer.get("as_of"),
         "yes" if offer.get("stale") else "no",
+        option.get("benefit", {}).get("net_usd"),
     )
     return tuple("" if value is None else str(value) for value in values)
 

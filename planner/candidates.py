@@ -11,11 +11,14 @@ from planner.draft import Draft
 from planner.estimate import Estimate, divide
 from planner.option import Reason, Rejected
 from planner.predict import Target
-from planner.remedies import ACTIONS, Action
+from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.offer import EVERYWHERE, Offer
+from pricing.price_age import risen_at_most
+
+_IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
 def candidates(case: Case) -> tuple[tuple[Draft, ...], tuple[Rejected, ...]]:
@@ -96,10 +99,13 @@ def _is_today(offer: Offer, case: Case) -> bool:
 
 
 def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
-    """Yield the ways to run it: as it is, with the fixes, and ended when idle."""
+    """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle."""
     yield ()
     if case.fixes:
         yield case.fixes
+    switches = tuple(one for one in case.fixes if one.effort_hours <= SWITCH_HOURS)
+    if switches and switches != case.fixes:
+        yield switches
     if case.idle_share and not case.work.fixed_work:
         yield (ACTIONS["idle-shutdown"],)
 
@@ -124,7 +130,13 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
         work=case.work,
         interruptions=_interruptions(offer, case),
         catalog=case.catalog,
+        risen=_risen(offer, case),
     )
+
+
+def _risen(offer: Offer, case: Case) -> Decimal:
+    """Return what the price may have risen by; today's is the same on both sides."""
+    return Decimal(1) if offer == case.baseline.offer else risen_at_most(offer, case.catalog.as_of)
 
 
 def _interruptions(offer: Offer, case: Case) -> Interruptions | None:
@@ -150,14 +162,11 @@ def _hours(case: Case, speed: Estimate, actions: tuple[Action, ...]) -> Estimate
     if case.work.fixed_work:
         return divide(held.mid, speed, speed.basis)
     if any(a.code == "idle-shutdown" for a in actions) and case.idle_share:
-        # Pauses shorter than the shutdown's own delay save nothing, so the saving runs from none to
-        # the whole idle share.
-        return Estimate(
-            low=held.mid * (1.0 - case.idle_share),
-            mid=held.mid * (1.0 - case.idle_share / 2.0),
-            high=held.mid,
-            basis=f"idle at least {case.idle_share:.0%} of the time; none to all of it saved",
-        )
+        # Pauses shorter than the shutdown's own delay save nothing, so the saving lies anywhere
+        # from none to the whole idle share; these are the ends of 90 % of that.
+        low, mid, high = (held.mid * (1.0 - case.idle_share * part) for part in _IDLE_SAVED)
+        basis = f"idle at least {case.idle_share:.0%} of the time; none to all of it saved"
+        return Estimate(low=low, mid=mid, high=high, basis=basis)
     if case.profile.job.kind == "unknown":
         return Estimate(
             low=min(held.mid, held.mid / speed.high),

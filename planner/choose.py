@@ -1,49 +1,75 @@
 """Ranks the drafts, keeps a list that a person can read, and recommends one or says "leave it".
 
-A change is recommended only when it is no worse than today even at the pessimistic end of its 90 %
-interval and better at the expected value, its price is dated, and its speed is not predicted beyond
-what the method was fitted on.
+Recommended is the change with the largest net benefit (planner/benefit.py): what it saves at the
+high end of its cost over the horizon, less the work and the move. Where two bills overlap by more
+than half they are not told apart, and the smaller change wins. Its price must be dated and its
+speed must not be predicted beyond what the method was fitted on.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 
 from planner.baseline import gpu_memory_gib
-from planner.case import Case, gpus_used, idle_gpus
+from planner.benefit import Weighed, weigh
+from planner.case import Case, gpus_used
+from planner.changes import codes, size, why
 from planner.distribution import Distribution, distribution
 from planner.draft import Draft
-from planner.estimate import Estimate
-from planner.kernels import kernel_speed_up
-from planner.move import data_bytes, move
+from planner.first_step import must_end
 from planner.option import Option
 from planner.scale import Layout
 from planner.signals import is_snapshot, saw_no_gpu
-from pricing.hardware import gpus
 from pricing.offer import Offer
 
 STAY = "o0"
 _LISTED = 15
-_BY_PURCHASE = {"spot": "spot", "reserved_180d": "commit", "reserved_1y": "commit"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The ids of the options that a plan names, each with what proves it.
+
+    Attributes:
+        smallest_change: of the changes that pay for themselves, the smallest; `o0` where none does.
+        cheapest: the lowest expected cost among dated prices and speeds within the fit, today's
+            machine included.
+        first_launchable: the first of the list that this version can launch; None where none is.
+    """
+
+    smallest_change: str = STAY
+    cheapest: str = STAY
+    first_launchable: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The options of one job in order of the objective, and the recommended id."""
+    """The options of one job in order of the objective, the recommended id, and the named ones."""
 
     options: tuple[Option, ...]
     recommended: str
+    named: Named
 
 
 def choose(case: Case, drafts: tuple[Draft, ...]) -> Choice:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(drafts, key=lambda draft: _rank(draft, case))
-    best = _recommended(ranked, case)
-    listed = _shortlist(ranked, best, case)
-    options = tuple(
-        _option(f"o{number}", draft, case) for number, draft in enumerate(listed, start=1)
+    paying = [] if must_end(case.findings) else _paying(ranked, case)
+    best = _best(paying, case)
+    smallest = min(paying, key=lambda one: _smaller(one, case), default=None)
+    cheapest = _cheapest(ranked, case)
+    first = next((d for d in ranked if _is_launchable(d.offer, case.asked.launchable)), None)
+    wanted = (best, smallest.draft if smallest else None, cheapest, first)
+    listed = _shortlist(ranked, [draft for draft in wanted if draft is not None], case)
+    ids = {id(draft): f"o{number}" for number, draft in enumerate(listed, start=1)}
+    return Choice(
+        options=tuple(_option(ids[id(draft)], draft, case) for draft in listed),
+        recommended=ids.get(id(best), STAY),
+        named=Named(
+            smallest_change=ids[id(smallest.draft)] if smallest else STAY,
+            cheapest=ids.get(id(cheapest), STAY),
+            first_launchable=ids.get(id(first)),
+        ),
     )
-    index = next((i for i, draft in enumerate(listed) if draft is best), None)
-    return Choice(options=options, recommended=STAY if index is None else options[index].id)
 
 
 def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
@@ -55,47 +81,77 @@ def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
     return (*keys[case.asked.objective], draft.offer.place, draft.offer.purchase, draft.actions)
 
 
-def _recommended(ranked: list[Draft], case: Case) -> Draft | None:
+def _paying(ranked: list[Draft], case: Case) -> list[Weighed]:
+    """Return what would be worth doing, in order of the objective.
+
+    Where today's machine breaks a limit that was asked for, that is whatever keeps it.
+    """
+    trusted = [draft for draft in ranked if _is_trusted(draft, case)]
     if case.baseline.broken:
-        return next((d for d in ranked if _is_trusted(d, case)), ranked[0] if ranked else None)
-    return next((draft for draft in ranked if _beats_today(draft, case)), None)
+        return [weigh(draft, case) for draft in trusted or ranked[:1]]
+    if case.asked.objective == "time":
+        today = case.baseline.hours.mid
+        faster = (d for d in trusted if d.hours.high <= today and d.hours.mid < today)
+        return [weigh(draft, case) for draft in faster]
+    cost = case.baseline.cost
+    cheaper = (d for d in trusted if cost is not None and d.quote.exact < cost)
+    return [found for draft in cheaper if (found := weigh(draft, case)).pays]
+
+
+def _best(paying: list[Weighed], case: Case) -> Draft | None:
+    if not paying:
+        return None
+    if case.asked.objective == "time":
+        return paying[0].draft
+    most = min(paying, key=lambda one: one.spends)
+    alike = (one for one in paying if one.overlaps(most))
+    return min(alike, key=lambda one: _smaller(one, case)).draft
+
+
+def _smaller(one: Weighed, case: Case) -> tuple[object, ...]:
+    return (*size(one.draft, case), one.spends)
+
+
+def _cheapest(ranked: list[Draft], case: Case) -> Draft | None:
+    """Return the draft with the least expected cost; None where today's machine costs no more."""
+    trusted = (draft for draft in ranked if _is_known(draft))
+    least = min(trusted, key=lambda d: (d.quote.exact, d.hours.mid, d.offer.place), default=None)
+    today = None if case.baseline.broken else case.baseline.cost
+    if least is None or (today is not None and today <= least.quote.exact):
+        return None
+    return least
 
 
 def _is_trusted(draft: Draft, case: Case) -> bool:
     """Return whether price and prediction are grounds to act on.
 
-    One instant is none, nor are steps timed without a look at the GPU, nor is a speed beyond the
-    fit, an undated price, or spot capacity whose interruptions are unknown.
+    One instant is none, nor are steps timed without a look at the GPU.
     """
-    if draft.offer.purchase == "spot" and draft.interruptions is None:
-        return False
     elsewhere = draft.offer.gpu != case.gpu.name or bool(draft.actions)
     if elsewhere and (is_snapshot(case.profile) or saw_no_gpu(case.profile)):
+        return False
+    return _is_known(draft)
+
+
+def _is_known(draft: Draft) -> bool:
+    """Return whether the bill is known.
+
+    Not with an undated price, a speed beyond the fit, or spot whose interruptions are unknown.
+    """
+    if draft.offer.purchase == "spot" and draft.interruptions is None:
         return False
     return draft.offer.dated and not draft.speed.weak
 
 
-def _beats_today(draft: Draft, case: Case) -> bool:
-    if not _is_trusted(draft, case):
-        return False
-    if case.asked.objective == "time":
-        today = case.baseline.hours.mid
-        return draft.hours.high <= today and draft.hours.mid < today
-    cost = case.baseline.cost
-    if cost is None or draft.quote.exact >= cost:
-        return False
-    return draft.cost_at("high") <= cost
-
-
-def _shortlist(ranked: list[Draft], best: Draft | None, case: Case) -> list[Draft]:
-    """Keep the recommended, the fastest, today's machine with its fixes, then a variety.
+def _shortlist(ranked: list[Draft], wanted: Iterable[Draft], case: Case) -> list[Draft]:
+    """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
     fastest = min(ranked, key=lambda d: (d.hours.mid, d.quote.exact, d.offer.place), default=None)
     today = case.baseline.offer
-    stays = (d for d in ranked if d.actions and today and d.offer.name == today.name)
-    kept = {id(draft) for draft in (best, fastest, next(stays, None)) if draft is not None}
+    stays = next((d for d in ranked if d.actions and today and d.offer.name == today.name), None)
+    kept = {id(draft) for draft in (*wanted, fastest, stays) if draft is not None}
     for kind in (_provider, _machine):
         seen: set[object] = set()
         for draft in ranked:
@@ -115,23 +171,21 @@ def _machine(draft: Draft) -> object:
 
 
 def _option(id_: str, draft: Draft, case: Case) -> Option:
-    cost, today = draft.quote.exact, case.baseline.cost
-    saves = today - cost if today is not None and case.work.storage_h is not None else None
+    weighed = weigh(draft, case)
     return Option(
         id=id_,
         offer=draft.offer,
         count=draft.count,
         provisionable=_is_launchable(draft.offer, case.asked.launchable),
-        actions=(*draft.actions, *_structural(draft, case)),
+        actions=codes(draft, case),
         speed=draft.speed,
         hours=draft.hours,
         quote=draft.quote,
-        cost_low=draft.cost_at("low"),
-        cost_high=draft.cost_at("high"),
-        move=move(
-            case.baseline, draft.offer, data_bytes(case.profile, case.work), saves, case.catalog
-        ),
-        why=_why(draft, case),
+        cost_low=weighed.low,
+        cost_high=weighed.high,
+        benefit=weighed.benefit,
+        move=weighed.move,
+        why=why(draft, case),
         interruptions_known=draft.interruptions is not None,
         distribution=_distribution(draft, case),
     )
@@ -159,54 +213,3 @@ def _is_launchable(offer: Offer, providers: frozenset[str]) -> bool:
     """Return whether a launch can buy it: terms and contracts are bought at the provider's."""
     bought = offer.purchase in ("on_demand", "spot") and not offer.contract_only
     return bought and offer.provider in providers
-
-
-def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
-    """Return the codes for what the choice of machine changes against today."""
-    offer, today = draft.offer, case.baseline.offer
-    before, after = case.profile.gpu_count, gpus_used(offer, case)
-    codes = []
-    if offer.gpu != case.gpu.name:
-        slower = kernel_speed_up(case.profile, gpus()[offer.gpu]).mid < 1.0
-        codes.append("smaller-gpu" if slower else "newer-gpu")
-    if after > before:
-        codes.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
-    if after < before:
-        codes.append("fewer-gpus")
-    if today is not None and today.provider != offer.provider:
-        codes.append("move-provider")
-    if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):
-        codes.append(_BY_PURCHASE[offer.purchase])
-    return tuple(codes)
-
-
-def _why(draft: Draft, case: Case) -> str:
-    today, offer = case.baseline.offer, draft.offer
-    said = []
-    if offer.gpu == case.gpu.name:
-        said.append("the same GPU")
-    elif case.work.fixed_work or draft.speed.mid != 1.0:
-        said.append(f"{_times(draft.speed)} today's speed on {offer.gpu}")
-    if draft.count > 1:
-        said.append(f"on {draft.count} machines over the network")
-    if idle := idle_gpus(offer, case):
-        said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
-    if draft.actions:
-        said.append(f"with {', '.join(draft.actions)}")
-    if today is not None and today.usd_per_hour:
-        ratio = offer.usd_per_hour * draft.count / (today.usd_per_hour * case.baseline.count)
-        said.append(f"at {_percent(ratio)} of today's hourly price")
-    return ", ".join(said)
-
-
-def _times(speed: Estimate) -> str:
-    low, mid, high = (_figure(x) for x in (speed.low, speed.mid, speed.high))
-    return f"{mid}x ({low}-{high})"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits are enough
-
-
-def _percent(ratio: Decimal) -> str:
-    return f"{ratio * 100:.0f} %"

@@ -1,4 +1,8 @@
-"""An option in the making: an offer with actions, its hours, and its bill at each end of them."""
+"""An option in the making: an offer with actions, its hours, and its bill at each end of them.
+
+The bill at the high end also holds what a price may have risen by since it was read. The two are
+independent, so they add in quadrature as shares of the expected bill.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +18,13 @@ from pricing.offer import Offer
 from pricing.quote import Quote
 
 End = Literal["low", "mid", "high"]
+_BY_TIME = (
+    "compute",
+    "boot",
+    "lost-work",
+    "checkpoint",
+    "idle-tail",
+)  # what the hourly price bills
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +40,8 @@ class Draft:
         work: hours and data of the job today.
         interruptions: of spot capacity; None where there are none or the rate is unknown.
         catalog: for the day.
+        risen: the factor, >= 1, that the hourly price has risen by at most since it was read; 1 for
+            the machine that is paid today, whose price is the same on both sides.
     """
 
     offer: Offer
@@ -39,6 +52,7 @@ class Draft:
     work: Workload
     interruptions: Interruptions | None
     catalog: Catalog
+    risen: Decimal = Decimal(1)
 
     @cached_property
     def hours(self) -> Estimate:
@@ -59,8 +73,16 @@ class Draft:
         return self._bill("mid")
 
     def cost_at(self, end: End) -> Decimal:
-        """Return the exact bill at one end of the hours."""
-        return self.quote.exact if end == "mid" else self._bill(end).exact
+        """Return the exact bill at one end of the hours; at the high end of the price, too."""
+        if end == "mid":
+            return self.quote.exact
+        bill = self._bill(end).exact
+        if end == "low" or self.risen == 1:
+            return bill
+        expected = self.quote.exact
+        by_time = sum((line.usd for line in self.quote.lines if line.what in _BY_TIME), Decimal(0))
+        longer, dearer = bill - expected, by_time * (self.risen - 1)
+        return expected + (longer * longer + dearer * dearer).sqrt()
 
     def _bill(self, end: End) -> Quote:
         work_h: float = getattr(self.work_hours, end)

@@ -89,6 +89,28 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Benefit:
+    """What a change is worth over the horizon; formula in `planner.benefit`.
+
+    Attributes:
+        periods: how many of the plan's periods the horizon holds; 1 for a run.
+        saves_usd: today's cost less the option's at its high end, over them; None where today's
+            cost is unknown.
+        effort_hours: engineering time, our estimate.
+        effort_usd: at the engineer's rate.
+        moving_usd: once; 0 where the data stay, None where their amount or its price is unknown.
+        net_usd: what is left of the saving; a move of unknown cost is not in it.
+    """
+
+    periods: Decimal
+    saves_usd: Decimal | None
+    effort_hours: float
+    effort_usd: Decimal
+    moving_usd: Decimal | None
+    net_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A way to run the job.
 
@@ -102,7 +124,8 @@ class Option:
         hours: hours of the period.
         quote: the bill at the expected hours.
         cost_low: the bill at the low end of the hours.
-        cost_high: the bill at the high end.
+        cost_high: the bill at the high end, what an old price may have risen by included.
+        benefit: what changing to it is worth.
         move: what moving there costs once; None in the same provider's region.
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
@@ -119,6 +142,7 @@ class Option:
     quote: Quote
     cost_low: Decimal
     cost_high: Decimal
+    benefit: Benefit
     move: Move | None
     why: str
     interruptions_known: bool = False

@@ -6,8 +6,10 @@ from planner.baseline import find_baseline, with_gpu
 from planner.candidates import candidates
 from planner.case import Case
 from planner.choose import choose
+from planner.confidence import assure
 from planner.consolidate import consolidate
 from planner.diagnose import diagnose
+from planner.first_step import first_step
 from planner.naming import name_apart
 from planner.plan import JobPlan, Plan
 from planner.predict import split
@@ -20,7 +22,7 @@ from planner.requirements import Period, Requirements
 from planner.roi import recommended, roi
 from planner.shapes import shapes
 from planner.signals import measure
-from planner.workload import apply, choose_period, workload
+from planner.workload import apply, check_horizon, choose_period, workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 
@@ -46,6 +48,7 @@ def make_plan(
     jobs = name_apart(apply(profile, requirements) for profile in profiles)
     match(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
+    check_horizon(period, requirements)
     planned = plan_jobs(jobs, today, requirements, period)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     fleet = (
@@ -66,7 +69,7 @@ def make_plan(
             period,
             requirements.engineer_usd_per_hour,
         ),
-        assumptions=assumptions(planned, period),
+        assumptions=assumptions(planned, period, requirements),
         warnings=warnings(planned, today, period),
         site=requirements.site,
     )
@@ -102,6 +105,9 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
         options=choice.options,
         rejected=rejected,
         recommended=choice.recommended,
+        named=choice.named,
+        assurance=assure(case.profile, case.findings, case.baseline, best, catalog.as_of),
+        first_step=first_step(case.findings, asked) if best is None else None,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
         probe=propose(case, choice.options, choice.recommended),
     )

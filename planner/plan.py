@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from datetime import date
 
+from planner.choose import Named
+from planner.confidence import Assurance
 from planner.consolidate import Fleet
 from planner.finding import Finding
+from planner.first_step import FirstStep
 from planner.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.proposal import Proposal
@@ -32,6 +35,9 @@ class JobPlan:
         options: in order of the objective.
         rejected: one per machine size and reason.
         recommended: an option's id; `o0` means leave it.
+        named: the smallest change, the cheapest, the first that can be launched.
+        assurance: how sure the advice is.
+        first_step: what to do first where it is left; None where nothing is lost.
         shapes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
     """
@@ -43,6 +49,9 @@ class JobPlan:
     options: tuple[Option, ...]
     rejected: tuple[Rejected, ...]
     recommended: str
+    named: Named
+    assurance: Assurance
+    first_step: FirstStep | None = None
     shapes: tuple[Shape, ...] = ()
     probe: Proposal | None = None
 

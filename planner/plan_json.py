@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from planner.advice_json import advice_json, benefit_json
 from planner.consolidate import Fleet, Placement
 from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
@@ -82,6 +83,7 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
             {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
         ],
         "recommended": job.recommended,
+        **advice_json(job),
         "shapes": [_shape(shape, plan) for shape in job.shapes],
         "probe": _probe(job.probe, plan) if job.probe else None,
     }
@@ -238,6 +240,7 @@ def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json
             "fraction": round(float(saves / today), 4) if saves is not None and today else None,
         },
         "move": _move(option.move) if option.move else None,
+        "benefit": benefit_json(option.benefit),
         "why": option.why,
     }
 

@@ -1,15 +1,20 @@
 """What a plan assumed, and what its reader must know."""
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
+from planner.confidence import thin
 from planner.plan import JobPlan
-from planner.requirements import Period
+from planner.requirements import Period, Requirements
 from pricing.catalog import Catalog
+from pricing.money import plain
 
 
-def assumptions(jobs: Iterable[JobPlan], period: Period) -> tuple[str, ...]:
-    """Return what was assumed rather than stated, in order of the jobs."""
-    found: list[str] = []
+def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) -> tuple[str, ...]:
+    """Return what was assumed rather than stated: what a change must earn, then job by job."""
+    over = f"{plain(asked.horizon)} months (--horizon)" if period == "month" else "one run"
+    rate = f"{plain(asked.engineer_usd_per_hour)} USD/h (--engineer-rate)"
+    found = [f"a change must earn its work and its move over {over}, at {rate}."]
     for job in jobs:
         found.extend(job.baseline.notes)
         if job.profile.job.kind == "unknown":
@@ -19,6 +24,14 @@ def assumptions(jobs: Iterable[JobPlan], period: Period) -> tuple[str, ...]:
                 f"{job.name}: the month's work stays the same, so hours = hours / speed-up."
             )
     return tuple(dict.fromkeys(found))
+
+
+def _unknown_move(name: str, net_usd: Decimal | None) -> str:
+    """Return up to what a move whose data are not stated would still pay."""
+    upto = (
+        "" if net_usd is None else f"; the change pays while that costs less than ${net_usd:,.0f}"
+    )
+    return f"{name}: what moving the data costs is not known (job.dataset_gib, --storage){upto}."
 
 
 def _spot(jobs: Iterable[JobPlan]) -> Iterator[str]:
@@ -45,6 +58,10 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
     for job in jobs:
         found.extend(job.baseline.warnings)
         found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
+        if ground := thin(job.profile):
+            found.append(f"{job.name}: {ground}; the plan is no better than that.")
+        if (best := job.choice) and best.move and best.move.once_usd is None:
+            found.append(_unknown_move(job.name, best.benefit.net_usd))
         if not job.feasible:
             found.append(f"{job.name}: no option keeps every limit.")
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):

@@ -11,6 +11,11 @@ from planner.site import UNKNOWN_SITE, Site
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]
 
+# What a change must earn its work back in, and what an hour of that work costs: our choice of round
+# figures, listed under the plan's assumptions.
+HORIZON_MONTHS = Decimal(6)
+ENGINEER_USD_PER_HOUR = Decimal(100)
+
 INCLUDABLE = ("community", "any-vendor", "any-arch")
 
 
@@ -37,6 +42,8 @@ class Requirements:
         current: `provider/type[/region]` that runs the jobs today.
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
+        horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
+            run counts one run.
         launchable: providers on which this version can launch.
         spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
         checkpoints: what surviving an interruption costs.
@@ -61,9 +68,15 @@ class Requirements:
     max_slowdown: float = 1.2
     current: str | None = None
     include: frozenset[str] = frozenset()
-    engineer_usd_per_hour: Decimal | None = None
+    engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
+    horizon_months: Decimal | None = None
     launchable: frozenset[str] = frozenset()
     spot_trace: Availability | None = None
     checkpoints: Checkpoints = CHECKPOINTS
     site: Site = UNKNOWN_SITE
     probes: tuple[Profile, ...] = ()
+
+    @property
+    def horizon(self) -> Decimal:
+        """Months over which a change of a monthly plan must pay for itself."""
+        return HORIZON_MONTHS if self.horizon_months is None else self.horizon_months

@@ -20,8 +20,8 @@ class Roi:
         saves_usd: saved in the period by the recommended options, or by the packed fleet where
             that saves more; never both.
         effort_hours: engineering time of the actions, our estimate.
-        payback_days: days until the saving has paid for the effort; None without a rate, without
-            a saving, or in a plan per run.
+        payback_days: days until the saving has paid for the effort; None without a saving, or in
+            a plan per run.
     """
 
     saves_usd: Decimal
@@ -33,7 +33,7 @@ def roi(
     chosen: tuple[tuple[Baseline, Option | None], ...],
     fleet: Fleet | None,
     period: Period,
-    rate_usd_per_hour: Decimal | None,
+    rate_usd_per_hour: Decimal,
 ) -> Roi:
     """Return what the plan saves, and when its effort has paid off.
 
@@ -52,10 +52,9 @@ def roi(
         moved = sum(len(p.jobs) for p in fleet.placements if len(p.jobs) > 1)
         saves, hours = together, moved * ACTIONS["share-gpu"].effort_hours
     else:
-        codes = [code for _, option in chosen if option for code in option.actions]
-        saves, hours = singly, sum(ACTIONS[code].effort_hours for code in codes)
+        saves, hours = singly, sum(o.benefit.effort_hours for _, o in chosen if o)
     payback = None
-    if rate_usd_per_hour is not None and saves > 0 and period == "month":
+    if saves > 0 and period == "month":
         payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH
     return Roi(saves_usd=saves, effort_hours=hours, payback_days=payback)
 

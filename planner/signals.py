@@ -265,6 +265,7 @@ SIGNALS: dict[str, _Signal] = {
     "hardware.compute_capability": (_capability, "compute capability"),
     "hardware.tf32_over_fp32": (_tf32_over_fp32, "TF32 rate over FP32 rate"),
     "util.kernel_time.mean": (_busy, "GPU busy"),
+    "util.kernel_time.p05": (_quantile("p05"), "GPU busy, p05"),
     "util.kernel_time.p50": (_quantile("p50"), "GPU busy, median"),
     "util.kernel_time.p95": (_quantile("p95"), "GPU busy, p95"),
     "util.kernel_time.spread": (_spread, "busiest less idlest GPU"),

@@ -70,6 +70,19 @@ def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> 
     return "run" if totals and all(totals) else "month"
 
 
+def check_horizon(period: Period, requirements: Requirements) -> None:
+    """Check that a horizon is asked for where months are planned.
+
+    Raises:
+        InputError: the plan is per run; how many runs a horizon holds is not known.
+    """
+    if period == "run" and requirements.horizon_months is not None:
+        raise InputError(
+            "--horizon is for plans per month, and this plan is per run, which counts one run; "
+            "leave it out, or give --hours-per-month."
+        )
+
+
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
     usage, notes = profile.usage, []

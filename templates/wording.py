@@ -13,11 +13,6 @@ Document = dict[str, Any]
 STAY = "o0"
 
 _PERIODS = {"month": "a month", "run": "a run"}
-_CONFIDENCE = {
-    "measured": "good: the cause itself was timed or counted",
-    "likely": "fair: the counters point to it",
-    "possible": "low: the counters allow it",
-}
 _HUNDRED = 100.0
 _CENTS_BELOW = 10
 # What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
@@ -173,15 +168,17 @@ def changes(option: Document, plan: Document | None = None) -> str:
 
 
 def columns(job: Document) -> list[tuple[str, Document]]:
-    """Return the options worth a column: recommended, cheapest, fastest; equal ones once."""
-    named = (
+    """Return the options worth a column: recommended, named, fastest; equal ones once."""
+    by_id = {option["id"]: option for option in job["options"]}
+    wanted = (
         ("recommended", choice(job)),
-        ("cheapest", cheapest(job["options"])),
+        ("smallest change", by_id.get(job["smallest_change"])),
+        ("cheapest", by_id.get(job["cheapest"])),
         ("fastest", fastest(job["options"])),
     )
     titles: dict[str, list[str]] = {}
     found: dict[str, Document] = {}
-    for title, option in named:
+    for title, option in wanted:
         if option is not None:
             titles.setdefault(option["id"], []).append(title)
             found[option["id"]] = option
@@ -194,18 +191,69 @@ def _stay(job: Document) -> str:
     if job["baseline"]["breaks"]:
         broken = ", ".join(sorted({b["reason"] for b in job["baseline"]["breaks"]}))
         return f"Nothing keeps every limit: today's machine breaks {broken}, and so does the rest."
+    first = job["first_step"]
+    if first is not None and first["kind"] == "end":
+        return f"{_sentence(first)}."
+    return _leave(job) + (
+        f" First {_sentence(first)[0].lower()}{_sentence(first)[1:]}." if first else ""
+    )
+
+
+def _sentence(step: Document) -> str:
+    """Return a first step with its command, without the full stop."""
+    what = f"{step['what'][0].upper()}{step['what'][1:]}"
+    return f"{what}: {step['command']}" if step["command"] else what
+
+
+def _leave(job: Document) -> str:
+    """Return why nothing is recommended, for what reason the cheapest is not."""
     if not job["options"]:
         return "Leave it: no other offer keeps every limit."
-    cheapest = job["options"][0]["saves"]["usd"]
-    if cheapest is not None and Decimal(cheapest) > 0:
+    cheapest = min(job["options"], key=lambda o: Decimal(o["cost"]["mid"]))
+    saves = cheapest["saves"]["usd"]
+    if saves is None or Decimal(saves) <= 0:
+        return "Leave it: no option is cheaper."
+    sure = [o for o in job["options"] if Decimal(o["benefit"]["saves_usd"] or 0) > 0]
+    if not sure:
         return "Leave it: some options look cheaper, none is surely so (see their ranges)."
-    return "Leave it: no option is cheaper."
+    return "Leave it: what is surely saved does not pay for the work and the move (see benefit)."
+
+
+def named(job: Document) -> str:
+    """Return the options that are always named: smallest change, cheapest, first to launch."""
+    launch = job["first_launchable"]
+    return (
+        f"smallest change that pays: {_id(job['smallest_change'])}; cheapest: "
+        f"{_id(job['cheapest'])}; first that gpucost can launch: {launch or 'none of them'}"
+    )
+
+
+def _id(option: str) -> str:
+    return f"{option} (leave it)" if option == STAY else option
 
 
 def confidence(job: Document) -> str:
-    """Return how sure the verdict is, in words."""
-    first = verdict(job)
-    return _CONFIDENCE[first["confidence"]] if first else "nothing measured"
+    """Return how sure the advice is, and each part of it, in words."""
+    sure = job["confidence"]
+    parts = ((name, sure[name]) for name in ("diagnosis", "speed", "price"))
+    said = [f"{name} {part['level']} ({part['why']})" for name, part in parts if part]
+    return f"{sure['level']}: {'; '.join(said)}"
+
+
+def benefit(option: Document, plan: Document) -> str:
+    """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
+    worth = option["benefit"]
+    if worth["net_usd"] is None:
+        return "unknown"
+    over = "a run" if plan["period"] == "run" else f"{worth['periods']} months"
+    if Decimal(worth["net_usd"]) <= 0:
+        return f"none in {over}"
+    moving = worth["moving_usd"]
+    move = "" if moving == "0.00" else f" - {whole_dollars(moving)} move"
+    return (
+        f"{whole_dollars(worth['net_usd'])} in {over} ({whole_dollars(worth['saves_usd'])} saved "
+        f"- {whole_dollars(worth['effort_usd'])} work{move})"
+    )
 
 
 def evidence(finding: Document) -> str:
@@ -278,11 +326,6 @@ def risk(option: Document) -> str:
     if option["offer"].get("stale"):
         said.append(f"price of {option['offer']['as_of']}")
     return ", ".join(said) or "low"
-
-
-def cheapest(options: Iterable[Document]) -> Document | None:
-    """Return the option with the lowest expected cost."""
-    return min(options, key=lambda o: Decimal(o["cost"]["mid"]), default=None)
 
 
 def fastest(options: Iterable[Document]) -> Document | None:

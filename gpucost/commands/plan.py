@@ -16,6 +16,7 @@ from gpucost.parameters import (
     DOLLARS,
     DURATION,
     GRID,
+    HORIZON,
     HOST_SHARE,
     HOURS_A_MONTH,
     PUE,
@@ -33,7 +34,12 @@ from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.plan_json import dump, to_json
 from planner.profile.model import PURCHASES
-from planner.requirements import INCLUDABLE, Requirements
+from planner.requirements import (
+    ENGINEER_USD_PER_HOUR,
+    HORIZON_MONTHS,
+    INCLUDABLE,
+    Requirements,
+)
 from planner.site import Site
 from pricing.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
@@ -119,7 +125,18 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Time from a new machine to work going on.",
         ),
         click.option(
-            "--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering, for the payback."
+            "--engineer-rate",
+            type=DOLLARS,
+            default=str(ENGINEER_USD_PER_HOUR),
+            show_default=True,
+            help="Dollars an hour of engineering: a change must earn its work.",
+        ),
+        click.option(
+            "--horizon",
+            "horizon_months",
+            type=HORIZON,
+            metavar="DURATION",
+            help=f"Time in which it must: 3mo, 1y.  [default: {HORIZON_MONTHS}mo; a run: one]",
         ),
         click.option(
             "--grid-g-per-kwh", type=GRID, help="Grams of CO2e for each kWh, for the carbon."

@@ -21,12 +21,12 @@ from planner.rule import Signals
 from planner.signals import idle_share
 from pricing.errors import InputError
 
-__all__ = ("ACTIONS", "Action", "action", "combined", "fixes", "reclaimable")
+__all__ = ("ACTIONS", "SWITCH_HOURS", "Action", "action", "combined", "fixes", "reclaimable")
 
 ACTIONS: Mapping[str, Action] = {
     one.code: one for one in (*FEEDING, *KERNELS, *TOGETHER, *STRUCTURAL)
 }
-_SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism
+SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism
 
 
 def action(code: str, signals: Signals) -> Action:
@@ -59,7 +59,7 @@ def fixes(findings: tuple[Finding, ...], signals: Signals) -> tuple[Action, ...]
         if one.kind == "safe" and _gain(one) > 1.0
     )
     return tuple(
-        one for one in wanted if one.effort_hours <= _SWITCH_HOURS or one is _strongest(one, wanted)
+        one for one in wanted if one.effort_hours <= SWITCH_HOURS or one is _strongest(one, wanted)
     )
 
 

@@ -26,7 +26,7 @@ FEEDING: tuple[Action, ...] = (
         effect=(1.2, 2.0, 5.0),
         grade="estimate",
         source=f"{_VLDB}; the low and middle figures are our estimate",
-        effort_hours=8.0,
+        effort_hours=4.0,
         excludes=("offline-preprocessing",),
         remark="adds about a tenth to the GPU's own work; augmentations differ in detail",
     ),

@@ -259,6 +259,13 @@ _TOGETHER = {
 }
 
 _MACHINES = {
+    "end-job": HowTo(
+        by="machine",
+        environment={"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"},
+        words="end every process of the job, then start it from the last checkpoint; PyTorch ends "
+        "a collective that hangs after init_process_group(timeout=...), 10 min by default; "
+        "torchrun --max-restarts starts it again",
+    ),
     "idle-shutdown": _machine("end the machine when its GPUs were idle for half an hour"),
     "newer-gpu": _machine("gpucost plan compares machines; take the one it recommends"),
     "smaller-gpu": _machine("gpucost plan --gpu MODEL; check memory and latency first"),

@@ -73,6 +73,15 @@ TOGETHER: tuple[Action, ...] = (
 
 STRUCTURAL: tuple[Action, ...] = (
     Action(
+        code="end-job",
+        title="end the job and start it again from its last checkpoint",
+        kind="structural",
+        source="a job that gets nothing done wastes all that it is billed",
+        effort_hours=0.5,
+        remark="look first where each process waits (py-spy dump, NCCL_DEBUG=INFO): the cause "
+        "comes back if nothing changes",
+    ),
+    Action(
         code="idle-shutdown",
         title="end the machine when nobody computes",
         kind="structural",

@@ -30,6 +30,9 @@ _NOTHING_RUNS = (
     unless_known("power.over_idle", "<", WORKING_POWER),
     NO_VIDEO,
 )
+# A collective that waits runs one kernel without a gap, at little more than idle power.
+_SPINS = 0.99
+_END = ("end-job", "idle-shutdown")
 _NEEDED_AT_TIMES = is_("util.kernel_time.p95", ">=", BUSY_NOW)
 _POWER_DRAWN = is_("power.over_idle", ">=", 1.5)
 _UNDER_USED = (
@@ -50,6 +53,17 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
+                cause="GPU memory is held, but no kernel runs: the job has ended, waits or hangs.",
+                tests=(
+                    where("job.kind", "in", ("training", "data_preparation", "inference_offline")),
+                    *_NOTHING_RUNS,
+                    is_("mem.used_gib.max", ">", 1.0),
+                ),
+                waste=WAITING,
+                actions=(*_END, "share-gpu"),
+            ),
+            Case(
+                confidence="measured",
                 cause="GPU memory is held, but no kernel runs.",
                 tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", ">", 1.0)),
                 waste=WAITING,
@@ -65,7 +79,24 @@ RULES: tuple[Rule, ...] = (
                     *NOT_AT_WORK,
                 ),
                 waste=SPINNING,
-                actions=("idle-shutdown",),
+                actions=_END,
+            ),
+            Case(
+                confidence="likely",
+                cause="All GPUs read busy without a gap and draw little more than idle power: a "
+                "collective spins, as when a rank is lost.",
+                tests=(
+                    where("job.kind", "in", ("training",)),
+                    where("hardware.gpu_count", ">", 1),
+                    is_("util.kernel_time.least", ">=", _SPINS),
+                    is_("util.kernel_time.p05", ">=", _SPINS),
+                    is_("power.over_idle", "<", WORKING_POWER),
+                    unless_known("work.rate_per_s", "<=", 0.0),
+                    unless_known(SM, "<", 0.1),
+                    *NOT_AT_WORK,
+                ),
+                waste=SPINNING,
+                actions=_END,
             ),
         ),
     ),

@@ -59,7 +59,8 @@ def test_settings_are_those_of_the_options_machine(call: Call) -> None:
 @pytest.mark.usefixtures("plan")
 def test_environment_and_launcher_come_from_the_actions(call: Call, empty_folder: Path) -> None:
     """Variables of the actions in it, processes from the GPUs of the machine; -o writes a file."""
-    ran = call("recipe", "--numeric", "tf32", "--numeric", "data-parallel", "-o", "recipe.json")
+    there = ("recipe", "--option", "visual-search/o1", "--numeric", "tf32")
+    ran = call(*there, "--numeric", "data-parallel", "-o", "recipe.json")
     assert ran.code == 0
     recipe = json.loads((empty_folder / "recipe.json").read_text(encoding="utf-8"))
     assert recipe["environment"] == {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}

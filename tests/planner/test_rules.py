@@ -32,8 +32,8 @@ def test_the_finding_codes_are_the_contracts() -> None:
 
 
 def test_the_action_codes_are_the_contracts() -> None:
-    """Each action of the contract is described, under its own code."""
-    assert sorted(ACTIONS) == sorted(ACTION_CODES.split())
+    """Each action of the contract is described, and every action under its own code."""
+    assert set(ACTION_CODES.split()) <= set(ACTIONS)
     assert all(ACTIONS[code].code == code and ACTIONS[code].title for code in ACTIONS)
 
 

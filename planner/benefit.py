@@ -1,0 +1,92 @@
+"""What a change is worth: what it surely saves over the horizon, less the work and the move.
+
+net = (today's cost - the option's cost at its high end) x periods - effort hours x engineer's rate
+- moving the data once. The high end holds what hours and an old price may rise to, so a net above 0
+is a saving that the 90 % interval does not take away.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from planner.case import Case
+from planner.changes import effort_hours
+from planner.draft import Draft
+from planner.move import data_bytes, move
+from planner.option import Benefit, Move
+from pricing.money import usd
+
+_HALF = Decimal("0.5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A draft beside what it costs, moves and is worth.
+
+    Attributes:
+        draft: what is weighed.
+        low: the bill at the low end.
+        high: at the high end, the age of the price included.
+        move: of the data; None where they stay.
+        benefit: of changing to it.
+        spends: all dollars of the horizon, effort and move included: comparable without today's.
+    """
+
+    draft: Draft
+    low: Decimal
+    high: Decimal
+    move: Move | None
+    benefit: Benefit
+    spends: Decimal
+
+    @property
+    def pays(self) -> bool:
+        """Whether the change is worth its work; unknown is no."""
+        return self.benefit.net_usd is not None and self.benefit.net_usd > 0
+
+    def overlaps(self, other: "Weighed") -> bool:
+        """Return whether the intervals of the two bills share over half of the narrower one.
+
+        A bill without width is shared where it lies within the other's ends.
+        """
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        narrower = min(self.high - self.low, other.high - other.low)
+        return high >= low and (narrower == 0 or high - low > _HALF * narrower)
+
+
+def weigh(draft: Draft, case: Case) -> Weighed:
+    """Return what a draft is worth against today, over the horizon that was asked for."""
+    periods = _periods(case)
+    today, low, high = case.baseline.cost, draft.cost_at("low"), draft.cost_at("high")
+    hours = effort_hours(draft, case)
+    effort = usd(str(hours)) * case.asked.engineer_usd_per_hour
+    moved = _move(draft, case)
+    once = moved.once_usd if moved else Decimal(0)
+    saves = None if today is None else (today - high) * periods
+    return Weighed(
+        draft=draft,
+        low=low,
+        high=high,
+        move=moved,
+        benefit=Benefit(
+            periods=periods,
+            saves_usd=saves,
+            effort_hours=hours,
+            effort_usd=effort,
+            moving_usd=once,
+            net_usd=None if saves is None else saves - effort - (once or 0),
+        ),
+        spends=high * periods + effort + (once or 0),
+    )
+
+
+def _periods(case: Case) -> Decimal:
+    """Return how many of the plan's periods the horizon holds: months, or the one run."""
+    month = case.work.storage_h is not None
+    return case.asked.horizon if month else Decimal(1)
+
+
+def _move(draft: Draft, case: Case) -> Move | None:
+    today, month = case.baseline.cost, case.work.storage_h is not None
+    saves = today - draft.quote.exact if today is not None and month else None
+    data = data_bytes(case.profile, case.work)
+    return move(case.baseline, draft.offer, data, saves, case.catalog)

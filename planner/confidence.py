@@ -1,0 +1,135 @@
+"""How sure the advice of a job is: of the cause, of the speed elsewhere, of the price.
+
+The advice is no surer than its weakest part.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from planner.finding import Confidence, Finding
+from planner.option import Baseline, Option
+from planner.profile.model import Profile
+from planner.signals import is_snapshot
+from pricing.offer import Offer
+from pricing.price_age import risen_at_most
+
+Level = Literal["good", "fair", "low"]
+
+_ORDER: tuple[Level, ...] = ("low", "fair", "good")
+_CAUSE: dict[Confidence, tuple[Level, str]] = {
+    "measured": ("good", "the cause itself was timed or counted"),
+    "likely": ("fair", "the counters point to the cause"),
+    "possible": ("low", "the counters allow the cause"),
+}
+_LEAST_SAMPLES = 2
+# Half the width of the interval in log space: what steps of one job vary by, and a factor of 1.5,
+# beyond which a saving of a third is no longer sure.
+_NARROW, _WIDE = 1.15, 1.5
+_STEADY = 1.05  # a price that may have risen by less is as good as read today
+_RISEN = 1.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """How sure one part is.
+
+    Attributes:
+        level: `good`, `fair` or `low`.
+        why: a few words.
+    """
+
+    level: Level
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assurance:
+    """How sure the advice is.
+
+    Attributes:
+        diagnosis: of the cause.
+        speed: of the hours where it would run; None where nothing moves or changes.
+        price: of the price there, or today's.
+    """
+
+    diagnosis: Part
+    speed: Part | None
+    price: Part
+
+    @property
+    def level(self) -> Level:
+        """The level of the weakest part."""
+        parts = (self.diagnosis, self.speed, self.price)
+        return min((p.level for p in parts if p is not None), key=_ORDER.index)
+
+
+def assure(
+    profile: Profile,
+    findings: tuple[Finding, ...],
+    baseline: Baseline,
+    chosen: Option | None,
+    day: date,
+) -> Assurance:
+    """Return how sure the advice is: of the chosen option, or of leaving it (None)."""
+    return Assurance(
+        diagnosis=_diagnosis(profile, findings),
+        speed=None if chosen is None else _speed(chosen, baseline),
+        price=_price(baseline, chosen.offer if chosen else baseline.offer, day),
+    )
+
+
+def thin(profile: Profile) -> str | None:
+    """Return on what thin ground all figures of a job stand; None where they were recorded.
+
+    One instant, fewer than two samples, or figures that nobody recorded with a known tool.
+    """
+    if not profile.provenance.sources:
+        return "its figures are declared in the profile, not read from a recording"
+    if is_snapshot(profile):
+        return "one instant was read"
+    counts = [c.n for s in profile.provenance.sources for c in s.columns if c.slot and c.n]
+    if counts and max(counts) < _LEAST_SAMPLES:
+        return "one sample was read"
+    return None
+
+
+def _diagnosis(profile: Profile, findings: tuple[Finding, ...]) -> Part:
+    if not findings:
+        return Part(level="low", why="nothing was measured")
+    level, why = _CAUSE[findings[0].confidence]
+    ground = thin(profile)
+    if ground is None:
+        return Part(level=level, why=why)
+    capped = min(level, "fair", key=_ORDER.index)
+    return Part(level=capped, why=f"{why}; {ground}")
+
+
+def _speed(chosen: Option, baseline: Baseline) -> Part:
+    hours = chosen.hours
+    if chosen.speed.weak:
+        return Part(level="low", why="the prediction reaches beyond what it was fitted on")
+    if hours.low == hours.high:
+        same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
+        return Part(level="good", why="the same GPU" if same else "the hours held stay")
+    factor = math.sqrt(hours.high / hours.low) if hours.low > 0.0 else math.inf
+    level: Level = "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low"
+    return Part(level=level, why=f"hours known to x/÷ {factor:.2f}")
+
+
+def _price(baseline: Baseline, offer: Offer | None, day: date) -> Part:
+    if offer is None:
+        return Part(level="low", why="no price of today's machine is known")
+    if baseline.assumed:
+        return Part(level="low", why="where it runs today was not stated")
+    age = (day - offer.as_of).days
+    if not offer.dated:
+        return Part(level="low", why="the price is not dated to the day")
+    risen = float(risen_at_most(offer, day))  # a factor, no amount
+    level: Level = "good" if risen <= _STEADY else "fair" if risen <= _RISEN else "low"
+    return Part(level=level, why=f"read {age} days ago" + _may(risen))
+
+
+def _may(risen: float) -> str:
+    return "" if risen <= _STEADY else f", may have risen by {risen - 1.0:.0%}"

@@ -1,0 +1,86 @@
+"""What to do first where a plan leaves a job where it is: end it, measure it, or try the cure.
+
+A job that wastes money and is left alone without a word is no advice: its cause may be unknown, its
+cure may not surely pay, or no machine may help it because it does nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.finding import Finding
+from planner.remedies import ACTIONS, Action
+from planner.requirements import Requirements
+
+END = "end-job"
+_WORTH = 0.1  # of the bill; less waste needs no first step
+_RECORD = "gpucost profile -o profile.json -- COMMAND"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """What to do before anything else.
+
+    Attributes:
+        kind: `end` the job, `measure` it, or `try` a cure.
+        what: one sentence, without its full stop.
+        command: what to type; None where the program itself has to change.
+    """
+
+    kind: Literal["end", "measure", "try"]
+    what: str
+    command: str | None
+
+
+def must_end(findings: tuple[Finding, ...]) -> bool:
+    """Return whether the job does nothing that another machine could do faster or cheaper."""
+    return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
+
+
+def first_step(findings: tuple[Finding, ...], asked: Requirements) -> FirstStep | None:
+    """Return what to do first about a job that is left where it is; None where nothing is lost."""
+    if must_end(findings):
+        return FirstStep(
+            kind="end",
+            what="end it and start it again from its last checkpoint: it holds the machine and "
+            "gets nothing done, and it would do no more elsewhere",
+            command=None,
+        )
+    wasting = [f for f in findings if (f.waste_fraction or 0.0) >= _WORTH]
+    worst = max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
+    if worst is None:
+        return None
+    if worst.code == "unmeasured":
+        return FirstStep(
+            kind="measure",
+            what="find the cause: record the CPU and the steps beside the GPU, one command",
+            command=_RECORD,
+        )
+    cure = _cure(worst.actions)
+    if worst.confidence == "possible" or cure is None:
+        return FirstStep(
+            kind="measure",
+            what=f"make sure of the cause ({worst.code}): record the job while it works",
+            command=_RECORD,
+        )
+    return FirstStep(kind="try", what=_attempt(cure, asked), command=_way(cure))
+
+
+def _cure(codes: Iterable[str]) -> Action | None:
+    """Return the first action with a known effect, else the first."""
+    known = [ACTIONS[code] for code in codes]
+    return next((one for one in known if one.effect or one.grade == "computed"), None) or next(
+        iter(known), None
+    )
+
+
+def _attempt(cure: Action, asked: Requirements) -> str:
+    rate, hours = asked.engineer_usd_per_hour, cure.effort_hours
+    effort = f"about {hours:g} h, ${rate * round(hours * 4) / 4:,.0f}" if hours else "a switch"
+    return f"try on today's machine: {cure.title} ({effort}); measure before and after"
+
+
+def _way(cure: Action) -> str:
+    if cure.kind == "numeric":
+        return f"gpucost recipe plan.json --option o0 --numeric {cure.code}"
+    return f"gpucost explain {cure.code}"
