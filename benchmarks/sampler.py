@@ -32,6 +32,7 @@ READ = "--read"  # in the process that loads the stand-in
 def read(seconds: float, folder: str) -> None:
     """Read all GPUs on time for so long; again with the host, into a capture; print both."""
     from planner.telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - not in main
+    from planner.telemetry.measure.gpu_thread import GpuThread  # noqa: PLC0415 - not in main
     from planner.telemetry.measure.nvml import NvmlReader  # noqa: PLC0415 - not in main
     from planner.telemetry.measure.recorder import Recorder, Subject  # noqa: PLC0415 - not in main
 
@@ -43,13 +44,14 @@ def read(seconds: float, folder: str) -> None:
             late_s = max(late_s, time.monotonic() - due_s)
             rows += len(reader.read((os.getpid(),)))
         share = (time.process_time() - spent_s) / (time.monotonic() - start_s)
-        capture = CaptureFile(Path(folder) / f"{os.getpid()}.capture.jsonl")
-        recorder = Recorder(capture, reader, Subject(job=None, pid=os.getppid()), EVERY_S)
-        recorder.begin({})
-        start_s, spent_s = time.monotonic(), time.process_time()
-        recorder.record(lambda left_s: time.sleep(max(0.0, left_s)) or False, seconds)
-        whole = (time.process_time() - spent_s) / (time.monotonic() - start_s)
-        recorder.end()
+    capture = CaptureFile(Path(folder) / f"{os.getpid()}.capture.jsonl")
+    subject = Subject(job=None, pid=os.getppid())
+    recorder = Recorder(capture, GpuThread(None), subject, EVERY_S)
+    recorder.begin()
+    start_s, spent_s = time.monotonic(), time.process_time()
+    recorder.record(lambda left_s: time.sleep(max(0.0, left_s)) or False, seconds)
+    whole = (time.process_time() - spent_s) / (time.monotonic() - start_s)
+    recorder.end()
     print(share, whole, late_s, rows)
 
 

@@ -24,7 +24,12 @@ def main() -> None:
     try:
         from gpucost.cli import run  # noqa: PLC0415 - after the path is right
 
-        sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+        if code < 0:  # a measured command was ended by a signal
+            from planner.telemetry.measure.child import leave_as  # noqa: PLC0415 - the same
+
+            leave_as(code)
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
 

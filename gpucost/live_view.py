@@ -10,7 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 
 _MOST_GPUS = 8
 _LEAST_ABOVE = 8
@@ -38,51 +39,67 @@ class Glance:
 
 
 class LiveView:
-    """Draws a glance now and then; a context manager, and nothing where there is no terminal.
+    """Draws a glance now and then, on standard error.
 
     Args:
         glance: returns what to show.
         verdict: returns the finding so far, in a few words; asked every ten seconds.
+        terminal: returns whether we may draw now: whether the job is in the foreground.
         color: whether colours may be used.
     """
 
     def __init__(
-        self, glance: Callable[[], Glance], verdict: Callable[[], str], *, color: bool
+        self,
+        glance: Callable[[], Glance],
+        verdict: Callable[[], str],
+        terminal: Callable[[], bool],
+        *,
+        color: bool,
     ) -> None:
         self._glance = glance
         self._verdict = verdict
+        self._terminal = terminal
         self._color = color
         self._height = 0
         self._size = os.terminal_size((0, 0))
         self._drawn_s = self._judged_s = float("-inf")
         self._words = "…"
-        self._shown = sys.stderr.isatty()
+        self._hidden = False
 
-    def __enter__(self) -> Self:
-        self.draw()
-        return self
+    def hide(self) -> None:
+        """Take the view away, and give the lines back, until it is shown again."""
+        self._hidden = True
+        self._clear()
 
-    def __exit__(self, *_: object) -> None:
-        if self._height:
-            top = self._size.lines - self._height + 1
-            clear = "".join(f"\x1b[{top + i};1H\x1b[2K" for i in range(self._height))
-            _write(f"\x1b7\x1b[r{clear}\x1b8")
+    def show(self) -> None:
+        """Draw again."""
+        self._hidden = False
 
-    def draw(self) -> None:
-        """Draw, unless that was done just now."""
+    def draw(self) -> int:
+        """Draw, unless that was done just now; return the lines that are ours now."""
         now = time.monotonic()
-        if not self._shown or now - self._drawn_s < _REDRAW_S:
-            return
+        if self._hidden or now - self._drawn_s < _REDRAW_S:
+            return self._height
         self._drawn_s = now
+        if not self._terminal():
+            self._height = 0  # the lines are the shell's again, and so is their clearing
+            return 0
         glance = self._glance()
         if now - self._judged_s >= _VERDICT_S and glance.elapsed_s >= _VERDICT_S / 2:
             self._judged_s, self._words = now, self._verdict()
         lines = self._lines(glance)
-        if not self._reserve(len(lines)):
-            return
-        top = self._size.lines - self._height + 1
-        drawn = "".join(f"\x1b[{top + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
-        _write(f"\x1b7{drawn}\x1b8")
+        if self._reserve(len(lines)):
+            top = self._size.lines - self._height + 1
+            drawn = "".join(f"\x1b[{top + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
+            _write(f"\x1b7{drawn}\x1b8")
+        return self._height
+
+    def _clear(self) -> None:
+        if self._height:
+            top = self._size.lines - self._height + 1
+            clear = "".join(f"\x1b[{top + i};1H\x1b[2K" for i in range(self._height))
+            _write(f"\x1b7\x1b[r{clear}\x1b8")
+        self._height, self._size = 0, os.terminal_size((0, 0))
 
     def _reserve(self, height: int) -> bool:
         """Keep the last lines of the terminal for us; False where it is too small."""
@@ -156,3 +173,19 @@ def _write(text: str) -> None:
         os.write(sys.stderr.fileno(), text.encode())
     except OSError:
         return  # the terminal has gone; the measurement goes on
+
+
+def in_foreground(pid: int) -> bool:
+    """Return whether a process may draw on our standard error: its terminal, and its turn.
+
+    The terminal's own calls answer only to processes of its session, which we need not be.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        device = os.fstat(sys.stderr.fileno()).st_rdev
+    except OSError:
+        return False
+    group, _, terminal, foreground = stat.rpartition(")")[2].split()[2:6]
+    major, minor = os.major(device), os.minor(device)
+    number = (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)  # as /proc writes it
+    return int(terminal) == number and group == foreground

@@ -1,29 +1,40 @@
-"""One measurement from end to end: devices opened, command run, series and profile written."""
+"""The front of a measurement: the command runs, signals are served, the sampler works beside.
+
+Nothing heavy is imported here, for the command waits for it; and nothing that can hang is called.
+"""
+
+from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import shutil
-import tempfile
+import signal
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from gpucost.live_view import Glance, LiveView
-from gpucost.output import Output
-from gpucost.writing import write_file
+import click
+
+from gpucost.output import Output, printable
+from gpucost.sampling import END, SHOW, Outcome, Sampling, Task
+from planner.telemetry.measure.child import Child, CommandError
+from planner.telemetry.measure.driver_check import driver_problem
+from planner.telemetry.measure.relay import MESSAGE, Relay, stop, taken
+from planner.telemetry.measure.witness import let_go
+from planner.telemetry.probe import callers_environment, child_environment, events_folder
 from pricing.errors import GpucostError, InputError
 
 if TYPE_CHECKING:
-    from planner.profile.model import Profile
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.measure.capture_file import CaptureFile
-    from planner.telemetry.measure.child import Child
-    from planner.telemetry.measure.event_tail import EventTail
-    from planner.telemetry.measure.recorder import GpuReader, Subject
+    from collections.abc import Callable, Collection, Mapping
 
 AROUND_CHILD = 125
+_ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
+# Where no command runs: its end is asked for, or its stop; the sampler says something.
+_SERVED = _ENDING | {signal.SIGTSTP, MESSAGE}
+_HIDE_S = 0.2
+_LOOK_S = 0.05
 
 
 class AroundChildError(GpucostError):
@@ -44,7 +55,7 @@ class Asked:
         duration_s: the longest time, None until the command ends or Ctrl-C.
         gpus: the driver's indices, None for all that the command may use.
         no_gpu: measure the host and the steps alone.
-        hints: what the measurement cannot see.
+        hints: what the measurement cannot see, as fields of `hints.Hints`.
     """
 
     command: tuple[str, ...]
@@ -54,267 +65,216 @@ class Asked:
     duration_s: float | None
     gpus: tuple[int, ...] | None
     no_gpu: bool
-    hints: "Hints"
+    hints: Mapping[str, Any]
+
+    def task(self, pid: int | None, probe_folder: str | None, output: Output) -> Task:
+        """Return what the sampler is asked."""
+        return Task(
+            target=str(self.target.absolute()),
+            interval_s=self.interval_s,
+            duration_s=self.duration_s,
+            job=_name(self.command),
+            pid=pid,
+            ours=bool(self.command),
+            probe_folder=probe_folder,
+            gpus=self.gpus,
+            no_gpu=self.no_gpu,
+            hints={name: value for name, value in self.hints.items() if value is not None},
+            view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
+            color=output.color,
+        )
 
 
 def measure(asked: Asked, output: Output) -> int:
-    """Measure, write the profile, and return the exit code: the command's own where one ran.
+    """Measure and write the profile; where a command ran, end as it ended.
+
+    Returns:
+        The exit code, where no command was asked for or it ended with one.
 
     Raises:
         InputError: nothing could be measured, and no command was to run.
         AroundChildError: the same, with a command; it was not started, or ended well itself.
         CommandError: the command cannot be started.
     """
-    try:
-        with _gpus(asked) as gpus, _events(asked) as events:
-            return _Measurement(asked, gpus, events, output).run()
-    except InputError as error:
-        if not asked.command:
-            raise
-        raise AroundChildError(error.problems) from error
-
-
-@contextlib.contextmanager
-def _gpus(asked: Asked) -> Iterator["GpuReader | None"]:
-    if asked.no_gpu:
-        yield None
-        return
-    from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader  # noqa: PLC0415
-
-    try:
-        reader = NvmlReader(asked.gpus)
-    except GpuUnavailableError as error:
+    if not asked.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
-        raise InputError([*error.problems, last]) from error
-    with reader:
-        yield reader
+        raise (AroundChildError if asked.command else InputError)([problem, last])
+    if asked.command:
+        return _around_command(asked, output)
+    return _beside(asked, output)
 
 
-@contextlib.contextmanager
-def _events(asked: Asked) -> Iterator["EventTail | None"]:
-    """A folder for the probe's events, where a command is run."""
-    from planner.telemetry.measure.event_tail import EventTail  # noqa: PLC0415 - lazy
-
-    if not asked.command:
-        yield None
-        return
-    folder = Path(tempfile.mkdtemp(prefix="gpucost-probe-"))
+def _around_command(asked: Asked, output: Output) -> int:
+    folder = _folder(output)
+    environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
+    if folder is not None:
+        environ |= child_environment(environ, Path(folder))
+    relay = Relay(asked.command)
     try:
-        yield EventTail(folder)
+        child = Child(asked.command, environ, relay.mask)
+    except CommandError:
+        relay.cancel()
+        if folder is not None:
+            _remove(folder)
+        raise
+    relay.begun(child)
+    let_go()
+    front = _Front(Sampling(asked.task(child.pid, folder, output)), asked, output)
+    while child.code is None:
+        relay.serve(child)
+        front.hear()
+        if child.stopped_by is not None:
+            front.stop(child.stopped_by)
+            child.stopped_by = None
+    code = front.finish(relay.after, child.code)
+    relay.close()
+    return code
+
+
+def _beside(asked: Asked, output: Output) -> int:
+    """Measure what runs already, until it ends, the time is over, or Ctrl-C."""
+    if asked.pid is not None and not Path(f"/proc/{asked.pid}").exists():
+        raise InputError(f"--pid {asked.pid}: no such process; `ps` or `nvidia-smi` list them.")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SERVED)
+    front = _Front(Sampling(asked.task(asked.pid, None, output)), asked, output)
+    try:
+        while not front.sampling.ended and not front.sampling.gone:
+            got = taken(_SERVED, None)
+            if got & _ENDING:
+                break
+            if signal.SIGTSTP in got:
+                front.stop(signal.SIGTSTP)
+            front.hear()
+        return front.finish(lambda timeout_s: taken(_SERVED, timeout_s), None)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-class _Measurement:
-    """The steps of one measurement, which share its parts."""
+class _Front:
+    """What the front does with what the sampler says.
 
-    def __init__(
-        self,
-        asked: Asked,
-        gpus: "GpuReader | None",
-        events: "EventTail | None",
-        output: Output,
-    ) -> None:
+    Attributes:
+        sampling: the sampler.
+    """
+
+    def __init__(self, sampling: Sampling, asked: Asked, output: Output) -> None:
+        self.sampling = sampling
         self._asked = asked
-        self._gpus = gpus
-        self._events = events
         self._output = output
-        self._capture = _capture(asked.target)
-        self._begun_s = time.monotonic()
+        self._told: Outcome | None = None
+        # The kernel signals us when there is something to hear.
+        fcntl.fcntl(sampling.handle, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(sampling.handle, fcntl.F_GETFL)
+        fcntl.fcntl(sampling.handle, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self.hear()
 
-    def run(self) -> int:
-        """Run the command or watch, then write what was measured."""
-        if self._asked.command:
-            return self._around_command()
-        with _Watched(self._asked.pid) as watched:
-            self._record(watched.ended, _subject(self._asked, self._asked.pid, None))
-        self._finish()
-        return 0
+    def hear(self) -> None:
+        """Take in what the sampler said, and pass on what is for people."""
+        for sentence in self.sampling.hear():
+            self._say(sentence)
+        if self.sampling.outcome is not None and self._told is None:
+            self._tell(self.sampling.outcome)
 
-    def _around_command(self) -> int:
-        from planner.telemetry.measure.child import Child, CommandError  # noqa: PLC0415 - lazy
+    def stop(self, number: int) -> None:
+        """Stop with the command; the terminal is the shell's meanwhile."""
+        self.sampling.hide(_HIDE_S)
+        stop(number)
+        self.sampling.tell(SHOW)
 
-        events = self._events
-        try:
-            child = Child(self._asked.command, _environment(events) if events else os.environ)
-        except CommandError:
-            self._capture.remove()
-            raise
-        problems: tuple[str, ...] = ()
-        with child:
-            try:
-                self._record(child.ended, _subject(self._asked, child.pid, events))
-                self._finish()
-            except GpucostError as error:
-                problems = error.problems
-            except Exception as error:  # noqa: BLE001 - the user's command goes on, whatever we do
-                problems = (f"measuring failed, a bug: {error!r}; {self._where()}.",)
-            _wait(child)
-        if problems and child.exit_code == 0:
+    def finish(self, signals: Callable[[float], Collection[int]], code: int | None) -> int:
+        """End sampling, wait for the profile and return the exit code.
+
+        Args:
+            signals: waits so many seconds at most and returns what came; Ctrl-C ends the waiting.
+            code: the command's; None where there is none.
+
+        Raises:
+            AroundChildError, InputError: no profile could be written, and nothing else went wrong.
+        """
+        sampling, told_s = self.sampling, time.monotonic()
+        sampling.tell(END)
+        while sampling.outcome is None and not sampling.gone:
+            if not sampling.ended and sampling.stuck(time.monotonic() - told_s):
+                break
+            if _ENDING.intersection(signals(_LOOK_S)):
+                sampling.outcome = sampling.lost("was told to end before the profile was written")
+            self.hear()
+        if sampling.outcome is None:
+            self._clear_view()
+            sampling.outcome = sampling.lost()
+        self.hear()
+        sampling.close()
+        return self._exit_code(sampling.outcome, code)
+
+    def _exit_code(self, outcome: Outcome, code: int | None) -> int:
+        problems = [*outcome.problems]
+        if outcome.capture is not None and problems:
+            path = outcome.capture
+            problems.append(f"what was measured is in {path}: gpucost import {path}")
+        if code is None:
+            if problems:
+                raise InputError(problems)
+            return 0
+        if problems and code == 0 and not outcome.cut_off:
             raise AroundChildError(problems)
-        for sentence in problems:
-            self._output.say(f"gpucost: {sentence}")
-        return child.exit_code
+        for problem in problems:
+            self._warn(problem)
+        return code
 
-    def _record(self, ended: Callable[[float], bool], subject: "Subject") -> None:
-        from planner.telemetry.measure.recorder import Recorder  # noqa: PLC0415 - lazy
+    def _tell(self, outcome: Outcome) -> None:
+        """Say what was found, and where it lies."""
+        self._told = outcome
+        for note in outcome.notes:
+            self._say(f"note: {note}")
+        if outcome.target is None:
+            return
+        if verdict := outcome.verdict:
+            share = verdict["waste_fraction"]
+            wastes = "" if share is None else f", wastes {share:.0%}"
+            self._say(f"{verdict['code']}: {verdict['cause']} ({verdict['confidence']}{wastes})")
+        target = self._asked.target
+        self._say(f"wrote {target}; next: gpucost plan {target}")
 
-        recorder = Recorder(self._capture, self._gpus, subject, self._asked.interval_s)
-        recorder.begin(self._facts())
-        if self._output.quiet:
-            recorder.record(ended, self._asked.duration_s)
-        else:
-            with LiveView(self._glance, self._verdict, color=self._output.color) as view:
-                recorder.record(ended, self._asked.duration_s, view.draw)
-        recorder.end()
+    def _say(self, sentence: str) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it any more; the job goes on
+            self._output.say(sentence)
 
-    def _facts(self) -> dict[str, Any]:
-        if self._gpus is None:
-            return {}
-        return {"interconnect": self._gpus.interconnect, "driver": self._gpus.driver}
+    def _warn(self, problem: str) -> None:
+        with contextlib.suppress(OSError):
+            click.echo(f"gpucost: {printable(problem)}", err=True)
 
-    def _finish(self) -> None:
-        """Write series and profile; what was measured stays in the capture until both are there."""
-        if self._capture.problem is not None:
-            self._output.say(
-                f"{self._capture.lost} lines could not be written ({self._capture.problem}); the "
-                "profile is of the others."
-            )
-        try:
-            profile = self._write()
-        except InputError as error:
-            raise InputError([*error.problems, f"{self._where()}."]) from error
-        self._capture.remove()
-        for note in profile.provenance.notes:
-            self._output.say(f"note: {note}")
-        self._output.say(f"wrote {self._asked.target}; next: gpucost plan {self._asked.target}")
-
-    def _where(self) -> str:
-        path = self._capture.path
-        return f"what was measured until then is in {path}: gpucost import {path}"
-
-    def _write(self) -> "Profile":
-        from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
-        from planner.profile.codec import dump  # noqa: PLC0415 - lazy
-        from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
-        from planner.telemetry.payload import Stream  # noqa: PLC0415 - lazy
-
-        with Stream(str(self._capture.path)) as stream:
-            recording = capture.read(stream.load(), self._asked.hints)
-        (profile,) = jobs.profiles([recording], self._asked.hints)
-        profile = write_series(profile, recording, self._asked.target)
-        write_file(str(self._asked.target), dump((profile,)))
-        return profile
-
-    def _glance(self) -> Glance:
-        latest: Mapping[str, Mapping[str, Any]] = self._capture.latest
-        gpus = self._gpus.identities if self._gpus is not None else ()
-        labels = {
-            g.key: f"GPU {g.index}" + (f" {g.partition}" if g.partition else "") for g in gpus
-        }
-        return Glance(
-            gpus={label: latest[key] for key, label in labels.items() if key in latest},
-            host=latest.get("", {}),
-            step=self._events.recent_step() if self._events is not None else {},
-            elapsed_s=time.monotonic() - self._begun_s,
-        )
-
-    def _verdict(self) -> str:
-        """The first finding of the last minutes, through the same door as a finished capture."""
-        from planner.diagnose import diagnose  # noqa: PLC0415 - lazy
-        from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
-        from planner.telemetry.payload import Payload  # noqa: PLC0415 - lazy
-
-        data = "\n".join(self._capture.recent()).encode()
-        payload = Payload(name="so far", data=data, sha256="")
-        try:
-            recording = capture.read(payload, self._asked.hints)
-            (profile,) = jobs.profiles([recording], self._asked.hints)
-        except GpucostError:
-            return "too little measured yet"
-        first = diagnose(profile)[0]
-        return f"{first.code}: {first.cause}"
+    def _clear_view(self) -> None:
+        """Give back the lines of a view whose drawer is gone."""
+        if self.sampling.drawn:
+            with contextlib.suppress(OSError):
+                os.write(2, b"\x1b7\x1b[r\x1b8\x1b[J")
 
 
-class _Watched:
-    """A process, or the machine, that is looked at until it ends or Ctrl-C."""
-
-    def __init__(self, pid: int | None) -> None:
-        import psutil  # noqa: PLC0415 - lazy
-
-        self.interrupted = False
-        try:
-            self._process = None if pid is None else psutil.Process(pid)
-        except psutil.Error as error:
-            raise InputError(
-                f"--pid {pid}: no such process; `ps` or `nvidia-smi` list them."
-            ) from error
-
-    def __enter__(self) -> Self:
-        import signal  # noqa: PLC0415 - lazy
-
-        self._signal = signal
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        self._before = {number: signal.signal(number, self._stop) for number in numbers}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            self._signal.signal(number, handler)
-
-    def ended(self, timeout_s: float) -> bool:
-        """Wait; return whether it ended."""
-        until = time.monotonic() + max(0.0, timeout_s)
-        while True:
-            if self.interrupted or self._gone():
-                return True
-            left = until - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(left, 0.2))
-
-    def _gone(self) -> bool:
-        """Whether the process ended; one that only waits to be collected has."""
-        import psutil  # noqa: PLC0415 - lazy
-
-        try:
-            return self._process is not None and self._process.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
-    def _stop(self, *_: object) -> None:
-        self.interrupted = True
-
-
-def _subject(asked: Asked, pid: int | None, events: "EventTail | None") -> "Subject":
-    from planner.telemetry.measure.recorder import Subject  # noqa: PLC0415 - lazy
-
-    return Subject(job=_name(asked), pid=pid, events=events)
-
-
-def _name(asked: Asked) -> str | None:
+def _name(command: tuple[str, ...]) -> str | None:
     """The script's name, else the program's; never an argument, which may be a secret."""
-    script = next((w for w in asked.command if w.endswith((".py", ".sh"))), None)
-    return Path(script or asked.command[0]).stem if asked.command else None
+    script = next((w for w in command if w.endswith((".py", ".sh"))), None)
+    return Path(script or command[0]).stem if command else None
 
 
-def _capture(target: Path) -> "CaptureFile":
-    from planner.telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - lazy
-
+def _folder(output: Output) -> str | None:
     try:
-        return CaptureFile(target.with_name(f"{target.stem}.capture.jsonl"))
+        return events_folder(os.environ)
     except OSError as error:
-        raise InputError(
-            f"{target}: nothing can be written beside it: {error.strerror or error}."
-        ) from error
+        output.say(
+            f"gpucost: no folder for the steps can be made ({error.strerror or error}); measuring "
+            "without them."
+        )
+        return None
 
 
-def _environment(events: "EventTail") -> dict[str, str]:
-    from planner.telemetry.probe import child_environment  # noqa: PLC0415 - lazy
+def _remove(folder: str) -> None:
+    import shutil  # noqa: PLC0415 - only where no sampler does it
 
-    return child_environment(os.environ, events.folder)
+    shutil.rmtree(Path(folder).parent, ignore_errors=True)
 
 
-def _wait(child: "Child") -> None:
-    while not child.ended(3600.0):
-        pass
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -47,7 +47,6 @@ def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -
     COMMAND keeps its output, its signals and its exit code.
     """
     from gpucost.measurement import Asked, measure  # noqa: PLC0415 - not on `gpucost --help`
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - the same
 
     interval_s, duration = float(given.pop("interval")), given.pop("duration")
     pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")
@@ -60,7 +59,7 @@ def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -
         duration_s=None if duration is None else float(duration),
         gpus=_indices(gpus),
         no_gpu=no_gpu,
-        hints=Hints(**given),
+        hints=given,
     )
     return measure(asked, output)
 

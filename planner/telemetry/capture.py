@@ -21,7 +21,14 @@ from planner.telemetry import capture_machine
 from planner.telemetry.draft import Draft
 from planner.telemetry.events import together
 from planner.telemetry.observed import Observed
-from planner.telemetry.recording import EXTRA, GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.recording import (
+    CAPTURE_SCHEMA,
+    EXTRA,
+    GPU,
+    TIME,
+    GpuIdentity,
+    Recording,
+)
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from planner.telemetry.payload import Payload
 
 FORMAT = "gpucost-capture"
-SCHEMA = "gpucost.capture/v1"
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
 _FACTS = ("cpu_cores", "ram_gib", "interconnect")
@@ -58,10 +64,10 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
         InputError: it is no capture, of another version, or holds no reading.
     """
     lines = _sorted_lines(payload.text)
-    if lines.begin.get("capture") != SCHEMA:
+    if lines.begin.get("capture") != CAPTURE_SCHEMA:
         raise InputError(
-            f"{payload.name}: its first line is not that of a capture ({SCHEMA}), so it cannot be "
-            "trusted. Measure again: gpucost profile -- COMMAND."
+            f"{payload.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
+            "cannot be trusted. Measure again: gpucost profile -- COMMAND."
         )
     draft = Draft(payload, FORMAT)
     draft.rows_read = lines.read + lines.damaged

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from planner.telemetry.observed import Observed
 
 TIME, GPU, JOB = "t_s", "gpu", "job"
+CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost profile`
 
 # Columns of samples that are no slots yet. Counters count up from a start that is not ours;
 # `merge.resolve` turns them into the slot beside them, per second.

@@ -352,12 +352,14 @@ int nvmlDeviceGetP2PStatus(Device *d, Device *other, u32 capability, u32 *status
 
 /* ---- processes: keys "process.PID" and "process.children", GiB each; below 0 it is not there ---- */
 
+/* The sampler, which has a session of its own, measures a child of the process that started it. */
 static int children(u32 *pids, int most) {
-  int n = 0;
+  int n = 0, parent = getsid(0) == getpid() ? getppid() : getpid();
   char path[300];
-  DIR *tasks = opendir("/proc/self/task");
+  snprintf(path, sizeof path, "/proc/%d/task", parent);
+  DIR *tasks = opendir(path);
   for (struct dirent *task; tasks && (task = readdir(tasks));) {
-    snprintf(path, sizeof path, "/proc/self/task/%s/children", task->d_name);
+    snprintf(path, sizeof path, "/proc/%d/task/%s/children", parent, task->d_name);
     FILE *f = fopen(path, "r");
     while (f && n < most && fscanf(f, "%u", &pids[n]) == 1) n++;
     if (f) fclose(f);

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.capture import SCHEMA
+from planner.telemetry.recording import CAPTURE_SCHEMA
 
 _MODE = 0o644
 _MOST_NAMES = 1000
@@ -41,7 +41,7 @@ class CaptureFile:
 
     def begin(self, t_s: float, facts: Mapping[str, Any]) -> None:
         """Write the first line."""
-        self._write({"capture": SCHEMA, "t_s": round(t_s, 3), **facts})
+        self._write({"capture": CAPTURE_SCHEMA, "t_s": round(t_s, 3), **facts})
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Write what became known, or changed, since the first line."""

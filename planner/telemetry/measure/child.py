@@ -1,21 +1,26 @@
-"""Runs the measured command: started, waited for and signalled, its outcome passed on unchanged."""
+"""The measured command as a process: everything that it inherits is the caller's.
 
+It is started with fork and exec, so that what Python changed at its own start is put back in
+between: the signals that it ignores, the mask, a timer that the caller left running.
+"""
+
+from __future__ import annotations
+
+import errno
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
-from typing import Self
+from typing import TYPE_CHECKING, NoReturn
 
 from pricing.errors import GpucostError
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
-_SIGNALLED = 128
-_LOOK_S = 0.05
-# What others send to a job; the terminal sends Ctrl-C to the child by itself.
-_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_SHELL = "/bin/sh"
+# Python ignores these at its own start; a program finds them as the system has them.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_ERROR_BYTES = 4
 
 
 class CommandError(GpucostError):
@@ -27,83 +32,147 @@ class CommandError(GpucostError):
 
 
 class Child:
-    """The command as a process of ours; a context manager that passes signals on.
+    """The command, running.
+
+    Args:
+        command: the program and its arguments.
+        environment: the whole of it.
+        mask: the signals that the caller had blocked.
+
+    Attributes:
+        pid: its process.
+        stopped_by: the signal that stopped it, None while it runs.
+        code: once it has ended its exit code, -N where signal N ended it; None before.
+        dumped_core: whether it left a core file.
 
     Raises:
         CommandError: there is no such program, or it may not be run.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        try:
-            self._process = subprocess.Popen(command, env=dict(environment))  # noqa: S603 - the user's command
-        except FileNotFoundError as error:
-            raise CommandError(f"{command[0]}: no such program.", _NOT_FOUND) from error
-        except OSError as error:
-            sentence = f"{command[0]}: cannot be run: {error.strerror}."
-            raise CommandError(sentence, _NOT_RUNNABLE) from error
-        self.pid = self._process.pid
-        self._watch = _watch(self.pid)
-        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
-        self.interrupted = False
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        mask: Collection[int] = (),
+    ) -> None:
+        self.stopped_by: int | None = None
+        self.code: int | None = None
+        self.dumped_core = False
+        self.pid = _started(command, environment, mask)
 
-    def __enter__(self) -> Self:
-        for name in _FORWARDED:
-            number = getattr(signal, name, None)
-            if number is not None:
-                self._before[number] = signal.signal(number, self._pass_on)
-        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        if self._watch is not None:
-            os.close(self._watch)
-
-    def ended(self, timeout_s: float) -> bool:
-        """Wait until the command ends, or the time is over; return whether it ended."""
-        until = time.monotonic() + max(0.0, timeout_s)
-        while self._process.poll() is None:
-            left = until - time.monotonic()
-            if left <= 0:
-                return False
-            if self._watch is not None:
-                _readable(self._watch, left)
-            else:
-                time.sleep(min(_LOOK_S, left))
-        return True
-
-    @property
-    def exit_code(self) -> int:
-        """The command's own code; 128 + N where signal N ended it, as shells say it."""
-        code = self._process.returncode
-        return code if code >= 0 else _SIGNALLED - code
-
-    def _pass_on(self, number: int, _: FrameType | None) -> None:
-        self._process.send_signal(number)
-
-    def _interrupt(self, number: int, _: FrameType | None) -> None:
-        self.interrupted = True
-        if not _in_terminal():  # else the terminal has sent it to the whole group
-            self._process.send_signal(number)
-
-
-def _watch(pid: int) -> int | None:
-    """A handle that becomes readable when the process ends; None where the system has none."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _readable(handle: int, timeout_s: float) -> None:
-    import select  # noqa: PLC0415 - not on every system
-
-    select.select([handle], [], [], timeout_s)
-
-
-def _in_terminal() -> bool:
-    try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError, AttributeError):
+    def look(self) -> bool:
+        """Take note of what became of it, without waiting; return whether it has ended."""
+        if self.code is not None:
+            return True
+        looked = os.WEXITED | os.WSTOPPED | os.WNOHANG
+        while (found := os.waitid(os.P_PID, self.pid, looked)) is not None:
+            if found.si_code == os.CLD_STOPPED:
+                self.stopped_by = found.si_status
+                continue
+            by_signal = found.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
+            self.code = -found.si_status if by_signal else found.si_status
+            self.dumped_core = found.si_code == os.CLD_DUMPED
+            return True
         return False
+
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.code is None:
+            os.kill(self.pid, number)
+
+
+def leave_as(code: int) -> NoReturn:
+    """End this process as a child ended: with its exit code, or by the same signal.
+
+    A shell that waits for us then does what it does after the command: a loop ends at Ctrl-C. The
+    core file was the child's; we leave none.
+    """
+    if code < 0:
+        if -code in _DUMPING:
+            _leave_no_core()
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+        os.kill(os.getpid(), -code)
+        os._exit(_by_signal(-code))  # the first process of a container is not ended by signals
+    os._exit(code)
+
+
+_DUMPING = frozenset(
+    (
+        *(signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
+        *(signal.SIGFPE, signal.SIGSEGV, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGSYS),
+    )
+)
+_PR_SET_DUMPABLE = 4
+
+
+def _by_signal(number: int) -> int:
+    return 128 + number
+
+
+def _leave_no_core() -> None:
+    import ctypes  # noqa: PLC0415 - only where a job crashed
+
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except (OSError, AttributeError):
+        return
+
+
+def _started(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
+    """Fork and exec; return the process, or raise what exec said."""
+    told, tell = os.pipe()
+    timer = signal.getitimer(signal.ITIMER_REAL)
+    children = signal.getsignal(signal.SIGCHLD)
+    # Where the caller ignores the end of children, the system would not tell us of ours.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for number in _IGNORED_BY_PYTHON:
+                signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if children is signal.SIG_IGN:
+                signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            signal.setitimer(signal.ITIMER_REAL, *timer)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _exec(command, environment)
+        except OSError as error:
+            os.write(tell, (error.errno or errno.EIO).to_bytes(_ERROR_BYTES, "little"))
+        finally:
+            os._exit(_NOT_FOUND)
+    os.close(tell)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    problem = os.read(told, _ERROR_BYTES)
+    os.close(told)
+    if problem:
+        os.waitpid(pid, 0)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        raise _refused(command[0], int.from_bytes(problem, "little"))
+    return pid
+
+
+def _exec(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Become the command; a script without its first line is the shell's, as everywhere."""
+    try:
+        os.execvpe(command[0], [*command], dict(environment))  # noqa: S606 - the user's command
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        os.execve(_SHELL, [_SHELL, _path(command[0], environment), *command[1:]], dict(environment))  # noqa: S606 - the same
+
+
+def _path(name: str, environment: Mapping[str, str]) -> str:
+    if "/" in name:
+        return name
+    folders = os.get_exec_path(dict(environment))
+    found = (os.path.join(folder, name) for folder in folders)  # noqa: PTH118 - between fork and exec
+    return next((path for path in found if os.access(path, os.X_OK)), name)
+
+
+def _refused(name: str, number: int) -> CommandError:
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        return CommandError(f"{name}: no such program.", _NOT_FOUND)
+    return CommandError(f"{name}: cannot be run: {os.strerror(number)}.", _NOT_RUNNABLE)

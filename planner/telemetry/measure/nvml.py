@@ -94,7 +94,7 @@ class NvmlReader:
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise GpuUnavailableError(_refusal(error)) from error
+            raise GpuUnavailableError(refusal(error)) from error
         try:
             self._open(gpus, slow_s)
         except BaseException:
@@ -208,7 +208,7 @@ class NvmlReader:
         try:
             return int(self._nvml.nvmlDeviceGetCount())
         except self._nvml.NVMLError as error:
-            raise GpuUnavailableError(_refusal(error)) from error
+            raise GpuUnavailableError(refusal(error)) from error
 
     def _parts(self, who: GpuIdentity, handle: Handle) -> list[tuple[GpuIdentity, Handle, int]]:
         try:
@@ -233,7 +233,8 @@ class NvmlReader:
             self._notes.lacks(f"GPU {key}", "PCIe traffic", LACKING[Code(code)])
 
 
-def _refusal(error: Nvml) -> str:
+def refusal(error: Nvml) -> str:
+    """Return why the driver refused to be opened, and what to type next."""
     for code, text in _REFUSALS.items():
         if error.value == code:
             return f"{text} {_WITHOUT}"

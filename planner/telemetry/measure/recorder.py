@@ -1,7 +1,7 @@
 """The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -28,11 +28,10 @@ _NO_FRAMEWORK = (
 
 
 class GpuReader(Protocol):
-    """What reads the GPUs: `nvml.NvmlReader`, or nothing with `--no-gpu`."""
+    """What reads the GPUs: `gpu_thread.GpuThread`, or nothing with `--no-gpu`."""
 
     identities: tuple[GpuIdentity, ...]
-    driver: str | None
-    interconnect: str | None
+    facts: dict[str, str | None]
 
     @property
     def notes(self) -> list[str]:
@@ -41,8 +40,11 @@ class GpuReader(Protocol):
 
     def read(
         self, pids: Collection[int] = (), *, everything: bool = False
-    ) -> list[dict[str, object]]:
-        """Return the readings of each device that answers, with its key under `gpu`."""
+    ) -> list[tuple[float, list[dict[str, Any]]]]:
+        """Return what was read since the last call: seconds of `time.monotonic`, and rows.
+
+        A row is what a device answered, with its key under `gpu`.
+        """
         ...
 
 
@@ -81,7 +83,7 @@ class Recorder:
         self._tree = _tree(subject)
         # Without a GPU the host's readings are the clock of the measurement.
         self._host = HostReader(self._tree, EVERY_S if gpus else min(EVERY_S, interval_s))
-        self._identities = {g.key: asdict(g) for g in gpus.identities} if gpus else {}
+        self._identities: dict[str, dict[str, Any]] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
         self._looked_s = float("-inf")
@@ -94,9 +96,9 @@ class Recorder:
         """Seconds since 1970 UTC."""
         return time.monotonic() + self._offset_s
 
-    def begin(self, facts: Mapping[str, Any]) -> None:
+    def begin(self) -> None:
         """Write what is measured, and on what."""
-        self._facts = {**self._found(), **facts}
+        self._facts = self._found()
         first = {"job": self._subject.job, "interval_s": self._interval_s, **self._facts}
         self._capture.begin(self.now_s, first)
 
@@ -133,14 +135,7 @@ class Recorder:
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
-            pids = self._tree.members if self._tree is not None else ()
-            for reading in self._gpus.read(pids, everything=last):
-                who = self._identities[str(reading.pop("gpu"))]
-                counts = {name: value for name, value in reading.items() if name in COUNTERS}
-                self._capture.row(t_s, who, counts if last else reading)
-            if self._gpus.notes != self._device_notes:
-                self._device_notes = self._gpus.notes
-                self._capture.device_notes(self._device_notes)
+            self._read(self._gpus, last=last)
         self._capture.row(t_s, None, host)
         self._drain()
 
@@ -160,6 +155,7 @@ class Recorder:
             "ram_gib": host.ram_gib,
             "machine_cores": host.machine_cores,
             "machine_ram_gib": round(host.machine_ram_gib, 3),
+            **(self._gpus.facts if self._gpus is not None else {}),
         }
 
     def _tell_facts(self) -> None:
@@ -169,6 +165,21 @@ class Recorder:
         if news:
             self._facts |= news
             self._capture.facts(news)
+
+    def _read(self, gpus: GpuReader, *, last: bool) -> None:
+        pids = self._tree.members if self._tree is not None else ()
+        rows = gpus.read(pids, everything=last)
+        if len(gpus.identities) != len(self._identities):  # known once the driver has answered
+            self._identities = {gpu.key: asdict(gpu) for gpu in gpus.identities}
+            self._tell_facts()
+        for taken_s, readings in rows:
+            for reading in readings:
+                who = self._identities[str(reading.pop("gpu"))]
+                counts = {name: value for name, value in reading.items() if name in COUNTERS}
+                self._capture.row(taken_s + self._offset_s, who, counts if last else reading)
+        if (notes := gpus.notes) != self._device_notes:
+            self._device_notes = notes
+            self._capture.device_notes(notes)
 
     def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
         while (left := due_s - time.monotonic()) > 0:

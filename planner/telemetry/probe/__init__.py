@@ -7,12 +7,15 @@ knows how to start a child with it. What the probe writes is described in
 `gpucost_probe/__init__.py`.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parent / "path"
 FOLDER_VARIABLE = "GPUCOST_PROBE_DIR"
+_REACHED = "reached"
+_LANGUAGE = "LC_CTYPE"
 
 
 def child_environment(environ: Mapping[str, str], events_dir: Path) -> dict[str, str]:
@@ -31,3 +34,53 @@ def child_environment(environ: Mapping[str, str], events_dir: Path) -> dict[str,
         "PYTHONPATH": os.pathsep.join((str(PATH), *others)),
         FOLDER_VARIABLE: str(events_dir.resolve()),
     }
+
+
+def callers_environment(environ: Mapping[str, str], began_with: bytes) -> dict[str, str]:
+    """Return the environment as our caller set it.
+
+    Python adds LC_CTYPE to its own where the locale is C (PEP 538).
+
+    Args:
+        environ: ours now.
+        began_with: ours as this process began with it: /proc/self/environ.
+    """
+    names = {entry.partition(b"=")[0] for entry in began_with.split(b"\0")}
+    coerced = began_with and os.fsencode(_LANGUAGE) not in names
+    return {name: value for name, value in environ.items() if name != _LANGUAGE or not coerced}
+
+
+def events_folder(environ: Mapping[str, str]) -> str:
+    """Make a folder for the event files and return it; its parent is to be removed in the end.
+
+    A job may change its user (`su`, `setpriv`): every user may write into it, but only who is told
+    its name finds it.
+
+    Args:
+        environ: says where temporary files lie: TMPDIR, TEMP, TMP.
+
+    Raises:
+        OSError: it can be made nowhere.
+    """
+    places = (*(environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp")  # noqa: S108 - as tempfile does
+    problem: OSError = FileNotFoundError("no folder for temporary files")
+    for place in places:
+        if not place:
+            continue
+        outer = os.path.join(os.path.abspath(place), f"gpucost-probe-{os.urandom(6).hex()}")  # noqa: PTH100, PTH118 - quick
+        inner = os.path.join(outer, os.urandom(12).hex())  # noqa: PTH118 - quick
+        try:
+            os.mkdir(outer, 0o700)  # noqa: PTH102 - quick
+            os.mkdir(inner)  # noqa: PTH102 - quick
+            os.chmod(inner, 0o1777)  # noqa: PTH101, S103 - quick; of every user
+            reached = os.open(os.path.join(inner, _REACHED), os.O_CREAT | os.O_WRONLY)  # noqa: PTH118 - quick
+            os.fchmod(reached, 0o666)
+            os.close(reached)
+            os.chmod(outer, 0o711)  # noqa: PTH101, S103 - to be passed through, not listed
+        except OSError as error:
+            problem = error
+            with contextlib.suppress(OSError):
+                os.rmdir(outer)  # noqa: PTH106 - quick
+            continue
+        return inner
+    raise problem

@@ -1,0 +1,164 @@
+"""Turns a capture into profile, series and verdict, in a process beside the sampler.
+
+What it needs for that (pandas, DuckDB) takes seconds to load: it does so while the job runs, at the
+lowest priority, and is ready when the job ends. The sampler stays small and on time meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.sampling import Outcome
+from pricing.errors import GpucostError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from planner.profile.model import Profile
+
+_START = "import sys; sys.path[:] = {path!r}; from gpucost.profile_writer import main; main()"
+_LEAST_PRIORITY = 19
+
+
+class Writer:
+    """The process, as the sampler sees it; a context manager that ends it."""
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-I", "-c", _START.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._words = "…"
+        self._asking: threading.Thread | None = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+    def so_far(self, lines: Sequence[str], hints: Mapping[str, Any]) -> str:
+        """Return the last answer known, and ask for the finding of these lines of a capture."""
+        if self._asking is None or not self._asking.is_alive():
+            question = {"lines": list(lines), "hints": dict(hints)}
+            self._asking = threading.Thread(target=self._judge, args=(question,), daemon=True)
+            self._asking.start()
+        return self._words
+
+    def write(self, capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
+        """Have the profile written, and wait for it."""
+        if self._asking is not None:
+            self._asking.join()
+        answer = self._ask({"capture": capture, "target": target, "hints": dict(hints)})
+        if answer is None:
+            problem = "writing the profile failed: its process ended."
+            return Outcome(capture=capture, problems=(problem,))
+        return Outcome(**answer)
+
+    def _judge(self, question: dict[str, Any]) -> None:
+        if answer := self._ask(question):
+            self._words = str(answer["words"])
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any] | None:
+        if self._process.stdin is None or self._process.stdout is None:
+            return None
+        try:
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        except (OSError, ValueError):
+            return None
+        return answer
+
+
+def main() -> None:
+    """Answer the sampler's questions until it closes them."""
+    threading.Thread(target=_load, daemon=True).start()
+    for line in sys.stdin:
+        question = json.loads(line)
+        answer = _judged(question) if "lines" in question else asdict(_written(**question))
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    os._exit(0)
+
+
+def _load() -> None:
+    """Load what a profile needs; the job goes first, wherever a core is asked for by both."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_PRIORITY)
+    import duckdb  # noqa: F401, PLC0415 - it loads beside
+
+    import gpucost.series_files  # noqa: F401, PLC0415 - the same
+    import planner.diagnose  # noqa: PLC0415 - the same
+    import planner.profile.codec  # noqa: PLC0415 - the same
+    import planner.telemetry.capture  # noqa: PLC0415 - the same
+    import planner.telemetry.jobs  # noqa: F401, PLC0415 - the same
+
+
+def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
+    """Write series and profile; what was measured stays in the capture until both are there."""
+    try:
+        profile = _write(Path(capture), Path(target), hints)
+    except GpucostError as error:
+        return Outcome(capture=capture, problems=tuple(error.problems))
+    except Exception as error:  # noqa: BLE001 - said by who asked; the capture is there
+        problem = f"writing the profile failed, a bug: {error!r}."
+        return Outcome(capture=capture, problems=(problem,))
+    Path(capture).unlink(missing_ok=True)
+    return Outcome(target=target, notes=profile.provenance.notes, verdict=_verdict(profile))
+
+
+def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profile:
+    from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
+    from gpucost.writing import write_file  # noqa: PLC0415 - lazy
+    from planner.profile.codec import dump  # noqa: PLC0415 - lazy
+    from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - lazy
+    from planner.telemetry.payload import Stream  # noqa: PLC0415 - lazy
+
+    hints = Hints(**given)
+    with Stream(str(capture_path)) as stream:
+        recording = capture.read(stream.load(), hints)
+    (profile,) = jobs.profiles([recording], hints)
+    profile = write_series(profile, recording, target)
+    write_file(str(target), dump((profile,)))
+    return profile
+
+
+def _judged(question: Mapping[str, Any]) -> dict[str, str]:
+    """The first finding of the last minutes, through the same door as a finished capture."""
+    from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - lazy
+    from planner.telemetry.payload import Payload  # noqa: PLC0415 - lazy
+
+    hints = Hints(**question["hints"])
+    payload = Payload(name="so far", data="\n".join(question["lines"]).encode(), sha256="")
+    try:
+        (profile,) = jobs.profiles([capture.read(payload, hints)], hints)
+    except InputError:
+        return {"words": "too little measured yet"}
+    verdict = _verdict(profile)
+    return {"words": f"{verdict['code']}: {verdict['cause']}"}
+
+
+def _verdict(profile: Profile) -> dict[str, Any]:
+    from planner.diagnose import diagnose  # noqa: PLC0415 - lazy
+
+    first = diagnose(profile)[0]
+    return {
+        "code": first.code,
+        "cause": first.cause,
+        "confidence": first.confidence,
+        "waste_fraction": first.waste_fraction,
+    }

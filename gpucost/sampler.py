@@ -1,0 +1,209 @@
+"""The sampler's process: reads devices, host and events until the job ends, then has it written.
+
+It ends with who started it: where that process is killed, what was measured stays a capture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.live_view import Glance, LiveView, in_foreground
+from gpucost.profile_writer import Writer
+from gpucost.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
+from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.event_tail import EventTail
+from planner.telemetry.measure.gpu_thread import GpuThread
+from planner.telemetry.measure.recorder import Recorder, Subject
+from planner.telemetry.measure.witness import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def main() -> None:
+    """Do one task, which comes over the channel."""
+    # Signals are for who started us, and for the job.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+    channel = Channel(socket.socket(fileno=CHANNEL))
+    task = channel.task()
+    try:
+        outcome = _Sampler(task, channel).run()
+    except Exception as error:  # noqa: BLE001 - said by who started us
+        outcome = Outcome(problems=(f"measuring failed, a bug: {error!r}.",))
+    if outcome is not None:
+        channel.say(outcome=asdict(outcome))
+    os._exit(0)  # a driver's call that hangs in a thread would hold us
+
+
+class Channel:
+    """The sampler's end of the sockets.
+
+    Attributes:
+        left: whether the other end has gone.
+        words: what it told us.
+    """
+
+    def __init__(self, ours: socket.socket) -> None:
+        self._socket = ours
+        self._begun = b""
+        self._items: list[Any] = []
+        self.left = False
+        self.words: set[str] = set()
+
+    def task(self) -> Task:
+        """Wait for the task."""
+        while not self._items and not self.left:
+            self._hear()
+        if self.left:
+            os._exit(0)
+        given = self._items.pop(0)
+        gpus = given.pop("gpus")
+        return Task(gpus=None if gpus is None else tuple(gpus), **given)
+
+    def say(self, **item: object) -> None:
+        """Say something to who started us."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(item).encode() + b"\n")
+
+    def listen(self, timeout_s: float, *others: int) -> list[int]:
+        """Wait for a word, for another descriptor, or for the time; return the descriptors."""
+        ours = self._socket.fileno()
+        ready, _, _ = select.select([ours, *others], [], [], max(0.0, timeout_s))
+        if ours in ready:
+            self._hear()
+            ready.remove(ours)
+        self.words |= {item for item in self._items if isinstance(item, str)}
+        self._items.clear()
+        return ready
+
+    def _hear(self) -> None:
+        try:
+            data = self._socket.recv(1 << 16)
+        except OSError:
+            data = b""
+        self.left = not data
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        self._items += [json.loads(line) for line in lines]
+
+
+class _Sampler:
+    """The parts of one measurement."""
+
+    def __init__(self, task: Task, channel: Channel) -> None:
+        self._task = task
+        self._channel = channel
+        self._begun_s = time.monotonic()
+        self._watched = None if task.ours or task.pid is None else _watch(task.pid)
+        self._events = None if task.probe_folder is None else EventTail(Path(task.probe_folder))
+        self._gpus = None if task.no_gpu else GpuThread(task.gpus)
+        self._view: LiveView | None = None
+        self._drawn = 0
+
+    def run(self) -> Outcome | None:
+        """Sample until the end, and have the profile written; None where nobody waits for it."""
+        target = Path(self._task.target)
+        try:
+            self._capture = CaptureFile(target.with_name(f"{target.stem}.capture.jsonl"))
+        except OSError as error:
+            reason = error.strerror or error
+            problem = f"{target}: nothing can be written beside it: {reason}."
+            return Outcome(problems=(problem,))
+        self._channel.say(capture=str(self._capture.path))
+        with Writer() as self._writer:
+            self._record()
+            self._channel.say(ended=True)
+            if self._task.probe_folder is not None:
+                shutil.rmtree(Path(self._task.probe_folder).parent, ignore_errors=True)
+            return None if self._channel.left else self._finish(target)
+
+    def _record(self) -> None:
+        subject = Subject(job=self._task.job, pid=self._task.pid, events=self._events)
+        recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
+        recorder.begin()
+        if self._task.view:
+            parent = os.getppid()
+            self._view = LiveView(
+                self._glance,
+                self._verdict,
+                lambda: in_foreground(parent),
+                color=self._task.color,
+            )
+        try:
+            recorder.record(self._ended, self._task.duration_s, self._draw)
+        finally:
+            if self._view is not None:
+                self._view.hide()
+                self._channel.say(drawn=0)
+        recorder.end()
+
+    def _finish(self, target: Path) -> Outcome:
+        outcome = self._writer.write(str(self._capture.path), str(target), self._task.hints)
+        if self._capture.problem is not None:
+            sentence = (
+                f"{self._capture.lost} lines could not be written ({self._capture.problem}); the "
+                "profile is of the others."
+            )
+            self._channel.say(said=sentence)
+        return outcome
+
+    def _ended(self, timeout_s: float) -> bool:
+        """Wait; return whether the job has ended, or who started us has."""
+        until_s = time.monotonic() + timeout_s
+        others = () if self._watched is None else (self._watched,)
+        while True:
+            over = bool(self._channel.listen(until_s - time.monotonic(), *others))
+            self._follow()
+            if over or self._channel.left or END in self._channel.words:
+                return True
+            if time.monotonic() >= until_s:
+                return False
+
+    def _follow(self) -> None:
+        """Show or hide the view as we are told."""
+        words = self._channel.words
+        if self._view is not None and HIDE in words:
+            self._view.hide()
+            self._channel.say(hidden=True)
+        if self._view is not None and SHOW in words:
+            self._view.show()
+        words -= {HIDE, SHOW}
+
+    def _draw(self) -> None:
+        if self._view is not None and (drawn := self._view.draw()) != self._drawn:
+            self._drawn = drawn
+            self._channel.say(drawn=drawn)
+
+    def _glance(self) -> Glance:
+        latest: Mapping[str, Mapping[str, Any]] = self._capture.latest
+        gpus = self._gpus.identities if self._gpus is not None else ()
+        labels = {
+            g.key: f"GPU {g.index}" + (f" {g.partition}" if g.partition else "") for g in gpus
+        }
+        return Glance(
+            gpus={label: latest[key] for key, label in labels.items() if key in latest},
+            host=latest.get("", {}),
+            step=self._events.recent_step() if self._events is not None else {},
+            elapsed_s=time.monotonic() - self._begun_s,
+        )
+
+    def _verdict(self) -> str:
+        """The first finding of the last minutes; what was asked the time before."""
+        return self._writer.so_far(self._capture.recent(), self._task.hints)
+
+
+def _watch(pid: int) -> int | None:
+    """A handle that becomes readable when the process ends; None where it has ended."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
