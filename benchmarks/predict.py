@@ -13,7 +13,8 @@ from pathlib import Path
 
 from gpucost.api import load_profile
 from planner.diagnose import diagnose
-from planner.predict import Target, predict_on, split
+from planner.predict import predict_on, split
+from planner.target import Target
 from pricing.hardware import gpus
 from pricing.offer_rows import bundled_offers
 

@@ -21,6 +21,8 @@ _NVLINK = {
     "Blackwell Ultra": "B200-SXM",
 }
 _PCIE = "L40S"
+_SLOWEST_NVLINK = "A100-SXM-80GB"  # stands for architectures that the table has not
+_LARGE_BYTES = 1e9  # where the time is in proportion to the size
 
 Knots = tuple[tuple[float, float], ...]
 
@@ -44,15 +46,20 @@ def all_reduce_s(message_bytes: float, gpu: str, ranks: int, nodes: int = 1) -> 
 
 def typical_all_reduce_s(
     message_bytes: float, architecture: str, ranks: int, *, nvlink: bool
-) -> float | None:
+) -> float:
     """Return seconds of an all-reduce inside one machine, by the nearest measured kind of link."""
-    gpu = _NVLINK.get(architecture) if nvlink else _PCIE
-    if gpu is None or ranks == 1:
-        return None if gpu is None else 0.0
+    if ranks == 1:
+        return 0.0
+    gpu = _NVLINK.get(architecture, _SLOWEST_NVLINK) if nvlink else _PCIE
     measured = sorted(r for g, r, nodes in _table() if g == gpu and nodes == 1)
     nearest = min(measured, key=lambda count: abs(math.log(count / ranks)))
-    time_s = all_reduce_s(message_bytes, gpu, nearest)
-    return None if time_s is None else time_s * (ranks - 1) / ranks * nearest / (nearest - 1)
+    time_s = interpolate(_table()[gpu, nearest, 1], message_bytes) / 1e6
+    return time_s * (ranks - 1) / ranks * nearest / (nearest - 1)
+
+
+def large_all_reduce_s(architecture: str, ranks: int, *, nvlink: bool) -> float:
+    """Return seconds a byte of a large all-reduce inside one machine; 0 for one rank."""
+    return typical_all_reduce_s(_LARGE_BYTES, architecture, ranks, nvlink=nvlink) / _LARGE_BYTES
 
 
 def interpolate(knots: Knots, message_bytes: float) -> float:

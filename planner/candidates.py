@@ -10,11 +10,10 @@ from planner.checks import refusals, too_slow
 from planner.draft import Draft
 from planner.estimate import Estimate, divide
 from planner.option import Reason, Rejected
-from planner.predict import Target
 from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
+from planner.target import Target
 from pricing.errors import InputError
-from pricing.hardware import gpus
 from pricing.offer import EVERYWHERE, Offer
 from pricing.price_age import risen_at_most
 
@@ -112,15 +111,7 @@ def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
 
 def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     count = machines(offer, case)
-    target = Target(
-        gpu=gpus()[offer.gpu],
-        gpu_count=gpus_used(offer, case),
-        cpu_cores=offer.vcpus * count if offer.vcpus else None,
-        interconnect=offer.interconnect,
-        nodes=count,
-        network_gbps=offer.network_gbps,
-    )
-    speed = case.speed(target, actions)
+    speed = case.speed(Target.of(offer, count, gpus_used(offer, case)), actions)
     return Draft(
         offer=offer,
         count=count,

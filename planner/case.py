@@ -6,13 +6,14 @@ from functools import cached_property
 from planner.estimate import Estimate
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
+from planner.layout import GPUS_PER_NODE
 from planner.option import Baseline
-from planner.predict import Split, Target, predict_from
+from planner.predict import Split, predict_from, scaling
 from planner.profile.model import Profile
 from planner.remedies import Action
 from planner.requirements import Requirements
-from planner.scale import GPUS_PER_NODE
 from planner.signals import memory_need_gib
+from planner.target import Target
 from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.hardware import Gpu
@@ -70,6 +71,10 @@ class Case:
         if key not in self._seen:
             self._seen[key] = predict_from(self.profile, self.probes, target, actions, self.parts)
         return self._seen[key]
+
+    def scaling(self, target: Target) -> Estimate:
+        """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
+        return scaling(self.profile, target, self.parts)
 
 
 def machines(offer: Offer, case: Case) -> int:

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 from planner.interruption import Checkpoints, checkpoint_interval_s
+from planner.layout import Layout
 from planner.overhead import link_class
 from planner.profile.model import Profile
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.scale import Layout
 
 GPU_HOURS_A_FAILURE = 16384 * 54 * 24 / 419
 # Weights, gradients and two moments of Adam, in single precision or AMP: bytes a parameter.

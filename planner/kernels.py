@@ -118,7 +118,7 @@ def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
     compute, memory = min(1.0, compute), min(1.0, memory)
     weight = compute / (compute + memory)
     precision, shown = used_precision(profile, source)
-    arithmetic = _peak(target, precision) / _peak(source, precision)
+    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
     ratio = arithmetic**weight * _bandwidth_ratio(source, target) ** (1.0 - weight)
     damping = 0.5 + 0.5 * max(compute, memory)
     what = "tensor and DRAM activity" if pipes else "SM and DRAM activity"
@@ -172,7 +172,7 @@ def serving_speed_up(source: Gpu, target: Gpu, precision: str) -> float:
     they do harm.
     """
     slopes = coefficients("speed")[spec_family(precision)[1]]
-    arithmetic = _peak(target, precision) / _peak(source, precision)
+    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
     bandwidth = _bandwidth_ratio(source, target)
     speed: float = arithmetic ** slopes["peak"] * bandwidth ** slopes["bandwidth"]
     return speed
@@ -186,7 +186,7 @@ def spec_family(precision: str) -> tuple[str, Family]:
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     if precision == CUDA:
         speed = math.sqrt(
-            _peak(target, CUDA) / _peak(source, CUDA) * _bandwidth_ratio(source, target)
+            peak_tflops(target, CUDA) / peak_tflops(source, CUDA) * _bandwidth_ratio(source, target)
         )
         return within(speed, _SPECIFICATION_FACTOR, "GPU specifications (CUDA rate, bandwidth)")
     one, other = (_specs(gpu, precision) for gpu in (source, target))
@@ -205,7 +205,7 @@ def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:
 
 
 def _specs(gpu: Gpu, precision: str) -> Specs:
-    found = specs(gpu, _peak(gpu, precision))
+    found = specs(gpu, peak_tflops(gpu, precision))
     if found is None:
         raise InputError(f"the specifications of {gpu.name} are incomplete.")
     return found
@@ -228,7 +228,12 @@ def _damped(profile: Profile, source: Gpu, whole: Estimate) -> Estimate:
     return replace(slow, low=min(slow.low, whole.low), high=max(slow.high, whole.high))
 
 
-def _peak(gpu: Gpu, precision: str | None) -> float:
+def peak_tflops(gpu: Gpu, precision: str | None) -> float:
+    """Return the dense peak of the pipes that a precision uses, TFLOP/s (int8: TOP/s).
+
+    Raises:
+        InputError: the hardware table does not have it.
+    """
     rates = (getattr(gpu, name) for name in _PEAKS.get(precision or "fp32", _PEAKS["fp32"]))
     found: float | None = next((rate for rate in rates if rate), None)
     if found is None:

@@ -16,10 +16,15 @@ from planner.speed_model import coefficients
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 # GeForce boards from the 30 series on have no peer-to-peer access.
 _NO_PEERS = re.compile(r"RTX-[345]0\d\d(Ti)?")
+# A slower link loses no less; where PCIe boxes did better than NVLink ones, other parts did it.
+_BY_SPEED = ("nvlink", "pcie", "geforce")
 _POWER = 2.0  # best on the clusters of docs/accuracy.md, as on each of them by the others
 # Eight nodes did at least 2.8 times the work of one in MLPerf Training v4.0, so two lose at most
 # (8 / 2.8 - 1) / ring(8); a fast network may be set up no better.
 _WORST_OF_TWO = 1.06
+# Share of a network's rate that all-reduces reach: 0.07 over 16 ranks and 0.24 over 2 on two DGX
+# A100 (profiles of microsoft/vidur); the ends are our estimate.
+NETWORK_REACHED = (0.5, 0.12, 0.05)
 _SAMPLE = 8  # GPUs for which typical overheads are tabled
 
 
@@ -86,10 +91,10 @@ def typical(of_link: str, ranks: int) -> Overhead:
     """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""
     if ranks == 1:
         return NOTHING
-    row = coefficients("scale")["inside"][of_link]
-    return Overhead(good=row["good"], mid=row["mid"], bad=row["bad"]).times(
-        growth(_SAMPLE, ranks, of_link)
-    )
+    rows = coefficients("scale")["inside"]
+    no_faster = [rows[name] for name in _BY_SPEED[: _BY_SPEED.index(of_link) + 1]]
+    worst = {end: max(row[end] for row in no_faster) for end in ("good", "mid", "bad")}
+    return Overhead(**worst).times(growth(_SAMPLE, ranks, of_link))
 
 
 def typical_network(machines: int, *, fast: bool) -> Overhead:

@@ -4,49 +4,33 @@ The time of a job is split into what the findings prove: `input` (waiting for da
 (launching, serial code) and `kernels`. Each part changes with its own cause; GPU-Util alone proves
 nothing and is never used as a weight (measured: it makes cross-GPU predictions worse).
 
-Kernels follow planner/kernels.py, the input pipeline planner/loader.py, more GPUs planner/scale.py.
+Kernels follow planner/kernels.py, the input pipeline planner/loader.py, more GPUs planner/scale.py;
+planner/bounds.py holds every prediction to what measurement and machine allow.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from planner.bounds import bounded
 from planner.diagnose import diagnose
-from planner.estimate import Estimate, product, within
+from planner.estimate import Estimate, exactly, product, within
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
+from planner.layout import layout_of
 from planner.loader import loader_factor, loader_rate
 from planner.probes import anchors, match, narrowest
 from planner.profile.model import Profile
 from planner.remedies import Action, action, combined
 from planner.rules.limits import STARVED
-from planner.scale import Layout, layout_of, speed_up, traffic_of
+from planner.scale import speed_up
 from planner.signals import measure
+from planner.step_traffic import traffic_of
+from planner.target import Target
 from pricing import hardware
-from pricing.hardware import Gpu
 
 # GPU preprocessing adds to the GPU's own work; our estimate.
 _GPU_DECODE_LOAD = 1.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where the job would run.
-
-    Attributes:
-        gpu: the GPU model.
-        gpu_count: GPUs used.
-        cpu_cores: host threads for them, None = unknown.
-        interconnect: between the GPUs, None = unknown.
-        nodes: machines that they stand in.
-        network_gbps: between the machines, None = unknown.
-    """
-
-    gpu: Gpu
-    gpu_count: int = 1
-    cpu_cores: float | None = None
-    interconnect: str | None = None
-    nodes: int = 1
-    network_gbps: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,59 +126,85 @@ def predict_on(
     profile: Profile, target: Target, actions: tuple[Action, ...], parts: Split
 ) -> Estimate:
     """Return the speed-up on a target with actions applied; see the module for the formulas."""
-    kernels = kernel_speed_up(profile, target.gpu)
-    count = speed_up(
-        layout_of(profile),
-        Layout(
-            gpus=target.gpu_count,
-            link=target.interconnect,
-            nodes=target.nodes if target.nodes > 1 else None,
-            gpu=target.gpu.name,
-            network_gbps=target.network_gbps,
-        ),
-        traffic_of(profile),
-        faster=kernels.mid,
-    )
-    kernels = product(kernels, count)
+    one = product(kernel_speed_up(profile, target.gpu), combined(actions, "kernels"))
+    count = scaling(profile, target, parts)
     if not parts.input and not parts.host:
-        return _unexplained(profile, product(kernels, combined(actions, "kernels")))
-    feed = product(product(combined(actions, "input"), _cores(profile, target)), count)
+        found, alone = _unexplained(profile, one, count, target.gpu_count)
+    else:
+        found, alone = _in_parts(profile, target, actions, parts, (one, count))
+    return bounded(found, profile, target, actions, alone)
+
+
+def scaling(profile: Profile, target: Target, parts: Split) -> Estimate:
+    """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
+    return speed_up(
+        layout_of(profile),
+        target.layout,
+        traffic_of(profile, parts.kernels),
+        faster=kernel_speed_up(profile, target.gpu).mid,
+    )
+
+
+def _in_parts(
+    profile: Profile,
+    target: Target,
+    actions: tuple[Action, ...],
+    parts: Split,
+    kernels: tuple[Estimate, Estimate],
+) -> tuple[Estimate, Estimate]:
+    """Return the speed-up where input or host limit, and the most that one GPU for one gains."""
+    one, count = kernels
+    # Each process loads data and launches kernels for its own GPU, so both grow with their number.
+    more = target.gpu_count / profile.gpu_count
+    feed = product(combined(actions, "input"), _cores(profile, target))
     host = combined(actions, "host")
     load = _GPU_DECODE_LOAD if any(a.code == "gpu-preprocessing" for a in actions) else 1.0
+    kernel = product(one, count)
 
-    def faster(kernel: float, input_: float, serial: float) -> float:
-        work = parts.kernels * load / kernel + parts.host / serial
+    def faster(end: Literal["low", "mid", "high"]) -> float:
+        serial: float = getattr(host, end) * more
+        work: float = parts.kernels * load / getattr(kernel, end) + parts.host / serial
         # With prefetching the slower of the two sets the pace; the profiled pace is the input's.
-        return 1.0 / (max(work, 1.0 / input_) if parts.input else work)
+        return 1.0 / (max(work, 1.0 / (getattr(feed, end) * more)) if parts.input else work)
 
-    basis = "; ".join(dict.fromkeys((kernels.basis, feed.basis if parts.input else host.basis)))
-    return Estimate(
-        low=faster(kernels.low, feed.low, host.low),
-        mid=faster(kernels.mid, feed.mid, host.mid),
-        high=faster(kernels.high, feed.high, host.high),
-        basis=basis,
-        weak=kernels.weak,
+    basis = "; ".join(dict.fromkeys((kernel.basis, feed.basis if parts.input else host.basis)))
+    found = Estimate(
+        low=faster("low"), mid=faster("mid"), high=faster("high"), basis=basis, weak=kernel.weak
     )
+    return found, _greatest(one, feed if parts.input else host, host)
 
 
-def _unexplained(profile: Profile, whole: Estimate) -> Estimate:
+def _greatest(*gains: Estimate) -> Estimate:
+    low, mid, high = (max(getattr(g, end) for g in gains) for end in ("low", "mid", "high"))
+    return Estimate(low=low, mid=mid, high=high, basis="the part that gains most")
+
+
+def _unexplained(
+    profile: Profile, one: Estimate, count: Estimate, gpu_count: int
+) -> tuple[Estimate, Estimate]:
     """Widen a prediction for a GPU that waits for a cause nobody measured.
 
-    The waiting may shrink with the kernels or stay as it is, so the interval spans both.
+    The waiting may shrink with the kernels or stay as it is, for each GPU or for all together, so
+    the interval spans these.
+
+    Returns:
+        The speed-up, and the most that one GPU for one gains.
     """
-    busy = profile.mean("util.kernel_time")
+    whole = product(one, count)
+    busy, more = profile.mean("util.kernel_time"), gpu_count / profile.gpu_count
     if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
-        return whole
+        return whole, one
 
-    def waiting_stays(speed: float) -> float:
-        return 1.0 / (1.0 - busy + busy / speed)
+    def waiting_stays(speed: float, gpus: float) -> float:
+        return gpus / (1.0 - busy + busy / (speed / gpus))
 
-    return replace(
+    found = replace(
         whole,
-        low=min(whole.low, waiting_stays(whole.low)),
-        high=max(whole.high, waiting_stays(whole.high)),
+        low=min(whole.low, waiting_stays(whole.low, more), waiting_stays(whole.low, 1.0)),
+        high=max(whole.high, waiting_stays(whole.high, more)),
         basis=f"{whole.basis}; the GPU waits {1.0 - busy:.0%} of the time and why is unmeasured",
     )
+    return found, _greatest(one, exactly(1.0, "waiting"))
 
 
 def _cores(profile: Profile, target: Target) -> Estimate:

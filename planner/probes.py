@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from planner.estimate import Estimate
 from planner.kernels import source_gpu
+from planner.layout import layout_of
 from planner.profile.model import Profile, Step
-from planner.scale import layout_of
 from planner.workload import rate_per_s
 from pricing.errors import InputError
 

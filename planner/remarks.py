@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
+from planner.bounds import contradictions
 from planner.confidence import thin
 from planner.plan import JobPlan
 from planner.requirements import Period, Requirements
@@ -58,6 +59,7 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
     for job in jobs:
         found.extend(job.baseline.warnings)
         found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
+        found.extend(f"{job.name}: {doubt}." for doubt in contradictions(job.profile))
         if ground := thin(job.profile):
             found.append(f"{job.name}: {ground}; the plan is no better than that.")
         if (best := job.choice) and best.move and best.move.once_usd is None:

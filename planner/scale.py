@@ -1,223 +1,249 @@
 """How throughput grows with the number of GPUs and machines.
 
 n GPUs do n / (1 + o) times the work of one, o being the communication that nothing hides over the
-compute (planner/overhead.py). It comes, best first, from what was measured on several GPUs; from
-the gradients, the step time and measured all-reduce times; or from how benchmarks over such links
-scaled.
+compute (planner/overhead.py). It comes, best first, from what was measured on several GPUs, also
+where the links change; from the gradients, the step time and measured all-reduce times; or from how
+benchmarks over such links scaled. Whatever it comes from, GPUs can be left out: n of them do no
+less than fewer in the same machines.
 """
 
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
 
 from planner.allreduce import typical_all_reduce_s
-from planner.estimate import Estimate, exactly
+from planner.estimate import Estimate
+from planner.layout import GPUS_PER_NODE, Layout
+from planner.link_time import link_time
 from planner.overhead import (
+    NETWORK_REACHED,
     NOTHING,
     Overhead,
     combine,
-    growth,
     link_class,
     ring,
     typical,
     typical_network,
 )
-from planner.profile.model import Profile
 from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.speed_model import coefficients
+from planner.step_traffic import UNKNOWN_TRAFFIC, Traffic
 from pricing.hardware import find
 
-GPUS_PER_NODE = 8
 # The part of a step that can hide communication: backward, two thirds of forward and backward.
 _HIDES = 2.0 / 3.0
-# Share of a network's rate that all-reduces reach: 0.07 over 16 ranks and 0.24 over 2 on two DGX
-# A100 (profiles of microsoft/vidur); the ends are our estimate.
-_REACHED = (0.5, 0.12, 0.05)
 _LEAST_OVERHEAD = 0.01  # what benchmarks lose even where all could be hidden
-# Gradients of a job of unknown size, as shares of the memory that it holds: at most a quarter (fp32
-# weights, gradients and two moments alike); the rest is our estimate.
-_OF_MEMORY = (0.01, 0.05, 0.25)
-_BYTES_OF_GRADIENT = {"fp16": 2.0, "bf16": 2.0}  # AMP keeps single-precision gradients
-_SINGLE_BYTES = 4.0
-_GIB = 2.0**30
+_HALVINGS = 30  # of the interval in which a step's computing lies: to a part in 10^9
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """GPUs that work together.
-
-    Attributes:
-        gpus: how many, >= 1.
-        link: between them inside a machine (`nvlink`, `pcie` ...), None = unknown.
-        nodes: machines that they stand in, None = as few as hold them.
-        gpu: the model, None = unknown.
-        network_gbps: between the machines, Gbit/s, None = unknown.
-    """
-
-    gpus: int
-    link: str | None = None
-    nodes: int | None = None
-    gpu: str | None = None
-    network_gbps: float | None = None
-
-    @property
-    def machines(self) -> int:
-        """Machines, stated or as few as hold the GPUs."""
-        return self.nodes or max(1, math.ceil(self.gpus / GPUS_PER_NODE))
-
-    @property
-    def inside(self) -> int:
-        """GPUs of one machine."""
-        return max(1, self.gpus // self.machines)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """What one GPU sends and computes in a step.
-
-    Attributes:
-        gradient_bytes: of a step: least, expected, most; None = unknown.
-        step_s: computing of a step, seconds; None = unknown.
-        measured: overhead at the profiled layout; None = not measured.
-    """
-
-    gradient_bytes: tuple[float, float, float] | None = None
-    step_s: float | None = None
-    measured: float | None = None
-
-    def faster(self, factor: float) -> "Traffic":
-        """Return the same on a GPU that computes so many times as fast."""
-        return self if self.step_s is None else replace(self, step_s=self.step_s / factor)
-
-
-UNKNOWN_TRAFFIC = Traffic()
-
-
-def traffic_of(profile: Profile) -> Traffic:
-    """Return what a profile says about a step: measured communication, gradients, time."""
-    step, job = profile.step, profile.job
-    waits = sum(w or 0.0 for w in (step.data_wait_s, step.comm_s)) if step else 0.0
-    step_s = max(1e-6, step.mean_s - waits) if step and step.mean_s else _batch_s(profile)
-    measured = None
-    if step and step.comm_s is not None and step_s and profile.gpu_count > 1:
-        measured = step.comm_s / step_s
-    held = profile.peak("mem.used_gib")
-    gradient: tuple[float, float, float] | None = None
-    if job.parameters:
-        size = job.parameters * _BYTES_OF_GRADIENT.get(job.precision or "", _SINGLE_BYTES)
-        gradient = (size, size, size)
-    elif held:
-        low, mid, high = (held * _GIB * share for share in _OF_MEMORY)
-        gradient = (low, mid, high)
-    return Traffic(gradient_bytes=gradient, step_s=step_s, measured=measured)
-
-
-def layout_of(profile: Profile) -> Layout:
-    """Return the GPUs that were profiled."""
-    hardware_now = profile.hardware
-    gpu = find(hardware_now.gpu, memory_gib=hardware_now.gpu_memory_gib)
-    return Layout(
-        gpus=profile.gpu_count,
-        link=hardware_now.interconnect,
-        nodes=hardware_now.nodes,
-        gpu=gpu.name if gpu else None,
-        network_gbps=hardware_now.network_gbps,
-    )
-
-
-def _batch_s(profile: Profile) -> float | None:
-    """Return a step's time from batch and rate: steps take batch x GPUs items."""
-    work, batch = profile.work, profile.job.batch_per_gpu
-    if work is None or not work.rate_per_s or batch is None:
-        return None
-    return batch * profile.gpu_count / work.rate_per_s
+Law = Callable[[Layout], tuple[Overhead, str]]
 
 
 def speed_up(
     before: Layout, after: Layout, traffic: Traffic = UNKNOWN_TRAFFIC, *, faster: float = 1.0
 ) -> Estimate:
-    """Return the throughput of the wanted GPUs over that of the profiled ones.
+    """Return the throughput of the wanted GPUs over that of the profiled ones, GPU for GPU.
 
-    An unknown link is taken to be that of the other side.
+    An unknown link or network is taken to be that of the other side.
 
     Args:
         before: the profiled GPUs.
         after: the wanted ones.
         traffic: what is known of a step on the profiled GPUs.
-        faster: speed of one wanted GPU over one profiled GPU.
+        faster: speed of one wanted GPU over one profiled GPU; communication does not gain by it.
     """
-    before = replace(before, link=before.link or after.link)
-    after = replace(after, link=after.link or before.link)
-    classes = [link_class(one.link, one.gpu) for one in (before, after)]
-    alike = after.gpus == 1 or classes[0] == classes[1]
-    if before.gpus == after.gpus and before.machines == after.machines and alike:
-        return exactly(1.0, "as many GPUs as measured")
-    if traffic.measured is not None and before.machines == after.machines == 1 and alike:
-        return _from_measured(before, after, traffic.measured, classes[0])
-    start, basis = overhead(before, traffic)
-    end, basis_after = overhead(after, traffic.faster(faster))
+    blind = before.machines > 1 and before.network_gbps is None and after.network_gbps is not None
+    before, after = _filled(before, after), _filled(after, before)
+    if traffic.measured is not None:
+        found = _from_measured(before, after, traffic, faster)
+    else:
+        found = _from_typical(before, after, traffic, faster)
+    if not blind or after.machines == 1:
+        return found
+    slow = 1.0 + typical_network(after.machines, fast=False).bad
+    basis = f"{found.basis}; the network of today is unknown"
+    return replace(found, low=found.low / slow, basis=basis)
+
+
+def _filled(one: Layout, other: Layout) -> Layout:
+    network = one.network_gbps or (other.network_gbps if other.machines > 1 else None)
+    return replace(one, link=one.link or other.link, network_gbps=network)
+
+
+def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+    """Return the gain where communication was not measured: computed, or as benchmarks had it."""
+    computing_s, start = _start(before, traffic)
+    onward = replace(traffic, step_s=None if computing_s is None else computing_s / faster)
+    end, basis_after = _with_parts(after, lambda layout: overhead(layout, onward))
     ratio = after.gpus / before.gpus
     mid = ratio * (1.0 + start.mid) / (1.0 + end.mid)
     # The same job scales alike before and after, so only the difference of the two is uncertain.
-    ends = (
+    ends = [
         ratio * (1.0 + start.bad) / (1.0 + end.bad),
         ratio * (1.0 + start.good) / (1.0 + end.good),
         mid,
-    )
-    said = basis_after if after.gpus > 1 else basis
+    ]
+    if 1 not in (before.gpus, after.gpus) and _links(before) != _links(after):
+        ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
+        ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
+    said = basis_after if after.gpus > 1 else overhead(before, traffic)[1]
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=said)
 
 
-def _from_measured(before: Layout, after: Layout, measured: float, of_link: str) -> Estimate:
-    """Return the gain from the overhead measured on the profiled GPUs, one machine."""
-    grown = measured * growth(before.gpus, after.gpus, of_link) if after.gpus > 1 else 0.0
-    mid = after.gpus / before.gpus * (1.0 + measured) / (1.0 + grown)
-    factor = float(coefficients("scale")["probe_factor"])
+@lru_cache(maxsize=256)
+def _start(before: Layout, traffic: Traffic) -> tuple[float | None, Overhead]:
+    """Return the computing of a profiled step, seconds, and the overhead that is the rest of it.
+
+    Computed communication never exceeds the measured step less its measured computing; where that
+    was not measured, it is no worse than benchmarks over such links had it.
+    """
+    step_s = traffic.step_s
+    if step_s is None or before.gpus == 1:
+        return step_s, _with_parts(before, lambda layout: overhead(layout, traffic))[0]
+    usual = 1.0 + overhead(before)[0].bad
+    least = max(step_s / usual, min(step_s, traffic.compute_s or 0.0))
+
+    def at(compute_s: float) -> Overhead:
+        here = replace(traffic, step_s=compute_s)
+        return _with_parts(before, lambda layout: overhead(layout, here))[0]
+
+    low, high = least, step_s
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if middle * (1.0 + at(middle).mid) > step_s:
+            high = middle
+        else:
+            low = middle
+    found, most = at(low), step_s / least - 1.0
+    capped = (min(end, most) for end in (found.good, found.mid, found.bad))
+    return low, Overhead(**dict(zip(("good", "mid", "bad"), capped, strict=True)))
+
+
+def _from_measured(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+    """Return the gain from the overhead measured on the profiled GPUs."""
+    measured = traffic.measured or 0.0
+    end, basis = _with_parts(after, lambda layout: _grown(before, layout, traffic, faster))
+    ratio = after.gpus / before.gpus
+    most = ratio * (1.0 + measured)  # without any communication
+    same = (after.gpus, after.machines, after.link) == (before.gpus, before.machines, before.link)
+    factor = 1.0 if same else float(coefficients("scale")["probe_factor"])
+    mid = min(most, most / (1.0 + end.mid))
     return Estimate(
-        low=mid / factor,
+        low=min(mid, most / (1.0 + end.bad)) / factor,
         mid=mid,
-        high=mid * factor,
-        basis=f"communication measured on {before.gpus} GPUs, grown as a ring to {after.gpus}",
+        high=min(most, max(mid, most / (1.0 + end.good)) * factor),
+        basis=basis,
     )
 
 
+def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tuple[Overhead, str]:
+    """Return the measured overhead on another layout: by the time of its links, and its compute.
+
+    What was hidden behind compute is unknown, from nothing to all that backward can hide; a faster
+    GPU and slower links hide less. The middle takes all communication to be exposed, as measured.
+    """
+    measured, change = traffic.measured or 0.0, link_time(before, after)
+    basis = f"communication measured on {before.gpus} GPUs, {_change_words(before, after)}"
+    times = change.factor * faster
+    hidden = _HIDES * (times / change.grown - 1.0)
+    ends = sorted((measured * times, max(0.0, measured * times + hidden)))
+    found = Overhead(good=ends[0], mid=measured * times, bad=ends[1])
+    if not change.network_known:
+        found = _after(found, typical_network(after.machines, fast=False))
+    if change.worse:
+        # What was all hidden over a fast link says little about a slow one.
+        known = overhead(after, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
+        found = Overhead(
+            good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
+        )
+    return found, basis
+
+
+def _computing_s(traffic: Traffic, faster: float) -> float | None:
+    """Return the computing of a step on the wanted GPU, from a step with its communication."""
+    if traffic.step_s is None:
+        return None
+    return traffic.step_s / (1.0 + (traffic.measured or 0.0)) / faster
+
+
+def _change_words(before: Layout, after: Layout) -> str:
+    if after.gpus == 1:
+        return "of which one has none"
+    if _links(before) == _links(after) and before.gpu == after.gpu:
+        return f"grown as a ring to {after.gpus}"
+    return f"as the links of {after.gpus} others carry it"
+
+
+def _links(layout: Layout) -> tuple[str, int, float | None]:
+    """Return what carries the gradients: the class of links, machines and their network."""
+    network = layout.network_gbps if layout.machines > 1 else None
+    return link_class(layout.link, layout.gpu), layout.machines, network
+
+
+def _with_parts(layout: Layout, law: Law) -> tuple[Overhead, str]:
+    """Return the overhead of a layout by a law, GPUs left out where they would only delay."""
+    found, basis = law(layout)
+    for part in _parts(layout):
+        other, more = law(part)[0], layout.gpus / part.gpus
+        found = Overhead(
+            good=min(found.good, more * (1.0 + other.good) - 1.0),
+            mid=min(found.mid, more * (1.0 + other.mid) - 1.0),
+            bad=min(found.bad, more * (1.0 + other.bad) - 1.0),
+        )
+    return found, basis
+
+
+def _parts(layout: Layout) -> Iterator[Layout]:
+    """Yield fewer GPUs of the same machines: of each, of one alone, and of all but the last."""
+    machines, inside = layout.machines, layout.inside
+    for few in range(1, inside + (machines > 1)):
+        yield replace(layout, gpus=few, nodes=1)
+    for few in range(1, inside) if machines > 1 else ():
+        yield replace(layout, gpus=few * machines, nodes=machines)
+    if layout.nodes is None and machines > 1:
+        yield replace(layout, gpus=GPUS_PER_NODE * (machines - 1), nodes=machines - 1)
+
+
 def overhead(layout: Layout, traffic: Traffic = UNKNOWN_TRAFFIC) -> tuple[Overhead, str]:
-    """Return the overhead of a layout, and where it comes from."""
+    """Return the overhead of a layout, and where it comes from; `step_s` is computing alone."""
     of_link = link_class(layout.link, layout.gpu)
     usual = typical(of_link, layout.inside)
     inside, basis = usual, "how benchmarks of 1 to 8 GPUs scaled over such links"
     computed = _computed(layout, traffic, of_link)
     if computed is not None:
         # Known parts tell the middle; how well they are hidden is as uncertain as in benchmarks.
+        geforce = of_link == "geforce"  # no peer-to-peer: never better than what is typical of it
         inside = Overhead(
             good=min(usual.good, computed.good),
-            mid=computed.mid,
-            bad=max(computed.mid, computed.bad),
+            mid=max(computed.mid, usual.mid) if geforce else computed.mid,
+            bad=max(computed.bad, usual.bad) if geforce else computed.bad,
         )
         basis = "gradients, step time and measured all-reduce times"
     if layout.machines == 1:
         return inside, basis
     between, said = _between(layout, traffic)
-    both = Overhead(
+    return _after(inside, between), f"{basis}; {said}"
+
+
+def _after(inside: Overhead, between: Overhead) -> Overhead:
+    """Return the overhead inside machines with that of the network on top."""
+    return Overhead(
         good=(1.0 + inside.good) * (1.0 + between.good) - 1.0,
         mid=(1.0 + inside.mid) * (1.0 + between.mid) - 1.0,
         bad=(1.0 + inside.bad) * (1.0 + between.bad) - 1.0,
     )
-    return both, f"{basis}; {said}"
 
 
 def _computed(layout: Layout, traffic: Traffic, of_link: str) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
     sizes, step_s = traffic.gradient_bytes, traffic.step_s
     gpu = find(layout.gpu)
-    if sizes is None or step_s is None or gpu is None or of_link == "geforce":
+    if sizes is None or step_s is None or gpu is None:
         return None
     if sizes[0] != sizes[2] or layout.inside == 1:
         return NOTHING if layout.inside == 1 else None
     time_s = typical_all_reduce_s(
         sizes[1], gpu.architecture, layout.inside, nvlink=of_link == "nvlink"
     )
-    if time_s is None:
-        return None
     exposed = max(_LEAST_OVERHEAD, time_s / step_s - _HIDES)
     return Overhead(good=0.0, mid=exposed, bad=max(exposed, time_s / step_s + _LEAST_OVERHEAD))
 
@@ -228,11 +254,12 @@ def _between(layout: Layout, traffic: Traffic) -> tuple[Overhead, str]:
     if sizes is None or step_s is None or gbps is None:
         fast = gbps is not None and gbps >= NODE_NETWORK_GBPS
         usual = typical_network(layout.machines, fast=fast)
-        return usual, f"how measured clusters with {'fast' if fast else 'unknown'} networks scaled"
+        kind = "unknown" if gbps is None else "fast" if fast else "slow"
+        return usual, f"how measured clusters with {kind} networks scaled"
     rate = gbps / 8.0 * 1e9
     ends = [
         combine(step_s, ring(layout.machines) * size / (rate * reached)) / step_s - 1.0
-        for size, reached in zip(sizes, _REACHED, strict=True)
+        for size, reached in zip(sizes, NETWORK_REACHED, strict=True)
     ]
     said = f"gradients over {gbps:g} Gbit/s, of which all-reduces reach 5 to 50 %"
     return Overhead(good=ends[0], mid=ends[1], bad=ends[2]), said

@@ -5,16 +5,16 @@ network, and two machines of eight. A machine with n times the GPUs at n times t
 only where n GPUs do n times the work: the break-even efficiency beside the expected one says which.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.baseline import gpu_memory_gib, price
 from planner.case import Case
 from planner.checks import USABLE
-from planner.estimate import Estimate, divide, product
+from planner.estimate import Estimate, divide
+from planner.layout import GPUS_PER_NODE
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.scale import GPUS_PER_NODE, Layout, layout_of, speed_up, traffic_of
-from pricing.hardware import gpus as gpus_by_name
+from planner.target import Target
 from pricing.offer import Offer
 
 
@@ -87,19 +87,8 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
 
 def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
-    wanted = Layout(
-        gpus=gpus,
-        link=machine.interconnect,
-        nodes=count if count > 1 else None,
-        gpu=machine.gpu,
-        network_gbps=machine.network_gbps,
-    )
-    kernels = case.kernel_speed(gpus_by_name()[machine.gpu])
-    traffic = traffic_of(case.profile)
-    alone = replace(traffic, measured=None).faster(kernels.mid)
-    efficiency = speed_up(Layout(gpus=1, link="single", gpu=machine.gpu), wanted, alone)
-    spread = speed_up(layout_of(case.profile), wanted, traffic, faster=kernels.mid)
-    speed = product(kernels, spread)
+    target = Target.of(machine, count)
+    speed = case.speed(target, ())
     hours = divide(case.work.hours.mid, speed, speed.basis)
     low, mid, high = (
         price(machine, count, h, case.work, case.catalog).exact
@@ -115,14 +104,19 @@ def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
         cost_low=low,
         cost_high=high,
         break_even=float(ratio) if gpus > 1 else None,
-        efficiency=_per_gpu(efficiency, gpus),
+        efficiency=_per_gpu(case.scaling(target), case.scaling(Target.of(single)), gpus),
         remark=_remark(machine, count),
     )
 
 
-def _per_gpu(speed: Estimate, gpus: int) -> Estimate:
+def _per_gpu(many: Estimate, one: Estimate, gpus: int) -> Estimate:
+    """Return the throughput a GPU over that of one alone; the wider of the two is its width."""
+    mid = many.mid / one.mid / gpus
     return Estimate(
-        low=speed.low / gpus, mid=speed.mid / gpus, high=speed.high / gpus, basis=speed.basis
+        low=mid * min(many.low / many.mid, one.mid / one.high),
+        mid=mid,
+        high=mid * max(many.high / many.mid, one.mid / one.low),
+        basis=many.basis,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from planner.distribution import GPU_HOURS_A_FAILURE, Distribution, distribution
 from planner.interruption import CHECKPOINTS
-from planner.scale import Layout
+from planner.layout import Layout
 from tests.planner.factories import a_profile
 
 

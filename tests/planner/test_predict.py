@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
 from planner.kernels import kernel_speed_up, source_gpu
-from planner.predict import Split, Target, predict, predict_on, split
+from planner.predict import Split, predict, predict_on, split
 from planner.profile.model import PRECISIONS, Profile
 from planner.remedies import ACTIONS
+from planner.target import Target
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
 from tests.planner.factories import a_profile
