@@ -23,7 +23,7 @@ from planner.profile.model import (
 )
 from planner.profile.phases import phases
 from planner.profile.slots import SLOTS
-from planner.profile.stepping import step_of, window_of_steps, work_of
+from planner.profile.stepping import ranks_of, step_of, waits_of, window_of_steps, work_of
 from planner.profile.suspicions import suspicions
 from planner.profile.weighted import durations, statistics
 from planner.profile.window import ActiveWindow, active_window, main_times
@@ -84,6 +84,8 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         work=work or work_of(merged.observed, window),
         step=step_of(merged.observed, window),
         phases=phases(merged),
+        waits=waits_of(merged.observed),
+        ranks=ranks_of(merged.observed),
         gpus=tuple(_gpus(merged, window, hints)),
         host=host,
         machine=machine,
@@ -114,6 +116,7 @@ def _job(merged: Merged, label: str | None, hints: Hints) -> Job:
         batch_per_gpu=seen.batch_per_gpu or hints.batch,
         parallelism=seen.parallelism,
         parameters=seen.parameters,
+        ended=seen.ended,
     )
 
 

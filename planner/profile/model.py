@@ -29,7 +29,33 @@ KINDS = (
 )
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16", "fp8", "int8", "int4")
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
-PHASES = ("start-up", "data-preparation", "steady", "evaluation", "checkpoint", "idle")
+PHASES = (
+    "start-up",
+    "data-preparation",
+    "steady",
+    "stall",
+    "evaluation",
+    "checkpoint",
+    "teardown",
+    "idle",
+)
+# How a job ended, where that is known to be other than by itself.
+ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
+COUNTED_BY = ("optimizer", "backward", "batch")
+# What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
+WORK = (
+    "input",
+    "model",
+    "device",
+    "communication",
+    "save",
+    "compile",
+    "network",
+    "sleep",
+    "thread",
+    "import",
+    "host",
+)
 PARALLELISMS = ("none", "ddp", "fsdp", "tensor", "pipeline", "expert", "mixed")
 
 
@@ -97,6 +123,7 @@ class Job:
     latency_ms: Latency | None = record(Latency, "measured latency")
     requests_per_s: float | None = number("requests per second")
     replicas: Replicas | None = record(Replicas, "copies of an inference job")
+    ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
     demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
 
 
@@ -140,10 +167,23 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """Steps that took much longer than usual."""
+
+    count: int | None = integer("their number")
+    total_s: float | None = number("their time together, seconds")
+    longest_s: float | None = number("the longest, seconds")
+    threshold_s: float | None = number("length from which a step is one, seconds", above=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """Where the time of a training step goes, means in seconds."""
 
     count: int | None = integer("steps measured")
+    counted_by: str | None = text(
+        "what counts as a step: optimizer steps, backward passes or batches", choices=COUNTED_BY
+    )
     mean_s: float | None = number("a whole step", above=0.0)
     data_wait_s: float | None = number("waiting for the input pipeline")
     h2d_s: float | None = number("copying to the device")
@@ -151,6 +191,32 @@ class Step:
     comm_s: float | None = number("communication that nothing hides")
     optimizer_s: float | None = number("the optimiser")
     checkpoint_s: float | None = number("writing checkpoints, averaged over steps")
+    p50_s: float | None = number("half of the steps take no longer, without checkpoints")
+    p95_s: float | None = number("95 % of the steps take no longer, without checkpoints")
+    max_s: float | None = number("the longest step, without checkpoints")
+    stalls: Stalls | None = record(Stalls, "steps that took much longer than usual")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A line of the program in which the stepping thread was seen."""
+
+    place: str | None = text("function (file:line), the innermost of the user's own code")
+    doing: str | None = text("what went on there", choices=WORK)
+    phase: str | None = text("what it was part of; null where nothing stepped", choices=PHASES)
+    time_fraction: float | None = fraction("share of the time from the first step to the last")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One process of a distributed run."""
+
+    rank: int | None = integer("its number")
+    steps: int | None = integer("steps that it made")
+    mean_s: float | None = number("a whole step, seconds")
+    data_wait_s: float | None = number("of it waiting for input, seconds")
+    own_fraction: float | None = fraction("share of its time in input and host code of its own")
+    place: str | None = text("where most of that time goes: function (file:line)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +228,7 @@ class Phase:
     time_fraction: float | None = fraction("share of the whole recording")
     count: int | None = integer("stretches of it")
     kernel_time: float | None = fraction("how busy the busiest GPU was meanwhile, mean")
+    data_wait_s: float | None = number("of it waiting for input, seconds; null where unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +353,8 @@ class Profile:
     work: Work | None = record(Work, "what got done")
     step: Step | None = record(Step, "where a step's time goes")
     phases: tuple[Phase, ...] = records(Phase, "what the recording's time went to")
+    waits: tuple[Wait, ...] = records(Wait, "where the program was seen, most often first")
+    ranks: tuple[Rank, ...] = records(Rank, "the processes of a distributed run")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")

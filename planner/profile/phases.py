@@ -1,9 +1,10 @@
-"""Splits a recording into phases: start-up, data preparation, steady, evaluation, checkpoint, idle.
+"""Splits a recording into phases: start-up, steady, stall, evaluation, checkpoint, idle and others.
 
-Pauses that the probe timed (evaluation, checkpoint) are taken from it. Apart from them, a stretch
-is steady where steps run or a GPU is busy; a quiet stretch (every GPU under 5 % busy for 10 s and 5
-readings) is data preparation where the host works meanwhile, and idle otherwise. Before the first
-work it is start-up, unless the host works for half a minute: libraries load faster than that.
+Pauses that the probe timed (evaluation, checkpoint, stall) are taken from it, each out of the phase
+in which it lies. Apart from them, a stretch is steady where steps run or a GPU is busy; a quiet
+stretch (every GPU under 5 % busy for 10 s and 5 readings) is data preparation where the host works
+meanwhile, and idle otherwise. Before the first work it is start-up, unless the host works for half
+a minute: libraries load faster than that. What follows the last step is teardown.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
 _HOST_WORKS = 0.25
 _LOADS = ("util.kernel_time", "util.sm_active")
-_TIMED = ("evaluation", "checkpoint")
+_TIMED = ("evaluation", "checkpoint", "stall")
 _DIGITS = 6
 
 
@@ -119,7 +120,7 @@ def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
         if t < first:
             labels[i] = "start-up" if labels[i] in {"steady", "idle"} else labels[i]
         elif t > last:
-            labels[i] = "evaluation" if labels[i] == "steady" else labels[i]
+            labels[i] = "teardown" if labels[i] == "steady" else labels[i]
         elif stepping[i]:
             labels[i] = "steady"
     return labels
@@ -153,33 +154,45 @@ def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
 
 
 def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pause]) -> Phase:
-    """One kind's stretches: those of the labels and the timed ones, which lie in steady time."""
+    """One kind's stretches: those of the labels, less what was timed in them, and timed ones."""
     own = [pause for pause in timed if pause.kind == kind]
     labelled = labels == kind
-    stood, whole_s = float(ticks.stood_s[labelled].sum()), float(ticks.stood_s.sum())
-    elsewhere_s = sum(p.length_s for p in timed) if kind == "steady" else 0.0
-    total_s = max(0.0, stood + sum(p.length_s for p in own) - elsewhere_s)
-    at = (labelled & ~_inside(ticks.t_s, timed)) | _inside(ticks.t_s, own)
-    busy, weights = ticks.busy[at], ticks.stood_s[at]
-    known = np.isfinite(busy)
-    load = float(np.average(busy[known], weights=weights[known])) if known.any() else None
+    weights = np.where(labelled, ticks.stood_s - _overlap(ticks, timed), 0.0).clip(0.0)
+    weights += _overlap(ticks, own)
+    whole_s = float(ticks.stood_s.sum())
+    outside_s = sum(p.length_s for p in own) - float(_overlap(ticks, own).sum())
+    total_s = float(weights.sum()) + max(0.0, outside_s)
+    known = np.isfinite(ticks.busy) & (weights > 0)
+    load = float(np.average(ticks.busy[known], weights=weights[known])) if known.any() else None
+    waits = [pause.wait_s for pause in own]
+    waited_s = sum(w for w in waits if w is not None) if waits and None not in waits else None
     return Phase(
         kind=kind,
         total_s=round(total_s, _DIGITS),
         time_fraction=round(min(1.0, total_s / whole_s), _DIGITS),
-        count=len(own) + sum(1 for _ in _starts(labelled)),
+        count=sum(p.count for p in own) + sum(1 for _ in _starts(labelled)),
         kernel_time=None if load is None else round(load, _DIGITS),
+        data_wait_s=None if waited_s is None else round(waited_s, _DIGITS),
     )
 
 
-def _inside(t_s: NDArray[np.float64], pauses: list[Pause]) -> NDArray[np.bool_]:
-    """Which instants lie in a pause; pauses are in order and do not overlap."""
+def _overlap(ticks: _Ticks, pauses: list[Pause]) -> NDArray[np.float64]:
+    """How much of each tick lies in pauses, seconds.
+
+    A pause that stands for several is spread evenly over the time that they took in all.
+    """
     if not pauses:
-        return np.zeros(len(t_s), dtype=bool)
-    starts = np.array([pause.start_s for pause in pauses])
-    ends = np.array([pause.start_s + pause.length_s for pause in pauses])
-    place = np.searchsorted(starts, t_s, side="right") - 1
-    return np.asarray((place >= 0) & (t_s < ends[np.clip(place, 0, None)]))
+        return np.zeros(len(ticks.t_s))
+    edges = np.array(sorted({edge for p in pauses for edge in (p.start_s, p.end_s)}))
+    density = np.zeros(len(edges))
+    for pause in pauses:
+        length_s = pause.end_s - pause.start_s
+        if length_s > 0:
+            first, last = np.searchsorted(edges, (pause.start_s, pause.end_s))
+            density[first:last] += pause.length_s / length_s
+    passed = np.concatenate(([0.0], np.cumsum(np.diff(edges) * density[:-1].clip(max=1.0))))
+    until = np.interp(ticks.t_s + ticks.stood_s, edges, passed)
+    return np.asarray(until - np.interp(ticks.t_s, edges, passed))
 
 
 def _starts(at: NDArray[np.bool_]) -> Iterator[int]:

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.profile.model import Step, Work
+from planner.profile.model import Rank, Stalls, Step, Wait, Work
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from planner.profile.window import ActiveWindow
-    from planner.telemetry.observed import Observed
+    from planner.telemetry.observed import Observed, RankSeen
+    from planner.telemetry.step_times import StepTimes
 
 _FEWEST_ROWS = 2
 _FEWEST_READINGS = 2
 _DIGITS = 9
+# As in the probe (gpucost_probe/steps.py): this much longer than usual, and this long.
+STALL_TIMES, STALL_S = 5.0, 0.5
+# What a rank does for itself; the rest is waiting for the device or for other ranks.
+_OWN = frozenset(("input", "host", "save", "network", "sleep", "thread"))
 
 
 def window_of_steps(
@@ -64,8 +69,14 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     mean = _mean(rows, "step_s", n) or 0.0
     parts = {name: _mean(rows, name, n) for name in ("data_wait_s", "h2d_s", "checkpoint_s")}
     rest = mean - sum(part or 0.0 for part in parts.values())
+    times = observed.step_times
     return Step(
         count=observed.step_count,
+        counted_by=observed.counted_by,
+        p50_s=_rounded(times.quantile(0.5)),
+        p95_s=_rounded(times.quantile(0.95)),
+        max_s=_rounded(times.longest_s),
+        stalls=_stalls(times),
         mean_s=_rounded(mean) or None,
         compute_s=_rounded(max(0.0, rest)),
         optimizer_s=_rounded(_mean(rows, "optimizer_s", n)),
@@ -73,11 +84,60 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     )
 
 
+def _stalls(times: StepTimes) -> Stalls | None:
+    """The steps that took much longer than the median; None where there are no steps."""
+    usual_s = times.quantile(0.5)
+    if usual_s is None:
+        return None
+    threshold_s = max(STALL_S, STALL_TIMES * usual_s)
+    count, total_s = times.from_length(threshold_s)
+    return Stalls(
+        count=count,
+        total_s=_rounded(total_s),
+        longest_s=_rounded(times.longest_s) if count else None,
+        threshold_s=_rounded(threshold_s),
+    )
+
+
+def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
+    """Return the places in which the program was seen, most often first."""
+    seen = observed.places if observed is not None else ()
+    return tuple(
+        Wait(
+            place=one.place or None,
+            doing=one.doing,
+            phase=one.phase,
+            time_fraction=one.time_fraction,
+        )
+        for one in seen
+    )
+
+
+def ranks_of(observed: Observed | None) -> tuple[Rank, ...]:
+    """Return the ranks of a distributed run, by number."""
+    return tuple(map(_rank, observed.ranks)) if observed is not None else ()
+
+
+def _rank(seen: RankSeen) -> Rank:
+    own = [one for one in seen.places if one.doing in _OWN]
+    waited = seen.data_wait_s is not None and seen.mean_s
+    shares = [sum(one.time_fraction for one in own)] if seen.places else []
+    shares += [(seen.data_wait_s or 0.0) / (seen.mean_s or 1.0)] if waited else []
+    return Rank(
+        rank=seen.rank,
+        steps=seen.steps,
+        mean_s=_rounded(seen.mean_s),
+        data_wait_s=_rounded(seen.data_wait_s),
+        own_fraction=round(min(1.0, max(shares)), 4) if shares else None,
+        place=own[0].place if own else None,
+    )
+
+
 def work_of(observed: Observed | None, window: ActiveWindow) -> Work | None:
     """Return the work of all processes in the window: samples, or steps where batches have no size.
 
-    The rate is over the whole window, so evaluation and checkpoints slow it down as they do the
-    job.
+    The rate is over the time from the first of these steps to the last, so evaluation and
+    checkpoints slow it down as they do the job, and start-up does not. One step has no rate.
     """
     if observed is None or observed.steps is None:
         return None
@@ -85,8 +145,8 @@ def work_of(observed: Observed | None, window: ActiveWindow) -> Work | None:
     items = float(rows["items"].sum(min_count=1)) * observed.items
     sized = bool(np.isfinite(items)) and items > 0
     done = items if sized else float(rows["n"].sum())
-    length = _length(rows, window)
-    rate = done / length if length > 0 else None
+    length = _length(rows, observed.steps)
+    rate = done / length if length > 0 and observed.step_count > 1 else None
     return Work(
         unit="sample" if sized else "step",
         done=done,
@@ -101,11 +161,15 @@ def _counted(steps: pd.DataFrame, window: ActiveWindow) -> pd.DataFrame:
     return steps[inside] if inside.any() else steps
 
 
-def _length(rows: pd.DataFrame, window: ActiveWindow) -> float:
-    times = rows["t_s"].to_numpy(dtype=float)
-    begin = float(times[0] - rows["step_s"].fillna(0.0).iloc[0])
-    held = window.start_s <= times[0] and times[-1] <= window.end_s
-    return window.duration_s if held else float(times[-1]) - begin
+def _length(rows: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """Seconds from the begin of the first of some rows to the end of the last; 0 if unknown."""
+    first = int(rows.index[0])
+    if first > 0:
+        begin_s = float(steps["t_s"].iloc[first - 1])
+    else:
+        length_s = rows["step_s"].iloc[0]
+        begin_s = float(rows["t_s"].iloc[0]) - (0.0 if np.isnan(length_s) else float(length_s))
+    return float(rows["t_s"].iloc[-1]) - begin_s
 
 
 def _mean(rows: pd.DataFrame, name: str, n: float) -> float | None:

@@ -171,6 +171,7 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
 
 def _observed(lines: _Lines, facts: dict[str, Any]) -> Observed:
     steps = together(lines.events)
+    machine: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
     return Observed(
         name=facts.get("job"),
         steps=steps.frame,
@@ -179,6 +180,6 @@ def _observed(lines: _Lines, facts: dict[str, Any]) -> Observed:
         pauses=steps.pauses,
         notes=steps.notes,
         identity=capture_machine.identity(facts),
-        **{name: facts.get(name) for name in _FACTS},
+        **machine,
         **steps.facts,
     )

@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 
 from planner.profile.model import PARALLELISMS
-from planner.telemetry.observed import STEP_COLUMNS, Pause
+from planner.telemetry.observed import STEP_COLUMNS, Pause, RankSeen
+from planner.telemetry.places import Seen, places
+from planner.telemetry.step_times import StepTimes, add_up, of_line
 
 Event = Mapping[str, Any]
 
@@ -19,6 +21,9 @@ Event = Mapping[str, Any]
 _AUTOCAST = {"float16": "amp-fp16", "bfloat16": "amp-bf16"}
 # Pieces of one pause follow each other at once; two pauses have at least a step between them.
 _SAME_PAUSE_S = 0.05
+# Rounds that stand for steps where no optimizer stepped, the better first: what counts, what it is.
+_ROUNDS = {"backward": "training", "batch": "inference_offline"}
+_OUT_OF_MEMORY = {"gpu": "gpu-out-of-memory", "host": "host-out-of-memory"}
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -48,10 +53,18 @@ class _Process:
     """The events of one process, by kind, in their order."""
 
     by_kind: dict[str, list[Event]]
+    counted_by: str = "optimizer"
 
     @property
     def steps(self) -> list[Event]:
-        return self.by_kind["step"]
+        if self.counted_by == "optimizer":
+            return self.by_kind["step"]
+        return [line for line in self.by_kind["iteration"] if line.get("by") == self.counted_by]
+
+    @property
+    def step_times(self) -> StepTimes:
+        """Lengths of its steps; the first carries start-up and is left out."""
+        return add_up(of_line(line) for line in self.steps[1:])
 
     @property
     def count(self) -> int:
@@ -79,10 +92,13 @@ def together(events: Sequence[Event]) -> Steps:
     """
     processes = _processes(events)
     notes = tuple(dict.fromkeys(str(e["what"]) for e in events if e.get("event") == "odd"))
-    stepping = [one for one in processes if one.steps]
+    ended = _ended(events)
+    counted_by, kind, stepping = _stepping(processes)
     if not stepping:
-        return Steps(facts=_facts(processes), notes=notes)
-    leaders = [_leading(run) for run in _runs(stepping)]
+        facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}
+        return Steps(facts=facts, notes=(*notes, *_unseen(processes)))
+    runs = _runs(stepping)
+    leaders = [_leading(run) for run in runs]
     pacing = _pacing(leaders)
     if len(pacing) < sum(len(chain) for chain in leaders):
         apart = (
@@ -96,9 +112,112 @@ def together(events: Sequence[Event]) -> Steps:
         frame=_frame(pacing),
         count=sum(_count(chain) for chain in leaders),
         items=every / own if own else 1.0,
-        pauses=_pauses(pacing),
-        facts={"kind": "training", **_facts(pacing)},
-        notes=notes,
+        pauses=_pauses(pacing) if counted_by != "batch" else (),
+        facts={
+            "kind": kind,
+            **_facts(pacing),
+            **ended,
+            "counted_by": counted_by,
+            "step_times": add_up(one.step_times for one in pacing),
+            "places": _places(pacing),
+            "ranks": _ranks(max(runs, key=lambda run: sum(map(_count_of, run)))),
+        },
+        notes=(*notes, *_said_of_steps(counted_by, pacing)),
+    )
+
+
+def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
+    """What counts as a step, the kind of job that this makes it, and the processes that step."""
+    stepping = [one for one in processes if one.steps]
+    if stepping:
+        return "optimizer", "training", stepping
+    for by, kind in _ROUNDS.items():
+        rounds = [replace(one, counted_by=by) for one in processes]
+        stepping = [one for one in rounds if one.steps]
+        if stepping:
+            return by, kind, stepping
+    return "optimizer", "unknown", []
+
+
+def _ended(events: Sequence[Event]) -> dict[str, str]:
+    """How the job ended, where memory ended it: of a process's end, or a line of the sampler's.
+
+    `{"event": "out-of-memory", "where": "host"}` is what a sampler writes that sees the kernel kill
+    the job for memory.
+    """
+    for event in events:
+        where = event.get("out_of_memory")
+        if event.get("event") == "out-of-memory":
+            where = event.get("where")
+        if where in _OUT_OF_MEMORY:
+            return {"ended": _OUT_OF_MEMORY[str(where)]}
+    failed = any(e.get("event") == "bye" and e.get("error") for e in events)
+    return {"ended": "failed"} if failed else {}
+
+
+def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
+    """Where processes that ran one after the other spent their time."""
+    lines = [line for one in chain for line in one.by_kind["stacks"]]
+    return places(lines, stepped=any(one.by_kind["step"] for one in chain))
+
+
+def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
+    """The places of the process that was watched longest: of a job that does not step."""
+    lengths = [sum(len(line["seen"]) for line in one.by_kind["stacks"]) for one in processes]
+    return _places([processes[lengths.index(max(lengths))]]) if processes else ()
+
+
+def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
+    """Each rank of a run on its own; a restarted rank is what its lives were together."""
+    if len(run) < 2 or any(one.rank is None for one in run):  # noqa: PLR2004 - one is no run
+        return ()
+    lives: dict[int, list[_Process]] = defaultdict(list)
+    for one in run:
+        lives[int((one.rank or {})["rank"])].append(one)
+    return tuple(_rank(rank, lives[rank]) for rank in sorted(lives))
+
+
+def _rank(rank: int, lives: Sequence[_Process]) -> RankSeen:
+    lines = [line for one in lives for line in one.steps[1:]]
+    timed = [line for line in lines if line.get("step_s") is not None]
+    waited = [line for line in timed if line.get("data_wait_s") is not None]
+    return RankSeen(
+        rank=rank,
+        steps=sum(one.count for one in lives),
+        mean_s=_mean(timed, "step_s"),
+        data_wait_s=_mean(waited, "data_wait_s"),
+        places=_places(lives),
+    )
+
+
+def _mean(lines: Sequence[Event], name: str) -> float | None:
+    n = sum(int(line["n"]) for line in lines)
+    return sum(float(line[name]) for line in lines) / n if n else None
+
+
+def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ...]:
+    """What a reader must know of what counts as a step."""
+    count = sum(one.count for one in pacing)
+    said = []
+    if counted_by == "backward":
+        said.append("no optimizer of PyTorch stepped: a backward pass counts as a step.")
+    if counted_by == "batch":
+        said.append("nothing was trained: a batch that a DataLoader gave counts as a step.")
+    if count == 1:
+        said.append(
+            "one step only was seen: start-up is in its time, so neither the length of a step nor "
+            "a rate is known. Measure a run of a hundred steps or more."
+        )
+    return tuple(said)
+
+
+def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
+    """What is said of frameworks whose steps the probe does not see."""
+    names = {one.last("hello").get("framework") for one in processes} - {None, "pytorch", "keras"}
+    return tuple(
+        f"{name}: its steps are not seen from outside, so there is no time of a step; where the "
+        "time goes is told by the lines of the program."
+        for name in sorted(map(str, names))
     )
 
 
@@ -129,6 +248,10 @@ def _leading(run: Sequence[_Process]) -> list[_Process]:
     return max(ranks.values(), key=_count)
 
 
+def _count_of(process: _Process) -> int:
+    return process.count
+
+
 def _count(chain: Sequence[_Process]) -> int:
     return sum(one.count for one in chain)
 
@@ -154,10 +277,17 @@ def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
     spans = [span for one in pacing for span in one.by_kind["span"]]
     joined: list[Pause] = []
     for span in sorted(spans, key=lambda span: float(span["t_s"])):
-        pause = Pause(kind=str(span["kind"]), start_s=float(span["t_s"]), length_s=float(span["s"]))
+        pause = Pause(
+            kind=str(span["kind"]),
+            start_s=float(span["t_s"]),
+            length_s=float(span["s"]),
+            wait_s=span.get("wait_s"),
+            count=int(span.get("n") or 1),
+            over_s=span.get("over_s"),
+        )
         before = joined[-1] if joined else None
         if before is not None and _goes_on(before, pause):
-            joined[-1] = replace(before, length_s=before.length_s + pause.length_s)
+            joined[-1] = _joined(before, pause)
         else:
             joined.append(pause)
     return tuple(joined)
@@ -165,8 +295,15 @@ def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
 
 def _goes_on(before: Pause, pause: Pause) -> bool:
     """Whether two spans are pieces of one pause: a long evaluation, the files of one checkpoint."""
-    gap_s = pause.start_s - before.start_s - before.length_s
-    return before.kind == pause.kind and gap_s < _SAME_PAUSE_S
+    single = before.count == 1 and pause.count == 1
+    gap_s = pause.start_s - before.end_s
+    return single and before.kind == pause.kind and gap_s < _SAME_PAUSE_S
+
+
+def _joined(before: Pause, pause: Pause) -> Pause:
+    known = before.wait_s is not None and pause.wait_s is not None
+    wait_s = (before.wait_s or 0.0) + (pause.wait_s or 0.0) if known else None
+    return replace(before, length_s=before.length_s + pause.length_s, wait_s=wait_s)
 
 
 def _facts(processes: Sequence[_Process]) -> dict[str, Any]:

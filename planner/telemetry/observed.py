@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from planner.telemetry.step_times import StepTimes
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Machine
+    from planner.telemetry.places import Seen
 
 # Columns of `Observed.steps`; the times and items are sums over the row's `n` steps.
 STEP_COLUMNS = (
@@ -30,14 +33,44 @@ class Pause:
     """A stretch in which the job did something other than steps.
 
     Attributes:
-        kind: `evaluation`, `checkpoint` or `loader-start`.
+        kind: `evaluation`, `checkpoint`, `stall` or `loader-start`.
         start_s: when it began, seconds since 1970 UTC.
         length_s: how long it took.
+        wait_s: time of it that was spent waiting for input; None where unknown.
+        count: several that the probe told as one.
+        over_s: from the begin of the first to the end of the last; None where it is one.
     """
 
     kind: str
     start_s: float
     length_s: float
+    wait_s: float | None = None
+    count: int = 1
+    over_s: float | None = None
+
+    @property
+    def end_s(self) -> float:
+        """The end, of the last one where it stands for several."""
+        return self.start_s + max(self.length_s, self.over_s or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSeen:
+    """One rank of a distributed run.
+
+    Attributes:
+        rank: its number, None where the processes do not say.
+        steps: that it made.
+        mean_s: a whole step.
+        data_wait_s: of it waiting for input; None where unknown.
+        places: where its time went.
+    """
+
+    rank: int | None
+    steps: int
+    mean_s: float | None
+    data_wait_s: float | None
+    places: tuple[Seen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +105,15 @@ class Observed:
         batch_per_gpu: items a GPU takes at a time.
         parallelism: as `model.PARALLELISMS` names it.
         parameters: of the model.
+        ended: how it ended, as `model.ENDINGS` names it.
+        counted_by: what counts as a step, as `model.COUNTED_BY` names it.
         steps: rows of the process that sets the pace, by time, with STEP_COLUMNS; None without any.
         step_count: steps of the whole run.
+        step_times: lengths of the steps of the pacing process, without its first.
         items: items of all processes over those of the pacing one, >= 1.
         pauses: by time.
+        places: where the pacing process spent the time of its steps.
+        ranks: of a distributed run, by rank.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
         notes: what a reader of the profile should know.
@@ -91,10 +129,15 @@ class Observed:
     batch_per_gpu: int | None = None
     parallelism: str | None = None
     parameters: float | None = None
+    ended: str | None = None
+    counted_by: str | None = None
     steps: pd.DataFrame | None = None
     step_count: int = 0
+    step_times: StepTimes = field(default_factory=StepTimes)
     items: float = 1.0
     pauses: tuple[Pause, ...] = ()
+    places: tuple[Seen, ...] = ()
+    ranks: tuple[RankSeen, ...] = ()
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
     notes: tuple[str, ...] = ()

@@ -79,11 +79,11 @@ def test_steps_that_wait_for_data_are_steady_not_idle() -> None:
     assert _totals(_merged([0.01] * 60, 0.1, observed)) == {"steady": 60.0}
 
 
-def test_after_the_last_step_work_is_evaluation_and_quiet_is_idle() -> None:
+def test_after_the_last_step_work_is_teardown_and_quiet_is_idle() -> None:
     """What follows training is told by the load."""
     observed = Observed(steps=_steps(1, 19))
     found = _totals(_merged([0.9] * 40 + [0.0] * 20, 0.1, observed))
-    assert found == {"steady": 20.0, "evaluation": 20.0, "idle": 20.0}
+    assert found == {"steady": 20.0, "teardown": 20.0, "idle": 20.0}
 
 
 def test_a_snapshot_has_no_phases() -> None:
