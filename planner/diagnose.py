@@ -67,13 +67,25 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
         code=rule.code,
         severity=case.severity or rule.severity,
         confidence=case.confidence,
-        cause=case.cause,
+        cause=case.cause + _named(case, signals),
         evidence=_evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
         actions=_applicable(rule.actions if case.actions is None else case.actions, signals),
         waste_fraction=case.waste.share(signals) if case.waste else None,
     )
     return case, finding
+
+
+def _named(case: Case, signals: Signals) -> str:
+    """Where in the program the cause lies, as a further sentence; nothing where nobody looked."""
+    if case.names == "rank":
+        slowest = signals["ranks.slowest"]
+        return f" {slowest[0].upper()}{slowest[1:]}." if isinstance(slowest, str) else ""
+    if case.names is None:
+        return ""
+    place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
+    known = isinstance(place, str) and isinstance(share, float)
+    return f" {place} takes {share:.0%} of the time." if known else ""
 
 
 def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:

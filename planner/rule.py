@@ -95,6 +95,8 @@ class Case:
         waste: the share of the bill at stake; None where nobody can know.
         severity: used where nothing is wasted; the rule's when None.
         actions: what helps in this case, best first; the rule's when None.
+        names: the group of places (`planner.places`) whose line the finding names, where the
+            program was looked at.
     """
 
     confidence: Confidence
@@ -103,6 +105,7 @@ class Case:
     waste: Waste | None = None
     severity: Severity | None = None
     actions: tuple[str, ...] | None = None
+    names: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ A signal that was not measured is None, and no test on it can hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from planner import places
 from planner.profile.model import Profile, Statistics
 from pricing import hardware
 
@@ -314,4 +315,21 @@ SIGNALS: dict[str, _Signal] = {
     "step.untimed_exposed": (_exposed(_untimed), "step with the GPU waiting for other host code"),
     "step.comm_fraction": (_step("comm_s"), "step spent in exposed communication"),
     "latency.of_target": (_latency_share, "latency of target"),
+    **places.SIGNALS,
+    "evaluation.data_wait_exposed": (
+        _exposed(places.evaluation_waits),
+        "time with the GPU waiting for evaluation's data",
+    ),
+    "stalls.exposed": (_exposed(places.stalled), "time with the GPU waiting in stalls"),
+    **{
+        f"waits.{group}.exposed": (
+            _exposed(places.seen(group)),
+            f"time with the GPU waiting for {words}",
+        )
+        for group, words in (
+            ("input", "input"),
+            ("host", "the host's code"),
+            ("model", "the code that launches its work"),
+        )
+    },
 }

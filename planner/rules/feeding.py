@@ -17,6 +17,7 @@ from planner.rules.limits import (
     LINKS_QUIET,
     LOW,
     NO_VIDEO,
+    PAUSE_S,
     STARVED,
     STEP_SHARE,
     WAITING,
@@ -32,6 +33,8 @@ _NO_COPY_WAIT = unless_known(COPIES, "<", STEP_SHARE)
 _SEEN_WAITING = unless_known(DATA_WAIT, ">=", STEP_SHARE)
 _LOADER = ("dataloader-prefetch", "pinned-memory", "persistent-workers")
 _LAUNCHES = ("compile", "cuda-graphs", "async-copy", "larger-batch", "fused-optimizer")
+# Code that is no launch is not sped up by fewer launches: the GPU can be lent meanwhile.
+_BESIDE = ("share-gpu", "smaller-gpu")
 _NEITHER_BUSY = (
     where("job.kind", "in", LEARNS),
     is_(BUSY, "<", LOW),
@@ -59,6 +62,25 @@ _DATA = Rule(
             cause=f"{_STARVING}: every step waits for its data.",
             tests=(is_(DATA_WAIT, ">=", STEP_SHARE),),
             waste=step_share(DATA_WAIT),
+            names="input",
+        ),
+        Case(
+            confidence="measured",
+            cause="Evaluation waits for its data, and the GPU with it.",
+            tests=(is_("evaluation.data_wait_exposed", ">=", STEP_SHARE),),
+            waste=step_share("evaluation.data_wait_exposed"),
+            names="input",
+        ),
+        Case(
+            confidence="measured",
+            cause=f"{_STARVING}: the loop prepares its input itself.",
+            tests=(is_("waits.input.exposed", ">=", STEP_SHARE),),
+            waste=step_share("waits.input.exposed"),
+            actions=(
+                *("dataloader-workers", "dataloader-prefetch", "offline-preprocessing"),
+                "local-cache",
+            ),
+            names="input",
         ),
         Case(
             confidence="likely",
@@ -140,6 +162,37 @@ _HOST = Rule(
             tests=(is_("step.checkpoint_exposed", ">=", CHECKPOINT_SHARE),),
             waste=step_share("step.checkpoint_exposed"),
             actions=("checkpoint-interval",),
+            names="save",
+        ),
+        Case(
+            confidence="measured",
+            cause="The steps stop for seconds at a time, and the GPU with them.",
+            tests=(
+                is_("stalls.exposed", ">=", STEP_SHARE),
+                is_("stalls.longest_s", "<", PAUSE_S),
+            ),
+            waste=step_share("stalls.exposed"),
+            actions=_BESIDE,
+            names="stall",
+        ),
+        Case(
+            confidence="measured",
+            cause="The steps stop while the host works, and the GPU with them.",
+            tests=(
+                is_("stalls.exposed", ">=", STEP_SHARE),
+                is_("stalls.for_others", "<", 0.5),
+            ),
+            waste=step_share("stalls.exposed"),
+            actions=_BESIDE,
+            names="stall",
+        ),
+        Case(
+            confidence="measured",
+            cause="The GPU waits for code of the host that is no part of the model.",
+            tests=(is_("waits.host.exposed", ">=", STEP_SHARE),),
+            waste=step_share("waits.host.exposed"),
+            actions=_BESIDE,
+            names="host",
         ),
         Case(
             confidence="measured",
@@ -153,6 +206,18 @@ _HOST = Rule(
             cause="Host code between the timed parts of a step holds up the GPU.",
             tests=(is_("step.untimed_exposed", ">=", STEP_SHARE), _NO_DATA_WAIT, _NO_COPY_WAIT),
             waste=step_share("step.untimed_exposed"),
+        ),
+        Case(
+            confidence="likely",
+            cause="The code that launches the GPU's work takes longer than the work.",
+            tests=(
+                *_NEITHER_BUSY,
+                is_("waits.model.exposed", ">=", STEP_SHARE),
+                _NO_DATA_WAIT,
+                _NO_COPY_WAIT,
+            ),
+            waste=WAITING,
+            names="model",
         ),
         Case(
             confidence="likely",

@@ -14,13 +14,16 @@ from planner.rules.limits import (
     NEAR_IDLE_POWER,
     NO_VIDEO,
     NOT_AT_WORK,
+    PAUSE_S,
     POWER,
     SERVES,
     SM,
     SPINNING,
+    STEP_SHARE,
     WAITING,
     WORK_SHOWN,
     WORKING_POWER,
+    step_share,
 )
 
 _NOTHING_RUNS = (
@@ -134,11 +137,24 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="bursty-interactive",
-        meaning="People work in bursts and the GPU is held in between.",
+        meaning="Work comes in bursts, as that of people, and the GPU is held in between.",
         source="practice: interactive work is bursty and idle between",
         actions=("idle-shutdown", "smaller-gpu", "share-gpu"),
         against=(is_("util.kernel_time.p50", ">=", LOW), is_(POWER, ">=", LOW)),
         cases=(
+            Case(
+                confidence="measured",
+                cause="Steps come in bursts; in between the program waits for seconds and does "
+                "nothing.",
+                tests=(
+                    is_("stalls.exposed", ">=", STEP_SHARE),
+                    is_("stalls.longest_s", ">=", PAUSE_S),
+                    unless_known("stalls.for_others", ">=", 0.5),
+                ),
+                waste=step_share("stalls.exposed"),
+                actions=("share-gpu", "idle-shutdown"),
+                names="stall",
+            ),
             Case(
                 confidence="likely",
                 cause="An interactive session holds the GPU while nobody computes.",

@@ -188,12 +188,25 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="memory-pressure",
-        meaning="GPU memory is nearly full: it keeps the batch small, or one larger batch ends the "
-        "job.",
+        meaning="Memory ran out, or GPU memory is nearly full: it keeps the batch small, or one "
+        "larger batch ends the job.",
         source="practice: PyTorch's caching allocator; activation checkpointing",
         actions=("gradient-checkpointing", "allocator-tuning", "sharded-data-parallel"),
         against=(is_(SM, ">=", FILLED), is_("job.batch_per_gpu", ">", FEW_ITEMS)),
         cases=(
+            Case(
+                confidence="measured",
+                cause="GPU memory ran out, and that ended the job.",
+                tests=(is_("job.ended", "in", ("gpu-out-of-memory",)),),
+                severity="high",
+            ),
+            Case(
+                confidence="measured",
+                cause="Host memory ran out, and that ended the job.",
+                tests=(is_("job.ended", "in", ("host-out-of-memory",)),),
+                severity="high",
+                actions=(),
+            ),
             Case(
                 confidence="likely",
                 cause="Memory is full while the SMs are not: it keeps the batch too small.",

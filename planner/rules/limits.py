@@ -14,6 +14,7 @@ STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work
 # At the Young/Daly interval writing takes sqrt(C / 2M) of the time: 4 % for 2 minutes and a failure
 # every 12 hours. A tenth is too often for any machine that lives for hours.
 CHECKPOINT_SHARE = 0.1
+PAUSE_S = 5.0  # allocators, collectors and sync points stay far below: the loop waits for somebody
 FAST_READS_MIB_S = 100.0  # near the 125 MiB/s that a default AWS gp3 volume sustains
 # Full-sized copies reach about 80 % of a PCIe or network link's rate; above 60 % it is the limit.
 LINK_FULL = 0.6
@@ -71,6 +72,12 @@ def step_share(name: str) -> Waste:
     return Waste(pool="idle", share=lambda s: _number(s, name), words=f"{name} of every step")
 
 
+def _behind(signals: Signals) -> float | None:
+    """What the other GPUs wait: with the many ranks that there mostly are, nearly all of them."""
+    behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
+    return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
+
+
 def of_busy(factor: float) -> Waste:
     """Return the waste of kernels that could run `factor` times faster."""
 
@@ -91,6 +98,9 @@ SPINNING = Waste(
 COMMUNICATING = Waste(
     pool="busy", share=lambda s: _number(s, COMMUNICATION), words=f"{COMMUNICATION} of every step"
 )
+
+# So does one that waits for another rank.
+BEHIND = Waste(pool="busy", share=_behind, words="ranks.behind x (GPUs - 1) / GPUs")
 
 NO_VIDEO = unless_known(VIDEO, "<", IDLE)
 NOT_AT_WORK = (

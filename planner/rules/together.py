@@ -2,6 +2,7 @@
 
 from planner.rule import Case, Rule, is_, unless_known, where
 from planner.rules.limits import (
+    BEHIND,
     BUSY,
     BUSY_NOW,
     COMMUNICATING,
@@ -39,6 +40,14 @@ RULES: tuple[Rule, ...] = (
         actions=("fewer-gpus", "data-parallel"),
         against=(is_(DATA_WAIT, ">=", STEP_SHARE),),
         cases=(
+            Case(
+                confidence="measured",
+                cause="One rank is slower than the others, which wait for it in every step.",
+                tests=(is_("ranks.behind", ">=", STEP_SHARE),),
+                waste=BEHIND,
+                actions=(),
+                names="rank",
+            ),
             Case(
                 confidence="measured",
                 cause="The GPUs do unequal work.",

@@ -73,9 +73,7 @@ LOOPS = {
     "jax": Loop(
         gpu=_waiting(0.2), code="host-bound", place="reshuffle", said="jax: its steps are not seen"
     ),
-    "slow-rank": Loop(
-        gpu=_waiting(0.6), code="imbalanced-gpus", place="straggle", said="ank 1"
-    ),
+    "slow-rank": Loop(gpu=_waiting(0.6), code="imbalanced-gpus", place="straggle", said="ank 1"),
 }
 
 

@@ -210,7 +210,7 @@ def by_hand():
         model(read_rows()).square().mean().backward()
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter -= 0.0001 * parameter.grad
+                parameter.sub_(0.0001 * parameter.grad)
                 parameter.grad = None
 
 
@@ -233,8 +233,8 @@ def out_of_memory():
 
 def mixed_in_jax():
     """JAX: a compiled step, and a host that shuffles in between."""
-    import jax
-    import jax.numpy as jnp
+    import jax  # noqa: PLC0415 - not beside PyTorch
+    import jax.numpy as jnp  # noqa: PLC0415
 
     step = jax.jit(lambda weights, x: weights - 0.001 * x.T @ (x @ weights))
     weights, x = jnp.ones((256, 256)), jnp.ones((64, 256))

@@ -1,0 +1,137 @@
+"""Signals of where a program spends its time: what was seen at its lines, its stalls, its ranks."""
+
+from collections.abc import Callable
+from statistics import median
+
+from planner.profile.model import Profile, Wait
+
+Value = float | str | None
+
+# Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
+_STEPPING = (None, "steady")
+_GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
+    "input": (frozenset(("input",)), (None, "steady", "stall", "evaluation")),
+    "host": (frozenset(("host", "network", "sleep", "thread")), _STEPPING),
+    "model": (frozenset(("model", "compile")), _STEPPING),
+    "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),
+    "stall": (frozenset(("host", "network", "sleep", "thread", "save")), ("stall",)),
+}
+_FOR_OTHERS = frozenset(("network", "sleep", "thread"))
+# The phases of a recording between the first step and the last.
+_ACTIVE = ("steady", "stall", "evaluation", "checkpoint")
+
+
+def _of(profile: Profile, group: str) -> list[Wait]:
+    work, phases = _GROUPS[group]
+    return [one for one in profile.waits if one.doing in work and one.phase in phases]
+
+
+def seen(group: str) -> Callable[[Profile], float | None]:
+    """Return the signal of the share of time that a group takes; None where nobody looked."""
+
+    def signal(profile: Profile) -> float | None:
+        if not profile.waits:
+            return None
+        return min(1.0, sum(one.time_fraction or 0.0 for one in _of(profile, group)))
+
+    return signal
+
+
+def _most(profile: Profile, group: str) -> tuple[str, float] | None:
+    """The place of a group with the most time, and its share."""
+    shares: dict[str, float] = {}
+    for one in _of(profile, group):
+        if one.place:
+            shares[one.place] = shares.get(one.place, 0.0) + (one.time_fraction or 0.0)
+    return max(sorted(shares.items()), key=lambda each: each[1], default=None)
+
+
+def place(group: str) -> Callable[[Profile], str | None]:
+    """Return the signal of the place that takes most of a group's time."""
+
+    def signal(profile: Profile) -> str | None:
+        most = _most(profile, group)
+        return None if most is None else most[0]
+
+    return signal
+
+
+def place_share(group: str) -> Callable[[Profile], float | None]:
+    """Return the signal of the share of time of that place."""
+
+    def signal(profile: Profile) -> float | None:
+        most = _most(profile, group)
+        return None if most is None else most[1]
+
+    return signal
+
+
+def _active_s(profile: Profile) -> float:
+    return sum(one.total_s or 0.0 for one in profile.phases if one.kind in _ACTIVE)
+
+
+def stalled(profile: Profile) -> float | None:
+    """Return the share of the time of the steps that stalls take, those for input left out."""
+    whole_s = _active_s(profile)
+    if profile.step is None or profile.step.stalls is None or whole_s <= 0:
+        return None
+    share = sum(one.total_s or 0.0 for one in profile.phases if one.kind == "stall") / whole_s
+    within = [one for one in profile.waits if one.phase == "stall"]
+    total = sum(one.time_fraction or 0.0 for one in within)
+    fed = sum(one.time_fraction or 0.0 for one in within if one.doing == "input")
+    return share * (1.0 - fed / total) if total else share
+
+
+def longest_stall_s(profile: Profile) -> float | None:
+    """Return the longest stall, seconds; None without any."""
+    stalls = profile.step.stalls if profile.step is not None else None
+    return stalls.longest_s if stalls is not None else None
+
+
+def stalled_for_others(profile: Profile) -> float | None:
+    """Return the share of the stalls in which the program itself does nothing: it waits."""
+    within = [one for one in profile.waits if one.phase == "stall"]
+    total = sum(one.time_fraction or 0.0 for one in within)
+    waits = sum(one.time_fraction or 0.0 for one in within if one.doing in _FOR_OTHERS)
+    return waits / total if total else None
+
+
+def evaluation_waits(profile: Profile) -> float | None:
+    """Return the share of the time in which evaluation waits for its input."""
+    whole_s = _active_s(profile)
+    waits = [one.data_wait_s for one in profile.phases if one.kind == "evaluation"]
+    known = [wait for wait in waits if wait is not None]
+    return min(1.0, sum(known) / whole_s) if known and whole_s > 0 else None
+
+
+def rank_behind(profile: Profile) -> float | None:
+    """Return by how much of its time the slowest rank does more of its own than the others.
+
+    Ranks step together, so each step is as long for all: those that have less to do wait.
+    """
+    own = sorted(one.own_fraction for one in profile.ranks if one.own_fraction is not None)
+    return own[-1] - median(own[:-1]) if len(own) > 1 else None
+
+
+def slowest_rank(profile: Profile) -> str | None:
+    """Return which rank that is, and where its time goes."""
+    known = [one for one in profile.ranks if one.own_fraction is not None]
+    if len(known) < 2:  # noqa: PLR2004 - one is not slower than others
+        return None
+    slowest = max(known, key=lambda one: one.own_fraction or 0.0)
+    where = slowest.place or "its own code"
+    return f"rank {slowest.rank} spends {slowest.own_fraction:.0%} of its time in {where}"
+
+
+SIGNALS: dict[str, tuple[Callable[[Profile], Value], str]] = {
+    "evaluation.data_wait": (evaluation_waits, "time with evaluation waiting for its data"),
+    "stalls.share": (stalled, "time in stalls"),
+    "stalls.longest_s": (longest_stall_s, "longest stall, s"),
+    "stalls.for_others": (stalled_for_others, "stalls in which the program does nothing"),
+    "ranks.behind": (rank_behind, "slowest rank's own work, over that of the others"),
+    "ranks.slowest": (slowest_rank, "slowest rank"),
+    "job.ended": (lambda profile: profile.job.ended, "how the job ended"),
+    **{f"waits.{group}": (seen(group), f"time seen in {group}") for group in _GROUPS},
+    **{f"waits.{group}.place": (place(group), f"line of {group}") for group in _GROUPS},
+    **{f"waits.{group}.of_place": (place_share(group), "time at that line") for group in _GROUPS},
+}
