@@ -37,7 +37,12 @@ class Output:
     def say(self, message: str) -> None:
         """Print a message for people on standard error, unless quiet."""
         if not self.quiet:
-            click.echo(printable(message), err=True)
+            self.insist(message)
+
+    @staticmethod
+    def insist(message: str) -> None:
+        """Print a message on standard error, quiet or not: the reason of an exit code."""
+        click.echo(printable(message), err=True)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,6 @@ _BYTES = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", start=1)},
 }
-_NAMED = 20
 _HOURS: dict[str, Decimal | int] = {
     "h": 1,
     "d": 24,
@@ -25,9 +24,12 @@ _HOURS: dict[str, Decimal | int] = {
     "y": 12 * HOURS_PER_MONTH,
 }
 _LONGEST_HORIZON = 120
+_NAMED = 25
+_NEAR = 5
 _LONGEST_S = 10**12
 _LARGEST_BYTES = 10**18
 _MOST_USD = 10**15
+_MOST_PERCENT = 10**6
 MOST_MACHINES = 100_000
 _MOST_WORK = 1e18
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
@@ -112,6 +114,24 @@ class DollarType(_Type):
         if not 0 <= amount <= _MOST_USD:
             raise ValueError(f"{text!r} is negative or absurd; write 12 or 12.50 (US dollars).")
         return amount
+
+
+class IncreaseType(_Type):
+    """`500` -> more dollars, `10%` -> more than a share of what was."""
+
+    name = "usd|percent"
+
+    def parse(self, text: str) -> tuple[Decimal, bool]:
+        """Return the amount, and whether it is a fraction of what was."""
+        if not text.strip().endswith("%"):
+            return DollarType().parse(text), False
+        try:
+            share = Decimal(text.strip()[:-1].strip())
+        except InvalidOperation as error:
+            raise ValueError(f"{text!r} is no increase; write 500 (US dollars) or 10%.") from error
+        if not 0 <= share <= _MOST_PERCENT:
+            raise ValueError(f"{text!r} is negative or absurd; write 500 (US dollars) or 10%.")
+        return share / 100, True
 
 
 class DayType(_Type):
@@ -215,7 +235,7 @@ class MappingType(_Type):
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
-INSTANT, HORIZON = InstantType(), HorizonType()
+INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
 HOURS_A_MONTH, AMOUNT = NumberType(0.0, 744.0), NumberType(0.0, _MOST_WORK)
 SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)
@@ -241,11 +261,16 @@ def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:
     unknown = [name for name in given if name not in names]
     if not unknown:
         return
-    raise InputError(
-        f"{flag} {name} is not in the catalog; known: "
-        f"{', '.join(difflib.get_close_matches(name, names, 5, 0.5) or names[:_NAMED])}."
-        for name in unknown
-    )
+    raise InputError(f"{flag} {name} is not in the catalog{_near(name, names)}" for name in unknown)
+
+
+def _near(name: str, names: list[str]) -> str:
+    """Return which known name was meant, if one is near, and what there is."""
+    near = difflib.get_close_matches(name.lower(), names, _NEAR, 0.5)
+    if len(names) <= _NAMED:
+        near = near[:1]
+    meant = f"; did you mean {' or '.join(near)}?" if near else "."
+    return f"{meant} Known: {', '.join(names)}." if len(names) <= _NAMED else meant
 
 
 def today() -> date:

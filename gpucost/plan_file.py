@@ -79,6 +79,13 @@ _SHAPE: _Json = {
         }
     ],
     "actions": {},
+    "recommended?": {
+        "cost_before": _TEXT,
+        "cost": {"low": _TEXT, "mid": _TEXT, "high": _TEXT},
+        "saves": {"usd": _TEXT, "fraction": _NUMBER},
+        "packed": [_TEXT],
+        "unknown": [_TEXT],
+    },
     "roi": {"saves_usd": _TEXT, "effort_hours": _NUMBER},
     "assumptions": [_TEXT],
     "warnings": [_TEXT],

@@ -22,6 +22,8 @@ def print_plan(plan: _Json, output: Output) -> None:
         rows = tuple(row for job in plan["jobs"] for row in _records(job))
         print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
+    if len(plan["jobs"]) > 1:
+        click.echo(printable(wording.total(plan)))
     if plan["fleet"]:
         _print_fleet(plan, output)
     for job in plan["jobs"]:
@@ -132,4 +134,4 @@ def _print_fleet(plan: _Json, output: Output) -> None:
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
     for one in fleet["unmoved"]:
         output.say(f"note: {one['job']} keeps a GPU of its own: {one['reason']}, {one['detail']}")
-    click.echo("What each job could do instead of sharing a GPU:\n")
+    click.echo("Job by job, on its own:\n")

@@ -8,37 +8,55 @@ from planner.estimate import Estimate
 from planner.interruption import Billed
 from planner.kernels import source_gpu
 from planner.option import Baseline, Rejected
+from planner.own_price import at_price
 from planner.profile.model import Profile
 from planner.requirements import Requirements
 from planner.signals import worst_latency_ms
+from planner.tenancy import Tenancy, assumption
 from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.offer import Offer
-from pricing.quote import Quote, Usage, quote
+from pricing.quote import Quote, Usage, part_of, quote
 
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
 
 def find_baseline(
-    profile: Profile, work: Workload, catalog: Catalog, requirements: Requirements
+    profile: Profile,
+    work: Workload,
+    catalog: Catalog,
+    requirements: Requirements,
+    tenancy: Tenancy | None = None,
 ) -> Baseline:
     """Return today's machine, its hours and its bill.
+
+    Args:
+        profile: what was measured.
+        work: hours and data of the period.
+        catalog: for the day.
+        requirements: what was asked.
+        tenancy: the job's part in the bill of its machine; None where it bears all.
 
     Raises:
         InputError: the stated provider, type or region is not in the catalog, or neither a GPU nor
             a machine is named.
     """
-    offer, assumed, notes = _today(profile, catalog, requirements)
-    count = _machines(profile, offer) if offer else profile.hardware.nodes or 1
-    bill = price(offer, count, work.hours.mid, work, catalog) if offer else None
+    offer, assumed, notes = find_today(profile, catalog, requirements)
+    each = _machines(profile, offer) if offer else profile.hardware.nodes or 1
+    count = each * work.replicas
+    bill = price(offer, count, work.hours.mid, work, catalog, tenancy=tenancy) if offer else None
+    if offer and tenancy:
+        notes = (*notes, assumption(profile.job.name, tenancy, offer))
     baseline = Baseline(
         offer=offer,
         count=count,
         hours=work.hours,
         quote=bill,
         assumed=assumed,
+        replicas=work.replicas,
+        tenancy=tenancy if offer else None,
         notes=(*work.notes, *notes),
         warnings=_contradiction(profile, offer) if offer and not assumed else (),
     )
@@ -52,12 +70,17 @@ def price(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     work: Workload,
     catalog: Catalog,
     extra: Billed | None = None,
+    *,
+    tenancy: Tenancy | None = None,
 ) -> Quote:
     """Return the bill of so many machines for so many hours of work, with the job's data.
 
-    `extra` adds what interruptions cost: lost work and checkpoints, lines of their own.
+    `extra` adds what interruptions cost: lost work and checkpoints, lines of their own. Of a
+    machine that several jobs share the job bears its part, for as long as anyone holds it.
     """
-    return quote(
+    if tenancy is not None:
+        hours = max(hours, tenancy.hours)
+    whole = quote(
         offer,
         Usage(
             duration_s=_seconds(hours * 3600.0),
@@ -70,6 +93,7 @@ def price(  # noqa: PLR0913, PLR0917 - one bill has that many parts
             as_of=catalog.as_of,
         ),
     )
+    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
 
 
 def _seconds(value: float) -> Decimal:
@@ -96,7 +120,31 @@ def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
     )
 
 
-def _today(
+def find_today(
+    profile: Profile, catalog: Catalog, requirements: Requirements
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    """Return what runs the job today, whether that is assumed, and what was assumed.
+
+    Raises:
+        InputError: the stated machine is not in the catalog, or no GPU is named.
+    """
+    paid = requirements.price_usd_per_hour
+    if paid is None:
+        return _listed(profile, catalog, requirements)
+    name, hardware = profile.job.name, profile.hardware
+    stated = requirements.current or (hardware.provider and hardware.instance_type)
+    try:
+        listed, _, notes = _listed(profile, catalog, requirements) if stated else (None, False, ())
+    except InputError:
+        if requirements.current:
+            raise
+        listed, notes = None, ()  # a size that no list has; its price is given
+    offer = at_price(listed, profile, paid, catalog.as_of)
+    note = f"{name}: today's {offer.name} costs ${paid:f} an hour, as --price says."
+    return offer, False, (*notes, note)
+
+
+def _listed(
     profile: Profile, catalog: Catalog, requirements: Requirements
 ) -> tuple[Offer | None, bool, tuple[str, ...]]:
     name, hardware = profile.job.name, profile.hardware

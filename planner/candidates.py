@@ -13,6 +13,7 @@ from planner.option import Reason, Rejected
 from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.target import Target
+from planner.tenancy import Tenancy
 from pricing.errors import InputError
 from pricing.offer import EVERYWHERE, Offer
 from pricing.price_age import risen_at_most
@@ -37,22 +38,37 @@ def candidates(case: Case) -> tuple[tuple[Draft, ...], tuple[Rejected, ...]]:
 
 
 def _cheapest_region(case: Case) -> Iterator[Offer]:
-    """Yield one offer per size and purchase: the cheapest region, today's region on a tie."""
+    """Yield one offer per size and purchase: the cheapest region, today's region on a tie.
+
+    Today's machine is yielded as it is paid for, beside its size in a cheaper region.
+    """
     asked, today = case.asked, case.baseline.offer
     home = today.region if today else None
+    paid = None if today is None or case.baseline.assumed or not _named(today, case) else today
+    if paid is not None:
+        yield paid
     groups: dict[tuple[str, str, str], list[Offer]] = defaultdict(list)
     for offer in case.catalog.offers:
-        if asked.providers and offer.provider not in asked.providers:
-            continue
-        if asked.gpus and offer.gpu not in asked.gpus:
-            continue
-        groups[offer.provider, offer.instance_type, offer.purchase].append(offer)
+        if _named(offer, case):
+            groups[_size(offer)].append(offer)
     for key in sorted(groups):
         allowed = [o for o in groups[key] if not asked.regions or o.region in (*asked.regions, "*")]
-        yield min(
+        cheapest = min(
             allowed or groups[key],
             key=lambda o: (o.usd_per_hour, o.region != home, o.region),
         )
+        if paid is None or (key, cheapest.region) != (_size(paid), home):
+            yield cheapest
+
+
+def _named(offer: Offer, case: Case) -> bool:
+    """Whether the user's choice of providers and GPUs has room for an offer."""
+    providers, models = case.asked.providers, case.asked.gpus
+    return (not providers or offer.provider in providers) and (not models or offer.gpu in models)
+
+
+def _size(offer: Offer) -> tuple[str, str, str]:
+    return (offer.provider, offer.instance_type, offer.purchase)
 
 
 def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
@@ -89,7 +105,7 @@ def _highest_cost(draft: Draft, case: Case) -> Decimal | None:
 def _is_today(offer: Offer, case: Case) -> bool:
     """Whether it is today's machine; one price in every region makes its region immaterial."""
     today = case.baseline.offer
-    if today is None or machines(offer, case) != case.baseline.count:
+    if today is None or machines(offer, case) * case.work.replicas != case.baseline.count:
         return False
     same = (offer.name, offer.purchase) == (today.name, today.purchase)
     return offer == today or (
@@ -114,7 +130,7 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     speed = case.speed(Target.of(offer, count, gpus_used(offer, case)), actions)
     return Draft(
         offer=offer,
-        count=count,
+        count=count * case.work.replicas,
         actions=tuple(a.code for a in actions),
         speed=speed,
         work_hours=_hours(case, speed, actions),
@@ -122,12 +138,21 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
         interruptions=_interruptions(offer, case),
         catalog=case.catalog,
         risen=_risen(offer, case),
+        tenancy=_tenancy(offer, case),
     )
 
 
 def _risen(offer: Offer, case: Case) -> Decimal:
     """Return what the price may have risen by; today's is the same on both sides."""
     return Decimal(1) if offer == case.baseline.offer else risen_at_most(offer, case.catalog.as_of)
+
+
+def _tenancy(offer: Offer, case: Case) -> Tenancy | None:
+    """Return the job's part in the bill of the very machine that it stands on."""
+    today = case.baseline.offer
+    if today is None or (offer.name, offer.region) != (today.name, today.region):
+        return None
+    return case.baseline.tenancy
 
 
 def _interruptions(offer: Offer, case: Case) -> Interruptions | None:

@@ -78,14 +78,15 @@ class Case:
 
 
 def machines(offer: Offer, case: Case) -> int:
-    """Return how many machines of a size the job would take.
+    """Return how many machines of a size one copy of the job would take.
 
     As many nodes as today, or whole large machines. Where a provider sells a GPU by ones and by
     eights and the job wants a number between, training takes as many single ones as it wants.
     """
+    each = case.baseline.count // case.baseline.replicas
     if same_machine(offer, case):
-        return case.baseline.count
-    wanted, nodes = case.profile.gpu_count, case.profile.hardware.nodes or case.baseline.count
+        return each
+    wanted, nodes = case.profile.gpu_count, case.profile.hardware.nodes or each
     if nodes > 1 and offer.gpu_count * nodes == wanted:
         return nodes
     if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:

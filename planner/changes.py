@@ -7,6 +7,7 @@ from planner.draft import Draft
 from planner.estimate import Estimate
 from planner.kernels import kernel_speed_up
 from planner.remedies import ACTIONS
+from planner.tenancy import Tenancy
 from pricing.hardware import gpus
 
 _BY_PURCHASE = {"spot": "spot", "reserved_180d": "commit", "reserved_1y": "commit"}
@@ -73,16 +74,22 @@ def why(draft: Draft, case: Case) -> str:
         said.append("the same GPU")
     elif case.work.fixed_work or draft.speed.mid != 1.0:
         said.append(f"{_times(draft.speed)} today's speed on {offer.gpu}")
-    if draft.count > 1:
-        said.append(f"on {draft.count} machines over the network")
+    if (each := draft.count // case.work.replicas) > 1:
+        said.append(f"on {each} machines over the network")
     if idle := idle_gpus(offer, case):
         said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
     if draft.actions:
         said.append(f"with {', '.join(draft.actions)}")
     if today is not None and today.usd_per_hour:
-        ratio = offer.usd_per_hour * draft.count / (today.usd_per_hour * case.baseline.count)
+        here = today.usd_per_hour * case.baseline.count * _part(case.baseline.tenancy)
+        ratio = offer.usd_per_hour * draft.count * _part(draft.tenancy) / here
         said.append(f"at {_percent(ratio)} of today's hourly price")
     return ", ".join(said)
+
+
+def _part(tenancy: Tenancy | None) -> Decimal:
+    """Return the part of a machine's price that the job bears."""
+    return Decimal(tenancy.held) / tenancy.of if tenancy else Decimal(1)
 
 
 def _times(speed: Estimate) -> str:

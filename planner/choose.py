@@ -192,11 +192,11 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
 
 
 def _distribution(draft: Draft, case: Case) -> Distribution | None:
-    offer = draft.offer
+    offer, each = draft.offer, draft.count // case.work.replicas
     layout = Layout(
         gpus=gpus_used(offer, case),
         link=offer.interconnect,
-        nodes=draft.count if draft.count > 1 else None,
+        nodes=each if each > 1 else None,
         gpu=offer.gpu,
         network_gbps=offer.network_gbps,
     )

@@ -38,8 +38,8 @@ class Chosen:
     """How one job is to run, and what that costs in the period of the plan.
 
     Attributes:
-        job: its name.
-        option: its id; `o0` is as today.
+        job: its name; of jobs that share a GPU all names, with `+` between them.
+        option: its id; `o0` is as today, `placement-1` a shared GPU.
         provider: as in the catalog.
         instance_type: the provider's size.
         region: None where one price holds everywhere.
@@ -73,6 +73,8 @@ class Chosen:
 def choose(plan: _Json, named: Iterable[str] = ()) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
     """Return what each job runs on, and a sentence for each job whose cost is not known.
 
+    Jobs that are recommended to share a GPU are one entry, unless an option of one is named.
+
     Args:
         plan: the document of plan.json.
         named: JOB/ID, in place of the recommended option of that job; JOB may be left out where
@@ -83,8 +85,13 @@ def choose(plan: _Json, named: Iterable[str] = ()) -> tuple[tuple[Chosen, ...], 
             job has a known cost.
     """
     wanted = _wanted(plan, named)
-    found, unknown, problems = [], [], []
+    unknown, problems = [], []
+    shared = _shared(plan, wanted)
+    found = [_placed(place) for place in shared]
+    packed = {name for place in shared for name in place["jobs"]}
     for job in plan["jobs"]:
+        if job["name"] in packed:
+            continue
         id_ = wanted.get(job["name"], job["recommended"])
         record = _record(job, id_)
         if record["offer"] is None or record["cost"]["mid"] is None:
@@ -102,6 +109,23 @@ def choose(plan: _Json, named: Iterable[str] = ()) -> tuple[tuple[Chosen, ...], 
     if not found:
         raise InputError(unknown or ["the plan has no job; plan one with `gpucost plan`."])
     return tuple(found), tuple(unknown)
+
+
+def recommended_usd(plan: _Json) -> Decimal:
+    """Return the one total that a plan recommends, dollars of its period.
+
+    Raises:
+        InputError: the cost of a job is not known, or an amount is none.
+    """
+    stated = plan.get("recommended")
+    if stated is None:  # a plan of an earlier version
+        found, unknown = choose(plan)
+        if unknown:
+            raise InputError(unknown)
+        return sum((one.mid for one in found), Decimal(0))
+    if stated["unknown"]:
+        raise InputError(f"{name}: its cost is not known." for name in stated["unknown"])
+    return usd(stated["cost"]["mid"])
 
 
 def period_start(plan: _Json) -> date:
@@ -147,6 +171,28 @@ def _wanted(plan: _Json, named: Iterable[str]) -> dict[str, str]:
     if problems:
         raise InputError(problems)
     return wanted
+
+
+def _shared(plan: _Json, wanted: Mapping[str, str]) -> list[_Json]:
+    """Return the placements of jobs that are recommended to share, no option of theirs named."""
+    packed = {job["name"] for job in plan["jobs"] if job.get("placement") is not None}
+    return [
+        place
+        for place in (plan.get("fleet") or {}).get("placements", ())
+        if packed.issuperset(place["jobs"]) and not wanted.keys() & set(place["jobs"])
+    ]
+
+
+def _placed(place: _Json) -> Chosen:
+    """Return the jobs of one GPU as one thing that is billed."""
+    cost = {"low": place["cost"], "mid": place["cost"], "high": place["cost"]}
+    record = {
+        "offer": place["offer"],
+        "count": 1,
+        "hours": {"mid": place["hours"]},
+        "cost": {**cost, "lines": place["lines"]},
+    }
+    return _chosen("+".join(place["jobs"]), f"placement-{place['id']}", record)
 
 
 def _record(job: _Json, id_: str) -> _Json:

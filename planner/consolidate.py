@@ -1,37 +1,31 @@
 """How few GPUs are enough: several jobs of one machine type share its GPU (MPS).
 
-First fit by decreasing size, several orders tried, against a proven lower bound. A job joins a GPU
-only when memory, compute share, slowdown and latency all hold for everyone there; else the reason
-is kept.
+A job joins a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
+else the reason is kept. A GPU freed in a machine of several saves nothing by itself: what counts is
+the machines that are left (planner/machines_left.py).
 """
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.baseline import gpu_memory_gib
-from planner.checks import BUSIEST, USABLE
+from planner import machines_left
 from planner.estimate import Estimate, exactly
-from planner.option import Baseline, Reason
+from planner.home import Home, today
+from planner.option import Baseline
+from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.profile.model import Profile
 from planner.requirements import Requirements
-from planner.sharing import compute_share, shared_speed
-from planner.signals import memory_need_gib, worst_latency_ms
+from planner.sharing import compute_share
+from planner.signals import memory_need_gib
+from pricing.catalog import Catalog
+from pricing.lines import QuoteLine
+from pricing.money import EXACT
 from pricing.offer import Offer
+from pricing.quote import OF_THE_DATA
 
-_DATA = ("disk", "egress")
-CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmoved:
-    """A job that could not join an earlier GPU, and why."""
-
-    job: str
-    reason: Reason
-    detail: str
+__all__ = ["CONTEXT_GIB", "Fleet", "Placement", "Together", "Unmoved", "consolidate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +39,8 @@ class Placement:
         mode: `mps` when shared, None for a job alone.
         jobs: who runs there.
         speed: relative speed of each job, 1.0 = alone.
-        cost: dollars of the period: the longest of the jobs' baseline hours.
+        hours: how long it is held: the longest of its jobs' hours.
+        lines: its bill; the machine for that long, and the data of every job.
     """
 
     id: int
@@ -54,6 +49,27 @@ class Placement:
     mode: str | None
     jobs: tuple[str, ...]
     speed: dict[str, Estimate]
+    hours: float
+    lines: tuple[QuoteLine, ...]
+
+    @property
+    def cost(self) -> Decimal:
+        """Dollars of the period, exact."""
+        return total(self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Jobs that are packed all or none: on one GPU, or on machines whose bill they share.
+
+    Attributes:
+        jobs: their names.
+        placements: ids.
+        cost: dollars of the period, exact.
+    """
+
+    jobs: tuple[str, ...]
+    placements: tuple[int, ...]
     cost: Decimal
 
 
@@ -69,6 +85,8 @@ class Fleet:
         cost_after: the bill after packing.
         placements: who runs where; jobs with several GPUs are not among them.
         unmoved: who could not join an earlier GPU.
+        together: the jobs that share something, as groups to be packed or left.
+        notes: what happens to machines of which GPUs become free.
     """
 
     gpus_before: int
@@ -78,242 +96,197 @@ class Fleet:
     cost_after: Decimal
     placements: tuple[Placement, ...]
     unmoved: tuple[Unmoved, ...]
+    together: tuple[Together, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
-    """One job as the packing sees it: its share of a GPU's time, its memory, its targets."""
-
-    profile: Profile
-    baseline: Baseline
-    share: float | None
-    memory_gib: float | None
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.profile.job.name
+def total(lines: Iterable[QuoteLine]) -> Decimal:
+    """Return the sum of lines, exact."""
+    amount = Decimal(0)
+    for line in lines:
+        amount = EXACT.add(amount, line.usd)
+    return amount
 
 
-def tenant(profile: Profile, baseline: Baseline) -> Tenant:
-    """Return the job as the packing sees it; SM activity counts before kernel time."""
+def consolidate(
+    jobs: Iterable[tuple[Profile, Baseline]],
+    asked: Requirements,
+    homes: Mapping[str, Home | None] | None = None,
+    catalog: Catalog | None = None,
+) -> Fleet:
+    """Return the fleet on fewer GPUs.
+
+    Args:
+        jobs: what was measured, and what runs it today.
+        asked: the limits of sharing.
+        homes: the machine on whose GPU each job would share, by its name; else today's.
+        catalog: where smaller machines are looked for; without it machines stay as they are.
+    """
+    tenants = [_tenant(profile, baseline, homes) for profile, baseline in jobs]
+    alone = {t.name: reason for t in tenants if (reason := _alone(t, asked)) is not None}
+    fleet = _Fleet(unmoved=list(alone.values()))
+    for group in _by_machine(tenants):
+        shareable = [t for t in group if t.name not in alone]
+        bins, refused = pack(shareable, asked) if shareable else ([], [])
+        fleet.unmoved.extend(refused)
+        fleet.bound += lower_bound(shareable) if shareable else 0
+        if any(_has_neighbours(t) for t in group):
+            fleet.add_machines(bins, [t for t in group if t.name in alone], catalog)
+        else:
+            fleet.add_gpus(bins)
+            fleet.add_alone(t for t in group if t.name in alone)
+    fleet.add_alone(t for t in tenants if t.home is None)
+    return Fleet(
+        gpus_before=_gpus_before(tenants),
+        gpus_after=len(fleet.placements) + fleet.held,
+        gpus_lower_bound=fleet.bound + fleet.held,
+        cost_before=sum((t.baseline.cost or Decimal(0) for t in tenants), Decimal(0)),
+        cost_after=sum((p.cost for p in fleet.placements), fleet.kept),
+        placements=tuple(fleet.placements),
+        unmoved=tuple(sorted(fleet.unmoved, key=lambda u: u.job)),
+        together=tuple(fleet.together),
+        notes=tuple(fleet.notes),
+    )
+
+
+def _tenant(
+    profile: Profile, baseline: Baseline, homes: Mapping[str, Home | None] | None
+) -> Tenant:
+    home = today(profile, baseline) if homes is None else homes[profile.job.name]
     return Tenant(
         profile=profile,
         baseline=baseline,
-        share=compute_share(profile),
+        home=home,
+        share=compute_share(home.profile if home else profile),
         memory_gib=memory_need_gib(profile),
     )
 
 
-def _speeds(group: list[Tenant]) -> dict[str, Estimate]:
-    speeds = shared_speed([one.profile for one in group])
-    return {one.name: speed for one, speed in zip(group, speeds, strict=True)}
-
-
-def consolidate(jobs: Iterable[tuple[Profile, Baseline]], asked: Requirements) -> Fleet:
-    """Return the fleet on fewer GPUs, each job on the machine type that it has today."""
-    tenants = [tenant(profile, baseline) for profile, baseline in jobs]
-    bins: list[list[Tenant]] = []
-    unmoved: list[Unmoved] = []
-    bound = 0
-    for group in _by_machine(tenants):
-        packed, refused = _pack(group, asked)
-        bins.extend(packed)
-        unmoved.extend(refused)
-        bound += _lower_bound(group)
-    alone = [t for t in tenants if _alone(t) is not None]
-    unmoved.extend(reason for t in alone if (reason := _alone(t)) is not None)
-    held = sum(t.profile.gpu_count for t in alone)
-    placements = tuple(_place(number, group) for number, group in enumerate(bins, start=1))
-    kept = sum((t.baseline.cost or Decimal(0) for t in alone), Decimal(0))
-    return Fleet(
-        gpus_before=sum(t.profile.gpu_count for t in tenants),
-        gpus_after=len(bins) + held,
-        gpus_lower_bound=bound + held,
-        cost_before=sum((t.baseline.cost or Decimal(0) for t in tenants), Decimal(0)),
-        cost_after=sum((p.cost for p in placements), kept),
-        placements=placements,
-        unmoved=tuple(sorted(unmoved, key=lambda u: u.job)),
+def _has_neighbours(one: Tenant) -> bool:
+    tenancy = one.baseline.tenancy
+    return (
+        tenancy is not None and bool(tenancy.beside) and one.home is not None and not one.home.moved
     )
 
 
-def _alone(one: Tenant) -> Unmoved | None:
+def _alone(one: Tenant, asked: Requirements) -> Unmoved | None:
     """Return why a job takes no part in packing at all."""
-    offer, job = one.baseline.offer, one.profile.job
-    reasons: tuple[tuple[bool, Reason, str], ...] = (
-        (offer is None, "unavailable", "no price is known for its machine"),
+    home, job, copies = one.home, one.profile.job, one.baseline.replicas
+    elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
+    shared = one.baseline.tenancy is not None
+    lacks = (
+        "no machine with one GPU of its model keeps the limits on the command line"
+        if elsewhere and one.baseline.offer is not None
+        else "no price is known for its machine"
+    )
+    part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
+    reasons = (
+        (home is None, "unavailable", lacks),
         (
-            one.profile.gpu_count > 1 or (offer is not None and offer.gpu_count != 1),
+            one.profile.gpu_count > 1 or part,
             "gpu-count",
             "it does not hold exactly one whole GPU",
+        ),
+        (
+            copies > 1,
+            "gpu-count",
+            f"it runs as {copies} replicas; how few of them are enough is another question",
         ),
         (job.trust == "isolated", "capability", "it must be isolated; only MIG would do"),
     )
     found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
-    return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None
+    return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:
     groups: dict[tuple[str, str, str, str], list[Tenant]] = defaultdict(list)
     for one in tenants:
-        offer = one.baseline.offer
-        if offer is not None and _alone(one) is None:
+        if one.home is not None:
+            offer = one.home.offer
             groups[offer.provider, offer.instance_type, offer.region, offer.purchase].append(one)
     return [groups[key] for key in sorted(groups)]
 
 
-_Order = Callable[[Tenant], tuple[float, str]]
-_ORDERS: tuple[_Order, ...] = (
-    lambda t: (-(t.memory_gib or 0.0), t.name),
-    lambda t: (-(t.share or 0.0), t.name),
-    lambda t: (-max(t.share or 0.0, (t.memory_gib or 0.0) / 80.0), t.name),
-)
-
-
-def _pack(group: list[Tenant], asked: Requirements) -> tuple[list[list[Tenant]], list[Unmoved]]:
-    """Return the packing with the fewest GPUs over a few orders of first fit decreasing."""
-    tried = [_first_fit(sorted(group, key=order), asked) for order in _ORDERS]
-    bins, unmoved = min(tried, key=lambda result: len(result[0]))
-    return bins, [*unmoved, *_left_alone(bins, unmoved, asked)]
-
-
-def _left_alone(
-    bins: list[list[Tenant]], unmoved: list[Unmoved], asked: Requirements
-) -> Iterator[Unmoved]:
-    """Yield the jobs that opened a GPU which nobody could join."""
-    told = {one.job for one in unmoved}
-    for bin_ in bins:
-        others = [one for other in bins if other is not bin_ for one in other]
-        if len(bin_) > 1 or bin_[0].name in told or not others:
-            continue
-        refused = _refuses([bin_[0], others[0]], asked)
-        if refused is not None:
-            yield Unmoved(job=bin_[0].name, reason=refused[0], detail=refused[1])
-
-
-def _first_fit(
-    group: list[Tenant], asked: Requirements
-) -> tuple[list[list[Tenant]], list[Unmoved]]:
-    bins: list[list[Tenant]] = []
-    unmoved: list[Unmoved] = []
-    for one in group:
-        refusal: Unmoved | None = None
-        for bin_ in bins:
-            refused = _refuses([*bin_, one], asked)
-            if refused is None:
-                bin_.append(one)
-                break
-            refusal = refusal or Unmoved(job=one.name, reason=refused[0], detail=refused[1])
+def _gpus_before(tenants: list[Tenant]) -> int:
+    """Return the GPUs held now; jobs that share a machine hold no more than it has."""
+    held, machines = 0, dict[tuple[str, ...], int]()
+    for one in tenants:
+        tenancy, offer = one.baseline.tenancy, one.baseline.offer
+        if tenancy is None or not tenancy.beside or offer is None:
+            held += one.profile.gpu_count * one.baseline.replicas
         else:
-            bins.append([one])
-            if refusal is not None:
-                unmoved.append(refusal)
-    return bins, unmoved
+            names = tuple(sorted((one.name, *tenancy.beside)))
+            machines[names] = min(tenancy.of, round(offer.gpu_count))
+    return held + sum(machines.values())
 
 
-def _refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
-    """Return why these jobs cannot share one GPU; None when they can."""
-    checks = (_memory, _unmeasured, _latency, _slowdown)
-    return next((refusal for check in checks if (refusal := check(group, asked))), None)
+class _Fleet:
+    """A fleet under construction."""
 
+    def __init__(self, unmoved: list[Unmoved]) -> None:
+        self.unmoved = unmoved
+        self.placements: list[Placement] = []
+        self.together: list[Together] = []
+        self.notes: list[str] = []
+        self.kept, self.held, self.bound = Decimal(0), 0, 0
 
-def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = [t.name for t in group if t.memory_gib is None]
-    if unknown:
-        return "memory", f"memory use of {', '.join(sorted(unknown))} was not measured"
-    need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
-    room = _room(group)
-    if need <= room:
-        return None
-    return (
-        "memory",
-        f"{len(group)} jobs need {need:.1f} GiB with contexts; {room:.1f} may be filled",
-    )
+    def add_alone(self, tenants: Iterable[Tenant]) -> None:
+        """Count jobs that stay as they are."""
+        for one in tenants:
+            self.kept += one.baseline.cost or Decimal(0)
+            self.held += one.profile.gpu_count * one.baseline.replicas
 
+    def add_gpus(self, bins: list[list[Tenant]]) -> None:
+        """Place jobs on GPUs that are rented one by one, or as a part of a machine."""
+        for group in bins:
+            longest = max(group, key=lambda t: (t.home.hours if t.home else 0.0, t.name))
+            if longest.home is None:
+                raise ValueError("only jobs with a priced machine are packed")
+            others = [line for t in group if t is not longest for line in _data(t)]
+            home = longest.home
+            placed = self._place(group, home.offer, 0, (*home.quote.lines, *others))
+            if len(group) > 1:
+                one = Together(jobs=placed.jobs, placements=(placed.id,), cost=placed.cost)
+                self.together.append(one)
 
-def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    speeds = _speeds(group)
-    for one in sorted(group, key=lambda t: t.name):
-        target, measured = one.profile.job.latency_slo_ms, worst_latency_ms(one.profile)
-        if target is None:
-            continue
-        if measured is None:
-            return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
-        worst = measured / speeds[one.name].low
-        if worst > target:
-            return (
-                "latency",
-                f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
-            )
-    return None
+    def add_machines(
+        self, bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None
+    ) -> None:
+        """Place jobs on machines of several GPUs whose bill they share."""
+        left = machines_left.find(bins, alone, catalog)
+        self.notes.extend(left.notes)
+        size, cost = round(left.offer.gpu_count), Decimal(0)
+        placed = []
+        for number, group in enumerate(bins):
+            data = [line for t in group for line in _data(t)]
+            place = self._place(group, left.offer, number % size, (*left.lines(1), *data))
+            placed.append(place.id)
+            cost += place.cost
+        for one in alone:
+            held = one.profile.gpu_count
+            own = total((*left.lines(held), *_data(one)))
+            self.held, self.kept, cost = self.held + held, self.kept + own, cost + own
+        names = tuple(sorted(t.name for t in (*(t for group in bins for t in group), *alone)))
+        self.together.append(Together(jobs=names, placements=tuple(placed), cost=cost))
 
-
-def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = sorted(t.name for t in group if t.share is None)
-    return ("slowdown", f"GPU use of {', '.join(unknown)} was not measured") if unknown else None
-
-
-def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
-    total = sum(t.share or 0.0 for t in group)
-    if total > BUSIEST:
-        return (
-            "slowdown",
-            f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
+    def _place(
+        self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]
+    ) -> Placement:
+        placed = Placement(
+            id=len(self.placements) + 1,
+            offer=offer,
+            gpu=gpu,
+            mode="mps" if len(group) > 1 else None,
+            jobs=tuple(sorted(t.name for t in group)),
+            speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
+            hours=max(t.home.hours for t in group if t.home),
+            lines=lines,
         )
-    slowest = min(s.mid for s in _speeds(group).values())
-    if slowest < 1.0 / asked.max_slowdown:
-        return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
-    return None
+        self.placements.append(placed)
+        return placed
 
 
-def _room(group: list[Tenant]) -> float:
-    offers = [t.baseline.offer for t in group if t.baseline.offer is not None]
-    return USABLE * min(gpu_memory_gib(offer) for offer in offers)
-
-
-def _lower_bound(group: list[Tenant]) -> int:
-    """Return a proven bound on the GPUs that one group needs.
-
-    Jobs that may share with nobody count one GPU each; the others at least the sum of each
-    resource, and no two that want over half of it fit together (Martello and Toth's L2 at 1/2).
-    """
-    solo = [t for t in group if t.memory_gib is None or t.share is None or _never_shares(t)]
-    rest = [t for t in group if t not in solo]
-    if not rest:
-        return len(solo)
-    room = _room(rest)
-    # A job may fill its GPU beyond the sharing limits; alone it still needs one GPU only.
-    shares = [min(1.0, (t.share or 0.0) / BUSIEST) for t in rest]
-    memory = [min(1.0, ((t.memory_gib or 0.0) + CONTEXT_GIB) / room) for t in rest]
-    sums = (math.ceil(sum(sizes) - 1e-9) for sizes in (shares, memory))
-    too_large_for_two = (sum(size > 0.5 for size in sizes) for sizes in (shares, memory))  # noqa: PLR2004
-    return len(solo) + max(*sums, *too_large_for_two)
-
-
-def _never_shares(one: Tenant) -> bool:
-    target, measured = one.profile.job.latency_slo_ms, worst_latency_ms(one.profile)
-    return target is not None and (measured is None or measured > target)
-
-
-def _data_cost(one: Tenant) -> Decimal:
+def _data(one: Tenant) -> tuple[QuoteLine, ...]:
     """Return what the job's own traffic and storage cost; sharing a GPU does not save them."""
-    lines = one.baseline.quote.lines if one.baseline.quote else ()
-    return sum((line.usd for line in lines if line.what in _DATA), Decimal(0))
-
-
-def _place(number: int, group: list[Tenant]) -> Placement:
-    longest = max(group, key=lambda t: (t.baseline.hours.mid, t.name))
-    offer = longest.baseline.offer
-    if offer is None:
-        raise ValueError("only jobs with a priced machine are packed")
-    return Placement(
-        id=number,
-        offer=offer,
-        gpu=0,
-        mode="mps" if len(group) > 1 else None,
-        jobs=tuple(sorted(t.name for t in group)),
-        speed=_speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
-        cost=sum(
-            (_data_cost(t) for t in group if t is not longest), longest.baseline.cost or Decimal(0)
-        ),
-    )
+    lines = one.home.quote.lines if one.home else ()
+    return tuple(line for line in lines if line.what in OF_THE_DATA)

@@ -12,6 +12,7 @@ from typing import Literal
 from planner.baseline import price
 from planner.estimate import Estimate
 from planner.spot import Interruptions
+from planner.tenancy import Tenancy
 from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.offer import Offer
@@ -33,7 +34,7 @@ class Draft:
 
     Attributes:
         offer: what is rented.
-        count: machines.
+        count: machines, of all replicas together.
         actions: codes of actions applied.
         speed: speed-up over today.
         work_hours: hours of useful work in the period.
@@ -42,6 +43,7 @@ class Draft:
         catalog: for the day.
         risen: the factor, >= 1, that the hourly price has risen by at most since it was read; 1 for
             the machine that is paid today, whose price is the same on both sides.
+        tenancy: the job's part in the bill, on today's machine where others use it, too.
     """
 
     offer: Offer
@@ -53,6 +55,7 @@ class Draft:
     interruptions: Interruptions | None
     catalog: Catalog
     risen: Decimal = Decimal(1)
+    tenancy: Tenancy | None = None
 
     @cached_property
     def hours(self) -> Estimate:
@@ -87,4 +90,7 @@ class Draft:
     def _bill(self, end: End) -> Quote:
         work_h: float = getattr(self.work_hours, end)
         extra = self.interruptions.billed(work_h, end) if self.interruptions else None
-        return price(self.offer, self.count, work_h, self.work, self.catalog, extra)
+        return price(
+            *(self.offer, self.count, work_h, self.work, self.catalog, extra),
+            tenancy=self.tenancy,
+        )

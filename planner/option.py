@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.distribution import Distribution
 from planner.estimate import Estimate
+from planner.tenancy import Tenancy
 from pricing.offer import Offer
 from pricing.quote import Quote
 
@@ -49,10 +50,12 @@ class Baseline:
 
     Attributes:
         offer: what is paid today; None where no price is known.
-        count: machines.
+        count: machines, of all replicas together.
         hours: hours of the period.
         quote: the bill of the period; None without a price.
         assumed: whether the offer was assumed rather than stated.
+        replicas: copies of the job, on `count` / `replicas` machines each.
+        tenancy: the job's part in the bill of a machine that others use; None where it bears all.
         broken: the flags of the command line that it breaks.
         notes: what was assumed.
         warnings: what contradicts itself.
@@ -63,6 +66,8 @@ class Baseline:
     hours: Estimate
     quote: Quote | None
     assumed: bool
+    replicas: int = 1
+    tenancy: Tenancy | None = None
     broken: tuple[Rejected, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -117,7 +122,7 @@ class Option:
     Attributes:
         id: `o1`, `o2` ... in order of the objective; unique within the job.
         offer: what is rented.
-        count: machines.
+        count: machines, of all replicas together.
         provisionable: whether this version can launch it.
         actions: codes of what changes against today.
         speed: speed-up over today.

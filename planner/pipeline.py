@@ -1,28 +1,33 @@
 """The whole story: measured jobs in, a costed plan out. Read this file first."""
 
+from collections.abc import Iterator
 from datetime import date
 
-from planner.baseline import find_baseline, with_gpu
+from planner.baseline import find_baseline, find_today, with_gpu
 from planner.candidates import candidates
 from planner.case import Case
 from planner.choose import choose
 from planner.confidence import assure
-from planner.consolidate import consolidate
+from planner.consolidate import Fleet, consolidate
 from planner.diagnose import diagnose
 from planner.first_step import first_step
+from planner.home import find_home
+from planner.leaving import leave_together
 from planner.naming import name_apart
 from planner.plan import JobPlan, Plan
 from planner.predict import split
 from planner.probes import match, of_job
 from planner.profile.model import Profile
 from planner.proposal import propose
+from planner.recommendation import recommend
 from planner.remarks import assumptions, warnings
 from planner.remedies import fixes, reclaimable
 from planner.requirements import Period, Requirements
 from planner.roi import recommended, roi
 from planner.shapes import shapes
 from planner.signals import measure
-from planner.workload import apply, check_horizon, choose_period, workload
+from planner.tenancy import Resident, Tenancy, gpus_held, tenancies
+from planner.workload import apply, check_asked, check_horizon, choose_period, workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 
@@ -49,11 +54,11 @@ def make_plan(
     match(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)
+    check_asked(jobs, period, requirements)
     planned = plan_jobs(jobs, today, requirements, period)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    fleet = (
-        consolidate([(j.profile, j.baseline) for j in planned], requirements) if together else None
-    )
+    fleet = _pack(planned, requirements, today) if together else None
+    recommendation = recommend((job.single for job in planned), fleet)
     return Plan(
         as_of=as_of,
         objective=requirements.objective,
@@ -63,16 +68,25 @@ def make_plan(
         oldest=today.oldest,
         jobs=planned,
         fleet=fleet,
+        recommended=recommendation,
         roi=roi(
-            tuple((j.baseline, j.choice) for j in planned),
-            fleet,
+            ((job.name, job.choice) for job in planned),
+            recommendation,
             period,
             requirements.engineer_usd_per_hour,
         ),
-        assumptions=assumptions(planned, period, requirements),
+        assumptions=(
+            *assumptions(planned, period, requirements),
+            *(fleet.notes if fleet else ()),
+        ),
         warnings=warnings(planned, today, period),
         site=requirements.site,
     )
+
+
+def _pack(jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog) -> Fleet:
+    homes = {job.name: job.home for job in jobs}
+    return consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
 
 
 def plan_jobs(
@@ -81,19 +95,42 @@ def plan_jobs(
     """Return the plan of every job; the problems of all jobs are raised together."""
     planned: list[JobPlan] = []
     problems: list[str] = []
+    parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
     for job in jobs:
         try:
-            planned.append(plan_job(job, catalog, asked, period))
+            planned.append(plan_job(job, catalog, asked, period, parts.get(job.job.name)))
         except InputError as error:
             problems.extend(error.problems)
     if problems:
         raise InputError(problems)
-    return tuple(planned)
+    return leave_together(planned)
 
 
-def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Period) -> JobPlan:
-    """Return the plan of one job."""
-    case = assess(profile, catalog, asked, period)
+def residents(
+    jobs: tuple[Profile, ...], catalog: Catalog, asked: Requirements, period: Period
+) -> Iterator[Resident]:
+    """Yield the jobs that stand on one machine of a stated type each."""
+    for job in jobs:
+        try:
+            offer, assumed, _ = find_today(job, catalog, asked)
+        except InputError:
+            continue  # planning the job says what is wrong
+        if offer is None or assumed or (job.hardware.nodes or 1) > 1:
+            continue
+        if gpus_held(job, offer) <= offer.gpu_count:
+            hours = workload(job, asked, period).hours.mid
+            yield Resident(profile=job, offer=offer, hours=hours)
+
+
+def plan_job(
+    profile: Profile,
+    catalog: Catalog,
+    asked: Requirements,
+    period: Period,
+    tenancy: Tenancy | None = None,
+) -> JobPlan:
+    """Return the plan of one job; `tenancy` is its part in the bill of a shared machine."""
+    case = assess(profile, catalog, asked, period, tenancy)
     drafts, rejected = candidates(case)
     choice = choose(case, drafts)
     best = recommended(choice.options, choice.recommended)
@@ -110,13 +147,20 @@ def plan_job(profile: Profile, catalog: Catalog, asked: Requirements, period: Pe
         first_step=first_step(case.findings, asked) if best is None else None,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
         probe=propose(case, choice.options, choice.recommended),
+        home=find_home(case, drafts),
     )
 
 
-def assess(profile: Profile, catalog: Catalog, asked: Requirements, period: Period) -> Case:
+def assess(
+    profile: Profile,
+    catalog: Catalog,
+    asked: Requirements,
+    period: Period,
+    tenancy: Tenancy | None = None,
+) -> Case:
     """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, asked, period)
-    baseline = find_baseline(profile, work, catalog, asked)
+    baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
     findings = diagnose(profile, cost=baseline.cost)
     return Case(

@@ -8,9 +8,11 @@ from planner.confidence import Assurance
 from planner.consolidate import Fleet
 from planner.finding import Finding
 from planner.first_step import FirstStep
+from planner.home import Home
 from planner.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.proposal import Proposal
+from planner.recommendation import Recommended, Single
 from planner.requirements import Objective, Period
 from planner.roi import Roi, recommended
 from planner.shapes import Shape
@@ -40,6 +42,7 @@ class JobPlan:
         first_step: what to do first where it is left; None where nothing is lost.
         shapes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
+        home: the machine on whose GPU it could share; None where there is none.
     """
 
     profile: Profile
@@ -54,6 +57,7 @@ class JobPlan:
     first_step: FirstStep | None = None
     shapes: tuple[Shape, ...] = ()
     probe: Proposal | None = None
+    home: Home | None = None
 
     @property
     def name(self) -> str:
@@ -64,6 +68,15 @@ class JobPlan:
     def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
         return recommended(self.options, self.recommended)
+
+    @property
+    def single(self) -> Single:
+        """What is recommended for the job alone, in dollars."""
+        before, choice = self.baseline.cost, self.choice
+        if choice is None:
+            return Single(job=self.name, before=before, low=before, mid=before, high=before)
+        low, high = choice.cost_low, choice.cost_high
+        return Single(job=self.name, before=before, low=low, mid=choice.cost, high=high)
 
     @property
     def feasible(self) -> bool:
@@ -84,6 +97,7 @@ class Plan:
         oldest: earliest reading.
         jobs: by name.
         fleet: the jobs on fewer GPUs; None for a single job.
+        recommended: what all jobs are to do, and the one total of it.
         roi: saving against effort.
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
@@ -98,6 +112,7 @@ class Plan:
     oldest: date
     jobs: tuple[JobPlan, ...]
     fleet: Fleet | None
+    recommended: Recommended
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]

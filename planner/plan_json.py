@@ -16,12 +16,14 @@ from planner.plan import SCHEMA, JobPlan, Plan
 from planner.power import best_cap
 from planner.profile.model import Profile
 from planner.proposal import Proposal
+from planner.recommendation import Recommended
 from planner.remedies import ACTIONS, action
 from planner.remedies.action import Range
 from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
 from planner.signals import SIGNALS, measure
+from planner.tenancy import Tenancy
 from pricing.hardware import find, gpus
 from pricing.money import cents, plain
 from pricing.offer import Offer
@@ -54,6 +56,7 @@ def to_json(plan: Plan) -> _Json:
         },
         "assumptions": list(plan.assumptions),
         "warnings": list(plan.warnings),
+        "recommended": _recommended(plan.recommended),
         "actions": _titles(plan),
     }
 
@@ -84,8 +87,28 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
         ],
         "recommended": job.recommended,
         **advice_json(job),
+        "placement": _placement_of(job.name, plan),
         "shapes": [_shape(shape, plan) for shape in job.shapes],
         "probe": _probe(job.probe, plan) if job.probe else None,
+    }
+
+
+def _placement_of(name: str, plan: Plan) -> int | None:
+    """Return the GPU that the job is recommended to share; None where it goes its own way."""
+    if plan.fleet is None or name not in plan.recommended.packed_jobs:
+        return None
+    return next((one.id for one in plan.fleet.placements if name in one.jobs), None)
+
+
+def _recommended(one: Recommended) -> _Json:
+    fraction = float(one.saves / one.before) if one.before else 0.0
+    return {
+        "cost_before": _usd(one.before),
+        "cost": {"low": _usd(one.low), "mid": _usd(one.mid), "high": _usd(one.high)},
+        "saves": {"usd": _usd(one.saves), "fraction": round(fraction, 4)},
+        "packed": sorted(one.packed_jobs),
+        "unknown": list(one.unknown),
+        "at_least": one.at_least,
     }
 
 
@@ -131,6 +154,8 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
         "breaks": [{"reason": r.reason, "detail": r.detail} for r in baseline.broken],
         "offer": _offer(baseline.offer, plan) if baseline.offer else None,
         "count": baseline.count,
+        "replicas": baseline.replicas,
+        "share": _share(baseline.tenancy) if baseline.tenancy else None,
         "hours": _estimate(baseline.hours),
         "cost": {
             "total": _usd(baseline.cost),
@@ -140,6 +165,10 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
         "energy": _energy(energy_today(job.profile, baseline.hours, plan.site)),
         "power_cap": _power_cap(job.profile),
     }
+
+
+def _share(tenancy: Tenancy) -> _Json:
+    return {"held": tenancy.held, "of": tenancy.of, "beside": list(tenancy.beside)}
 
 
 def _power_cap(profile: Profile) -> _Json | None:
@@ -320,7 +349,9 @@ def _placement(placement: Placement) -> _Json:
         "mode": placement.mode,
         "slice": None,
         "jobs": list(placement.jobs),
+        "hours": _short(placement.hours),
         "cost": _usd(placement.cost),
+        "lines": [_line(line) for line in placement.lines],
         "relative_speed": {name: _estimate(placement.speed[name]) for name in placement.jobs},
     }
 

@@ -40,6 +40,8 @@ class Requirements:
         consolidate: put several jobs on one GPU; None = when there is more than one job.
         max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
         current: `provider/type[/region]` that runs the jobs today.
+        price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
+        whole_machine: a job on part of a machine bears all of its bill.
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
         horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
@@ -67,6 +69,8 @@ class Requirements:
     consolidate: bool | None = None
     max_slowdown: float = 1.2
     current: str | None = None
+    price_usd_per_hour: Decimal | None = None
+    whole_machine: bool = False
     include: frozenset[str] = frozenset()
     engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
     horizon_months: Decimal | None = None

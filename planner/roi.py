@@ -1,11 +1,12 @@
 """What the plan saves, what it takes to get there, and when that has paid off."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.choose import STAY
-from planner.consolidate import Fleet
-from planner.option import Baseline, Option
+from planner.option import Option
+from planner.recommendation import Recommended
 from planner.remedies import ACTIONS
 from planner.requirements import Period
 
@@ -17,8 +18,7 @@ class Roi:
     """Return on the effort.
 
     Attributes:
-        saves_usd: saved in the period by the recommended options, or by the packed fleet where
-            that saves more; never both.
+        saves_usd: saved in the period by all that is recommended.
         effort_hours: engineering time of the actions, our estimate.
         payback_days: days until the saving has paid for the effort; None without a saving, or in
             a plan per run.
@@ -30,29 +30,25 @@ class Roi:
 
 
 def roi(
-    chosen: tuple[tuple[Baseline, Option | None], ...],
-    fleet: Fleet | None,
+    chosen: Iterable[tuple[str, Option | None]],
+    recommended: Recommended,
     period: Period,
     rate_usd_per_hour: Decimal,
 ) -> Roi:
     """Return what the plan saves, and when its effort has paid off.
 
     Args:
-        chosen: each job's baseline and its recommended option, None for "leave it".
-        fleet: the packed fleet, if several jobs were planned together.
+        chosen: each job's name and its recommended option alone, None for "leave it".
+        recommended: what all jobs are to do.
         period: of the plan.
         rate_usd_per_hour: what an engineer costs.
     """
-    singly = sum(
-        (baseline.cost - option.cost for baseline, option in chosen if option and baseline.cost),
-        Decimal(0),
+    packed = recommended.packed_jobs
+    alone = (
+        option.benefit.effort_hours for name, option in chosen if option and name not in packed
     )
-    together = fleet.cost_before - fleet.cost_after if fleet else Decimal(0)
-    if together > singly and fleet is not None:
-        moved = sum(len(p.jobs) for p in fleet.placements if len(p.jobs) > 1)
-        saves, hours = together, moved * ACTIONS["share-gpu"].effort_hours
-    else:
-        saves, hours = singly, sum(o.benefit.effort_hours for _, o in chosen if o)
+    saves = recommended.saves
+    hours = sum(alone) + len(packed) * ACTIONS["share-gpu"].effort_hours
     payback = None
     if saves > 0 and period == "month":
         payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH

@@ -11,13 +11,15 @@ from planner.estimate import Estimate, exactly
 from planner.profile.model import Profile
 from pricing.errors import InputError
 
+SHARES = ("util.sm_active", "util.kernel_time")
+"""What tells the share of a GPU's time that a job takes, the better reading first."""
+
 _BASIS = "1 / max(1, sum of compute shares); low end: every other share delays this job"
 
 
 def compute_share(profile: Profile) -> float | None:
     """Return the share of a GPU's time that the job takes: SM activity, else kernel time."""
-    share = profile.mean("util.sm_active")
-    return share if share is not None else profile.mean("util.kernel_time")
+    return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
 
 
 def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:

@@ -25,6 +25,7 @@ class Workload:
         egress_bytes: data sent out.
         storage_bytes: data kept.
         storage_h: how long it is kept.
+        replicas: copies of the job, each on machines of its own.
         notes: what was assumed.
     """
 
@@ -34,6 +35,7 @@ class Workload:
     egress_bytes: int
     storage_bytes: int
     storage_h: Decimal | None
+    replicas: int = 1
     notes: tuple[str, ...] = ()
 
 
@@ -47,6 +49,28 @@ def apply(profile: Profile, requirements: Requirements) -> Profile:
     if requirements.hours_per_month is not None and usage is not None:
         usage = replace(usage, hours_per_month=requirements.hours_per_month)
     return replace(profile, job=job, work=work, usage=usage)
+
+
+def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Requirements) -> None:
+    """Refuse what a plan would have to pass over in silence.
+
+    Raises:
+        InputError: a deadline without an amount of work to do by then, or a demand by the hour.
+    """
+    problems = [
+        f"{p.job.name}: job.demand_by_hour is not used by this version: replicas are priced as "
+        "many as run now. Take it out of the profile and state job.replicas.now."
+        for p in profiles
+        if p.job.demand_by_hour is not None
+    ]
+    if requirements.deadline_h is not None and period == "month":
+        problems.append(
+            "--deadline is for one run, and nothing says how much work a run is: add --work-total "
+            "N (in the profile's work.unit; its rate must be measured), or state work.total in "
+            "every profile."
+        )
+    if problems:
+        raise InputError(problems)
 
 
 def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> Period:
@@ -97,10 +121,15 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         hours = exactly(declared, "declared")
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
-    month = period == "month"
+    month, replicas = period == "month", _replicas(profile)
+    if replicas > 1:
+        notes.append(
+            f"{profile.job.name}: {replicas} replicas, each on machines of its own and as busy as "
+            "the one that was measured."
+        )
     return Workload(
         hours=hours,
-        units=units,
+        units=None if units is None else units * replicas,
         fixed_work=profile.job.kind in _FIXED_WORK or period == "run",
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
@@ -109,8 +138,14 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
             requirements.storage_bytes, usage.storage_gib if usage and month else None
         ),
         storage_h=HOURS_PER_MONTH if month else None,
+        replicas=replicas,
         notes=tuple(notes),
     )
+
+
+def _replicas(profile: Profile) -> int:
+    stated = profile.job.replicas
+    return max(1, stated.now or 1) if stated else 1
 
 
 def _run_hours(profile: Profile) -> tuple[Estimate, float]:

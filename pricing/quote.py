@@ -1,7 +1,7 @@
 """The bill of one use of one offer: lines that add up, each with its formula and source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,9 @@ __all__ = ["Quote", "QuoteLine", "Usage", "quote", "to_json"]
 SCHEMA = "gpucost.quote/v1"
 
 _ORDER = {what: place for place, what in enumerate(KINDS)}
+OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
+"""Lines that are billed for a job's data, whoever else uses the machine."""
+
 _START = Decimal(0)
 _BESIDE_TIME = (charge_storage, charge_traffic, charge_services)
 
@@ -95,6 +98,33 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         billed_s=int(time.bill.billed_s),
         lines=tuple(lines),
         warnings=said,
+    )
+
+
+def part_of(whole: Quote, held: int, of: int) -> Quote:
+    """The part of a bill that one of several tenants of the machines bears.
+
+    What is billed for the machines is split; storage and traffic are the tenant's own already.
+
+    Args:
+        whole: the bill of the machines, with the tenant's storage and traffic.
+        held: what the tenant holds of them, >= 0.
+        of: what all tenants hold, >= 1.
+    """
+    return replace(whole, lines=tuple(_part(line, held, of) for line in whole.lines))
+
+
+def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
+    if line.what in OF_THE_DATA:
+        return line
+    return replace(
+        line,
+        usd=EXACT.divide(EXACT.multiply(line.usd, Decimal(held)), Decimal(of)),
+        formula=f"({line.formula}) x {held}/{of} of the GPUs held",
+        parts=tuple(
+            p._replace(counted=EXACT.multiply(p.counted, Decimal(held)), per=p.per * of)
+            for p in line.parts
+        ),
     )
 
 

@@ -125,6 +125,22 @@ def _less(cost: str, today: str) -> float:
     return float(_HUNDRED * (1.0 - float(Decimal(cost) / Decimal(today))))
 
 
+def total(plan: Document) -> str:
+    """Return the one recommended total of several jobs, and how it comes about."""
+    found = plan["recommended"]
+    said = f"Recommended: {dollars(found['cost']['mid'])} {period_words(plan)}"
+    if found["saves"]["fraction"]:
+        said += f" in place of {dollars(found['cost_before'])}, "
+        said += _change(_HUNDRED * found["saves"]["fraction"])
+    else:
+        said += ", as today"
+    if found["packed"]:
+        said += f"; {', '.join(found['packed'])} share"
+    if found["unknown"]:
+        said += f"; without {', '.join(found['unknown'])}, whose cost is not known"
+    return f"{said}."
+
+
 def headline(job: Document, plan: Document) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job["baseline"]["cost"]["total"], period_words(plan)
@@ -151,6 +167,17 @@ def missing(job: Document) -> list[Document]:
 
 
 def _advice(job: Document, plan: Document) -> str:
+    number = job.get("placement")
+    if number is None:
+        return _advice_alone(job, plan)
+    shared = next(one for one in plan["fleet"]["placements"] if one["id"] == number)
+    others = [name for name in shared["jobs"] if name != job["name"]]
+    where = f"GPU {number} ({place(shared['offer'])})"
+    told = f"Let it share {where} with {', '.join(others)}." if others else f"Keep it on {where}."
+    return f"{told} On its own: {_advice_alone(job, plan)}"
+
+
+def _advice_alone(job: Document, plan: Document) -> str:
     option, today = choice(job), job["baseline"]["cost"]["total"]
     if option is None:
         return _stay(job)

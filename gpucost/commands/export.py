@@ -2,21 +2,21 @@
 
 import click
 
+from gpucost.later import BuiltChoice
 from gpucost.output import Output, common_options
 from gpucost.parameters import chosen_options
 from gpucost.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.writing import write_file
 from planner.chosen import choose
 from planner.focus import VERSIONS, rows, to_csv
-from pricing.errors import NotBuiltYetError
 
-TARGETS = ("focus", "skypilot", "dstack", "kubernetes", "slurm", "terraform")
 _BUILT = ("focus",)
+_LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
 
 
 @click.command(name="export", epilog="Example: gpucost export plan.json --to focus -o forecast.csv")
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option("--to", "tool", type=click.Choice(TARGETS), required=True, help="For what.")
+@click.option("--to", "tool", type=BuiltChoice(_BUILT, _LATER), required=True, help="For what.")
 @chosen_options
 @click.option(
     "--focus-version",
@@ -29,23 +29,17 @@ _BUILT = ("focus",)
 @common_options
 def command(
     plan_path: str,
-    tool: str,
+    tool: str,  # noqa: ARG001 - one tool so far; click has checked it
     named: tuple[str, ...],
     focus_version: str,  # noqa: ARG001 - one version so far; click has checked it
     target: str,
     output: Output,
 ) -> None:
     """Write a plan for another tool: its cost forecast as FOCUS CSV."""
-    if tool not in _BUILT:
-        raise NotBuiltYetError(
-            f"export --to {tool} is not built yet; this version has {', '.join(_BUILT)}."
-        )
     plan = load_plan(plan_path)
     chosen, unknown = choose(plan, named)
     write_file(target, to_csv(rows(plan, chosen)))
     for sentence in unknown:
         output.say(f"note: {sentence}")
-    if plan.get("fleet"):
-        output.say("note: the jobs are exported one by one; packing them on fewer GPUs is not.")
     if target != "-":
         output.say(f"wrote {target}: a forecast; keep it apart from the rows of a bill.")

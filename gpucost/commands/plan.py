@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from gpucost.cost_gate import Gate
+from gpucost.later import later_option
 from gpucost.launch import launchable
 from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import (
@@ -19,6 +21,7 @@ from gpucost.parameters import (
     HORIZON,
     HOST_SHARE,
     HOURS_A_MONTH,
+    INCREASE,
     PUE,
     SIZE,
     SLOWDOWN,
@@ -42,12 +45,9 @@ from planner.requirements import (
 )
 from planner.site import Site
 from pricing.catalog import Catalog
-from pricing.errors import InputError, NotBuiltYetError
 from pricing.hardware import matching
 
-FAILED_OVER = 7
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
-_LATER = ("history", "max_moves", "time_limit", "allow_gpu_change")
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,6 +103,17 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--current", metavar="PROVIDER/TYPE[/REGION]", help="What runs the jobs today."
         ),
         click.option(
+            "--price",
+            "price_usd_per_hour",
+            type=DOLLARS,
+            help="What one of today's machines costs an hour, in place of the list price.",
+        ),
+        click.option(
+            "--whole-machine",
+            is_flag=True,
+            help="A job on part of a machine bears all of its bill.",
+        ),
+        click.option(
             "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
         ),
         click.option(
@@ -155,10 +166,16 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this."
         ),
-        click.option("--allow-gpu-change", is_flag=True, hidden=True),
-        click.option("--max-moves", hidden=True),
-        click.option("--time-limit", hidden=True),
-        click.option("--history", hidden=True),
+        click.option(
+            "--fail-over-increase",
+            type=INCREASE,
+            help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
+        ),
+        click.option(
+            "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
+        ),
+        later_option("--allow-gpu-change", is_flag=True),
+        *(later_option(flag) for flag in ("--max-moves", "--time-limit", "--history")),
         click.option(
             "--probe",
             "probes",
@@ -185,12 +202,14 @@ def command(
     target: str | None,
     report_path: str | None,
     fail_over: Decimal | None,
+    fail_over_increase: tuple[Decimal, bool] | None,
+    base: str | None,
     as_of: date | None,
     output: Output,
     **asked: Any,
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
-    _refuse_later(asked)
+    gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     profiles = read_sources(sources, output.say)
@@ -199,15 +218,7 @@ def command(
     if target != "-":
         _print(plan, output)
     plan.check_feasible()
-    return _fail_over(plan, fail_over, output)
-
-
-def _refuse_later(asked: dict[str, Any]) -> None:
-    given = [name for name in _LATER if asked.pop(name) not in (None, (), False)]
-    if given:
-        raise NotBuiltYetError(
-            f"--{name.replace('_', '-')} is not built yet; leave it out." for name in given
-        )
+    return gate.check(plan, output)
 
 
 def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
@@ -263,20 +274,3 @@ def _print(plan: Plan, output: Output) -> None:
         click.echo(render_report(document), nl=False)
     else:
         print_plan(document, output)
-
-
-def _fail_over(plan: Plan, limit: Decimal | None, output: Output) -> int:
-    if limit is None:
-        return 0
-    costs = {job.name: job.choice.cost if job.choice else job.baseline.cost for job in plan.jobs}
-    unknown = [name for name, cost in costs.items() if cost is None]
-    if unknown:
-        raise InputError(
-            f"--fail-over cannot be checked: the cost of {', '.join(unknown)} is not known; "
-            "say what runs it today with --current."
-        )
-    total = sum((cost for cost in costs.values() if cost is not None), Decimal(0))
-    if total <= limit:
-        return 0
-    output.say(f"gpucost: the recommended cost, ${total:,.2f}, is above --fail-over ${limit}.")
-    return FAILED_OVER

@@ -9,6 +9,7 @@ import click
 
 from gpucost.confirm import confirm
 from gpucost.doors import new_door
+from gpucost.later import later_option
 from gpucost.launch_choice import (
     BOUGHT,
     Choice,
@@ -33,7 +34,7 @@ from gpucost.plan_file import DEFAULT_PLAN
 from gpucost.price_cache import load_catalog
 from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
-from pricing.errors import GpucostError, InputError, NotBuiltYetError, RefusedError
+from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
 from providers.journal import JournalError
 from providers.keys import drop_key, make_key
@@ -43,7 +44,6 @@ from providers.offline import offline
 from providers.registry import CLOUDS
 from providers.remote import SshLogin
 
-_LATER = ("idle", "recipe")
 _MOST = 64
 _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 """Stands in previews for the public key of the run, which is made once they are confirmed."""
@@ -61,10 +61,10 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 @click.option("--count", type=click.IntRange(1, _MOST), help="Machines, all or none.")
 @click.option("--purchase", type=click.Choice(BOUGHT), help="How it is bought.")
 @click.option("--max-cost", type=DOLLARS, help="Cap in USD.  [default: the total at the TTL]")
-@click.option("--idle", type=DURATION, help="End when idle for so long (not built yet).")
 @click.option("--ssh-key", default="", help="A key at the provider that may log in, too.")
 @click.option("--image", default="", help="In place of the provider's image for the size.")
-@click.option("--recipe", metavar="FILE", help="Apply a recipe (not built yet).")
+@later_option("--idle")
+@later_option("--recipe")
 @click.option("--wait/--no-wait", default=True, help="Wait until the bootstrap says ready.")
 @click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -115,9 +115,6 @@ def _check(
     plan: str | None,
 ) -> None:
     """All that is wrong with the command line, at once."""
-    later = [name for name in _LATER if asked[name] is not None]
-    if later:
-        raise NotBuiltYetError(f"--{name} is not built yet." for name in later)
     problems = []
     if asked["ttl"] is None:
         problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")

@@ -10,7 +10,7 @@ import pytest
 from planner.focus import columns
 from pricing.money import cents
 from tests.gpucost.conftest import Call, Write
-from tests.gpucost.documents import AS_OF, barely_measured, changed, training, unpriced
+from tests.gpucost.documents import AS_OF, changed, inference, training, unpriced
 
 LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
 
@@ -85,11 +85,15 @@ def test_a_job_without_a_price_is_named(call: Call, write: Write) -> None:
     assert {row["x_GpucostJob"] for row in csv.DictReader(io.StringIO(ran.out))} == {"train"}
 
 
-def test_jobs_that_share_are_exported_singly(call: Call, write: Write) -> None:
-    """A packed fleet is not in the rows, and the message says so."""
+def test_jobs_that_share_are_exported_as_one(call: Call, write: Write) -> None:
+    """A shared GPU is billed once, for all of its jobs; a named option takes its job out of it."""
     for name in "ab":
-        write(f"{name}.json", barely_measured(name))
-    call("plan", "a.json", "b.json", "--as-of", AS_OF, "-q", "-o", "plan.json")
-    ran = call("export", "--to", "focus")
-    assert ran.code == 0, ran.err
-    assert "one by one" in ran.err
+        write(f"{name}.json", inference(name))
+    limits = ("--provider", "digitalocean", "--gpu", "H100")
+    call("plan", "a.json", "b.json", *limits, "--as-of", AS_OF, "-q", "-o", "plan.json")
+    (row,) = csv.DictReader(io.StringIO(call("export", "--to", "focus").out))
+    assert (row["x_GpucostJob"], row["x_GpucostOption"]) == ("a+b", "placement-1")
+    assert row["BilledCost"] == "3219.3"
+    named = call("export", "--to", "focus", "--option", "a/o0").out
+    rows = list(csv.DictReader(io.StringIO(named)))
+    assert [one["x_GpucostJob"] for one in rows] == ["a", "b"]

@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from click.shell_completion import BashComplete
 
-from gpucost.cli import COMMANDS, LATER
+from gpucost.cli import COMMANDS, LATER, cli
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import training
 
@@ -36,13 +37,14 @@ BUILT = {
     "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
-    "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over",
+    "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
+    "--whole-machine --fail-over-increase --base",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
     "export": "--to -o",
     "reconcile": "--option -f",
-    "provision": "--option --placement --type --region --ttl --count --purchase --max-cost --idle "
-    "--ssh-key --image --recipe --dry-run --yes --allow-stale --no-self-destroy",
+    "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "
+    "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy",
     "down": "--all --yes",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
@@ -80,6 +82,23 @@ def test_a_later_option_says_so(arguments: tuple[str, ...], call: Call, write: W
     assert "not built yet" in ran.err
     assert arguments[1] in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
+def test_help_and_completion_never_offer_what_is_not_built(
+    arguments: tuple[str, ...], call: Call
+) -> None:
+    """Neither names an option, or a word of an option, that exits 2."""
+    command, option, *words = arguments
+    shown = call(command, "--help").out
+    completion = BashComplete(cli, {}, "gpucost", "_GPUCOST_COMPLETE")
+    chosen = option in ("--style", "--lang", "--to")
+    typed = [command, option] if chosen else [command]
+    offered = [one.value for one in completion.get_completions(typed, "" if chosen else "--")]
+    assert offered
+    refused = words[0] if chosen else option
+    assert refused not in offered
+    assert not re.search(rf"(?<![\w-]){refused}(?![\w-])", shown)
 
 
 @pytest.mark.parametrize("command", BUILT)

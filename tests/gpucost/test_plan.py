@@ -35,7 +35,7 @@ def test_the_visual_search_case(call: Call, write: Write) -> None:
 
 
 INFEASIBLE: dict[str, tuple[Limits, str]] = {
-    "deadline": (("--deadline", "1m"), "deadline"),
+    "deadline": (("--deadline", "1m", "--work-total", "900000000"), "deadline"),
     "budget": (("--budget", "1"), "budget"),
     "count": (("--gpus", "7"), "gpu-count"),
     "not sold there": (("--provider", "lambda", "--gpu", "T4"), "nothing is sold"),

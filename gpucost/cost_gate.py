@@ -1,0 +1,79 @@
+"""The gates of a plan: exit 7 where the recommended cost is over a limit or has grown too much."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpucost.output import Output
+from gpucost.plan_file import load_plan
+from planner.chosen import recommended_usd
+from planner.plan import Plan
+from pricing.errors import InputError
+
+FAILED_OVER = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What a plan may cost.
+
+    Attributes:
+        limit_usd: at most so much in the period; None = no limit.
+        increase: more than the base plan's by at most so much, and whether it is a fraction of it.
+        base: file of the plan that is compared with.
+
+    Raises:
+        InputError: one of `increase` and `base` is given without the other.
+    """
+
+    limit_usd: Decimal | None = None
+    increase: tuple[Decimal, bool] | None = None
+    base: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.increase is None) != (self.base is None):
+            raise InputError(
+                "--fail-over-increase compares with an earlier plan: give both, such as "
+                "--fail-over-increase 10% --base plan.json."
+            )
+
+    def check(self, plan: Plan, output: Output) -> int:
+        """Return the exit code; what trips is said on standard error, quiet or not.
+
+        Raises:
+            InputError: a cost is not known, or the base plan is for another period.
+        """
+        if self.limit_usd is None and self.base is None:
+            return 0
+        total = plan.recommended
+        if total.unknown:
+            raise InputError(
+                f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "
+                "known; say what runs it today with --current, or what that costs an hour with "
+                "--price."
+            )
+        reasons = [*self._over(total.mid, plan.period), *self._grown(total.mid, plan.period)]
+        for reason in reasons:
+            output.insist(f"gpucost: the recommended cost, ${total.mid:,.2f} {reason}")
+        return FAILED_OVER if reasons else 0
+
+    def _over(self, total: Decimal, period: str) -> list[str]:
+        if self.limit_usd is None or total <= self.limit_usd:
+            return []
+        return [f"a {period}, is above --fail-over ${self.limit_usd:,f}."]
+
+    def _grown(self, total: Decimal, period: str) -> list[str]:
+        if self.base is None or self.increase is None:
+            return []
+        base = load_plan(self.base)
+        if base["period"] != period:
+            raise InputError(
+                f"{self.base} is a plan a {base['period']} and this one a {period}; their costs "
+                "cannot be compared."
+            )
+        before, (amount, is_share) = recommended_usd(base), self.increase
+        limit = before * (1 + amount) if is_share else before + amount
+        if total <= limit:
+            return []
+        allowed = f"{amount * 100:f}%" if is_share else f"${amount:,f}"
+        more = f"${total - before:,.2f} more than the ${before:,.2f} of {self.base}"
+        return [f"a {period}, is {more}; --fail-over-increase allows {allowed}."]

@@ -1,0 +1,105 @@
+"""The machine on whose GPU a job would share: today's, or what the user's limits leave of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from planner.case import Case
+from planner.draft import Draft
+from planner.estimate import Estimate, exactly
+from planner.kernels import kernel_speed_up
+from planner.option import Baseline
+from planner.profile.model import Profile, Statistics
+from planner.sharing import SHARES
+from pricing.hardware import gpus
+from pricing.offer import Offer
+from pricing.quote import Quote
+
+# Limits that say where a job may run; a packing must keep them as every option does.
+_PLACES = ("unavailable", "region", "purchase", "capability")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where a job is packed.
+
+    Attributes:
+        offer: the machine.
+        hours: how long the job, alone there, holds it in the period.
+        quote: the bill of the job alone there.
+        speed: of the job alone there, relative to today.
+        profile: what was measured, its use of the GPU as it would be there.
+        moved: whether it is another machine than today's.
+    """
+
+    offer: Offer
+    hours: float
+    quote: Quote
+    speed: Estimate
+    profile: Profile
+    moved: bool = False
+
+
+def today(profile: Profile, baseline: Baseline) -> Home | None:
+    """Return today's machine; None where its price is not known."""
+    if baseline.offer is None or baseline.quote is None:
+        return None
+    return Home(
+        offer=baseline.offer,
+        hours=baseline.hours.mid,
+        quote=baseline.quote,
+        speed=exactly(1.0, "today's machine"),
+        profile=profile,
+    )
+
+
+def find_home(case: Case, drafts: Iterable[Draft]) -> Home | None:
+    """Return where a job is packed: today's machine, where it keeps the limits of place.
+
+    Else the cheapest machine of one GPU that keeps every limit, of today's model unless others
+    were asked for; None where there is none.
+    """
+    if not any(broken.reason in _PLACES for broken in case.baseline.broken):
+        return today(case.profile, case.baseline)
+    fitting = [
+        draft
+        for draft in drafts
+        if not draft.actions
+        and draft.offer.gpu_count == 1
+        and draft.count == 1
+        and (draft.offer.gpu == case.gpu.name or case.asked.gpus)
+    ]
+    best = min(fitting, key=lambda d: (d.quote.exact, d.offer.place), default=None)
+    if best is None:
+        return None
+    return Home(
+        offer=best.offer,
+        hours=best.hours.mid,
+        quote=best.quote,
+        speed=best.speed,
+        profile=_busy_there(case, best),
+        moved=True,
+    )
+
+
+def _busy_there(case: Case, draft: Draft) -> Profile:
+    """Return the profile with its shares of a GPU's time as they would be on the draft's GPU.
+
+    Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.
+    """
+    if draft.offer.gpu == case.gpu.name:
+        return case.profile
+    kernels = kernel_speed_up(case.profile, gpus()[draft.offer.gpu]).mid
+    factor = (draft.speed.mid if case.work.fixed_work else 1.0) / kernels
+    there = tuple(
+        replace(
+            one,
+            metrics={
+                slot: Statistics(mean=min(1.0, found.typical * factor))
+                if slot in SHARES and found.typical is not None
+                else found
+                for slot, found in one.metrics.items()
+            },
+        )
+        for one in case.profile.gpus
+    )
+    return replace(case.profile, gpus=there)

@@ -1,0 +1,129 @@
+"""Which machines are left when jobs of one machine type are packed on fewer of its GPUs.
+
+A freed GPU of a machine saves nothing unless the machine goes or a smaller one takes its place.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from planner.packing import Tenant
+from pricing.catalog import Catalog
+from pricing.lines import QuoteLine
+from pricing.offer import Offer
+from pricing.quote import Quote, Usage, part_of, quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The machines that carry the packed jobs.
+
+    Attributes:
+        offer: their size.
+        gpus: that the jobs hold there; the bill is split over them.
+        bill: of all machines, for as long as any job holds them.
+        notes: what becomes of freed GPUs.
+    """
+
+    offer: Offer
+    gpus: int
+    bill: Quote
+    notes: tuple[str, ...]
+
+    def lines(self, held: int) -> tuple[QuoteLine, ...]:
+        """Return the bill of so many of the GPUs."""
+        return part_of(self.bill, held, self.gpus).lines
+
+
+def find(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
+    """Return the cheapest machines that carry the packing: today's, fewer of them, or smaller ones.
+
+    Args:
+        bins: jobs that share a GPU each, all at home on one machine type.
+        alone: jobs on these machines that share with nobody; with them the type stays.
+        catalog: where smaller sizes are looked for; None keeps the type.
+    """
+    tenants = [*(t for group in bins for t in group), *alone]
+    home = tenants[0].home
+    if home is None:
+        raise ValueError("only jobs with a priced machine are packed")
+    today, day = home.offer, home.quote.usage.as_of
+    hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
+    needed = len(bins) + sum(t.profile.gpu_count for t in alone)
+    machines = _machines_today(tenants)
+    sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
+
+    def bill(size: Offer) -> Quote:
+        count = math.ceil(needed / size.gpu_count)
+        while size is today and count < machines and not _host_fits(tenants, size, count):
+            count += 1
+        return quote(size, Usage(duration_s=hours * 3600, count=count, as_of=day))
+
+    bills = [(size, bill(size)) for size in sizes]
+    size, chosen = min(bills, key=lambda one: (one[1].exact, one[0] is not today, one[0].place))
+    notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
+    return Left(offer=size, gpus=needed, bill=chosen, notes=notes)
+
+
+def _hours(one: Tenant) -> float:
+    """Return how long the machine is held by the job or by those beside it."""
+    tenancy = one.baseline.tenancy
+    return max(one.baseline.hours.mid, tenancy.hours if tenancy else 0.0)
+
+
+def _machines_today(tenants: list[Tenant]) -> int:
+    """Return on how many machines the jobs stand; jobs beside each other stand on one."""
+    stands = {
+        tuple(sorted((t.name, *(t.baseline.tenancy.beside if t.baseline.tenancy else ()))))
+        for t in tenants
+    }
+    return len(stands)
+
+
+def _smaller(today: Offer, tenants: list[Tenant], needed: int, catalog: Catalog) -> Iterator[Offer]:
+    """Yield sizes with fewer of the same GPUs, in the same place, that have the cores and RAM."""
+    for offer in catalog.offers:
+        alike = all(
+            getattr(offer, key) == getattr(today, key)
+            for key in ("provider", "region", "gpu", "purchase", "host")
+        )
+        if alike and 1 <= offer.gpu_count < today.gpu_count:
+            count = math.ceil(needed / offer.gpu_count)
+            if _host_fits(tenants, offer, count):
+                yield offer
+
+
+def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
+    """Whether cores and RAM that were measured in use are there; unknown needs need nothing."""
+    cores = sum(_cores(t) for t in tenants)
+    ram = sum(_ram_gib(t) for t in tenants)
+    has_cores = not cores or (offer.vcpus is not None and cores <= offer.vcpus * count)
+    has_ram = not ram or (offer.ram_gib is not None and ram <= offer.ram_gib * count)
+    return has_cores and has_ram
+
+
+def _cores(one: Tenant) -> float:
+    host, cores = one.profile.host, one.profile.hardware.cpu_cores
+    return (host.cpu_util.peak or 0.0) * cores if host and host.cpu_util and cores else 0.0
+
+
+def _ram_gib(one: Tenant) -> float:
+    host = one.profile.host
+    return host.ram_used_gib.peak or 0.0 if host and host.ram_used_gib else 0.0
+
+
+def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) -> Iterator[str]:
+    if size is not today:
+        yield f"{count}x {size.place} in place of {machines}x {today.name} carries the packed jobs."
+        return
+    total = count * round(today.gpu_count)
+    gone, free = machines - count, total - needed
+    if gone:
+        yield f"{gone} of {machines}x {today.name} can go once the jobs are packed."
+    if free > 0:
+        yield (
+            f"{free} of the {total} GPUs of {count}x {today.name} are free once "
+            "the jobs are packed; no smaller size there is cheaper, so that saves nothing unless "
+            "others use them."
+        )

@@ -1,0 +1,153 @@
+"""One recommended total in every output, and the gates that compare it."""
+
+import csv
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.gpucost.conftest import Call, Ran, Write
+from tests.gpucost.documents import AS_OF, EXAMPLES, changed, inference, training, unpriced
+
+FLEET = str(EXAMPLES / "fleet")
+PACKED = "3219.30"
+
+
+def plan(call: Call, *arguments: str) -> Ran:
+    """Run `gpucost plan` on the day of the tests."""
+    return call("plan", *arguments, "--as-of", AS_OF)
+
+
+def document(call: Call, *arguments: str) -> Any:
+    """Return plan.json."""
+    ran = plan(call, *arguments, "-f", "json", "-q")
+    assert ran.code == 0, ran.err
+    return ran.json
+
+
+def test_a_fleet_has_one_recommended_total(call: Call, write: Write) -> None:
+    """Table, plan.json, return on effort, report and export say the same dollars."""
+    found = document(call, FLEET)
+    assert found["recommended"]["cost"]["mid"] == found["fleet"]["cost_after"] == PACKED
+    assert found["roi"]["saves_usd"] == found["recommended"]["saves"]["usd"] == "9657.90"
+    assert plan(call, FLEET).out.startswith("Recommended: $3,219.30 a month")
+    write("plan.json", found)
+    assert "$3,219.30 a month in place of $12,877.20, 75 % less" in call("report").out
+    rows = list(csv.DictReader(io.StringIO(call("export", "--to", "focus", "-q").out)))
+    assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal(PACKED)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("5000", 0), (PACKED, 0), ("3219.29", 7)])
+def test_the_gate_compares_the_total_that_is_shown(limit: str, code: int, call: Call) -> None:
+    """`--fail-over 5000` passes a fleet packed for $3,219.30; a cent less than that trips."""
+    assert plan(call, FLEET, "--fail-over", limit).code == code
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",), ("-q", "-f", "json")], ids=str)
+def test_the_reason_of_exit_7_is_always_said(quiet: tuple[str, ...], call: Call) -> None:
+    """Quiet or piped, standard error says which cost is above which limit."""
+    ran = plan(call, FLEET, "--fail-over", "3000", *quiet)
+    assert ran.code == 7
+    assert "$3,219.30 a month, is above --fail-over $3,000" in ran.err
+    assert not quiet or len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("providers", [("verda",), ("aws",), ("aws", "gcp")], ids="+".join)
+def test_a_provider_holds_for_packing(providers: tuple[str, ...], call: Call) -> None:
+    """With --provider every placement is at one of them, as every option is."""
+    asked = [word for name in providers for word in ("--provider", name)]
+    fleet = document(call, FLEET, *asked)["fleet"]
+    assert (fleet["gpus_before"], fleet["gpus_after"]) == (4, 1)
+    assert {place["offer"]["provider"] for place in fleet["placements"]} <= set(providers)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "key"),
+    [("--gpu", "H200-SXM-141GB", "gpu"), ("--purchase", "spot", "purchase")],
+)
+def test_other_limits_hold_for_packing(flag: str, value: str, key: str, call: Call) -> None:
+    """A GPU model or a way of buying that was asked for is that of every placement."""
+    found = document(call, FLEET, flag, value)
+    places = found["fleet"]["placements"]
+    assert places
+    assert {place["offer"][key] for place in places} <= {value}
+
+
+def test_where_nothing_is_sold_nobody_is_packed(call: Call) -> None:
+    """A provider without the jobs' GPU packs nothing, and each job says why."""
+    ran = plan(call, FLEET, "--provider", "hotaisle", "-f", "json", "-q")
+    assert ran.code == 3
+    fleet = ran.json["fleet"]
+    assert fleet["placements"] == []
+    assert {one["reason"] for one in fleet["unmoved"]} == {"unavailable"}
+
+
+def test_a_job_shares_or_goes_its_own_way(call: Call, write: Write) -> None:
+    """Beside a packed fleet a job that cannot share keeps its own best option in the total."""
+    paths = [write(f"{i}.json", inference(f"infer-{i}")) for i in range(4)]
+    paths.append(write("train.json", training()))
+    found = document(call, *paths)
+    (train,) = (job for job in found["jobs"] if job["name"] == "train")
+    assert train["recommended"] != "o0"
+    assert train["placement"] is None
+    best = next(o for o in train["options"] if o["id"] == train["recommended"])
+    shared = Decimal(found["fleet"]["placements"][0]["cost"])
+    singly = [job for job in found["jobs"] if job["name"].startswith("infer")]
+    assert all(job["placement"] is not None for job in singly)
+    total = Decimal(found["recommended"]["cost"]["mid"])
+    placements = [p for p in found["fleet"]["placements"] if "train" not in p["jobs"]]
+    assert total == sum(Decimal(p["cost"]) for p in placements) + Decimal(best["cost"]["mid"])
+    assert shared > 0
+
+
+def test_an_unknown_cost_is_in_no_total(call: Call, write: Write) -> None:
+    """The gate cannot be checked where a cost is unknown: exit 2 names the job and what to add."""
+    paths = write("a.json", inference("a")), write("own.json", unpriced("own"))
+    assert document(call, *paths)["recommended"]["unknown"] == ["own"]
+    ran = plan(call, *paths, "--fail-over", "99999", "-q")
+    assert ran.code == 2
+    assert "own" in ran.err
+    assert "--price" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("increase", "code"),
+    [("0", 7), ("10%", 7), ("99%", 7), ("100%", 0), ("1609.64", 7), ("1609.65", 0), ("$2,000", 0)],
+)
+def test_an_increase_over_an_earlier_plan(
+    increase: str, code: int, call: Call, write: Write
+) -> None:
+    """Twice the hours of a shared GPU are $1,609.65 more; the gate takes dollars or percent."""
+    stay = ("--provider", "digitalocean", "--gpu", "H100")
+    paths = []
+    for hours in (365, 730):
+        jobs = [changed(inference(n), ("usage", "hours_per_month"), hours) for n in ("a", "b")]
+        paths = [write(f"{job['job']['name']}.json", job) for job in jobs]
+        if hours == 365:
+            write("base.json", document(call, *paths, *stay))
+    gate = ("--fail-over-increase", increase, "--base", "base.json")
+    ran = plan(call, *paths, *stay, *gate, "-q")
+    assert ran.code == code
+    assert ("is $1,609.65 more than the $1,609.65 of base.json" in ran.err) == (code == 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fail-over-increase", "5%"), "give both"),
+        (("--base", "base.json"), "give both"),
+        (("--fail-over-increase", "5%", "--base", "none.json"), "no such file"),
+        (("--fail-over-increase", "-5%", "--base", "b"), "negative"),
+        (("--fail-over-increase", "much", "--base", "b"), "much"),
+    ],
+    ids=str,
+)
+def test_a_gate_that_cannot_be_checked_is_exit_2(
+    arguments: tuple[str, ...], said: str, call: Call, write: Write
+) -> None:
+    """What is missing or no amount is said with what to write."""
+    write("profile.json", training())
+    ran = plan(call, *arguments, "-q")
+    assert ran.code == 2
+    assert said in ran.err

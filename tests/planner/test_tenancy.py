@@ -1,0 +1,211 @@
+"""A machine is billed once: split among the jobs on it, and saved only when it goes or shrinks."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.plan import Plan
+from planner.plan_json import to_json
+from planner.profile.model import Job, Profile, Replicas, Statistics
+from pricing.catalog import load_catalog
+from pricing.errors import InputError
+from pricing.money import cents
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+CATALOG = load_catalog()
+P5 = CATALOG.find("aws", "p5.48xlarge", "us-east-1")
+EIGHT = sold("eight", "16.00", gpu_count=8)
+ONE = sold("one", "2.50", gpu_count=1)
+HALF_USED = {"util.kernel_time": 0.2, "mem.used_gib": Statistics(max=8.0)}
+
+
+def pod(name: str, offer: Any = EIGHT, machine: str | None = "node", **fields: Any) -> Profile:
+    """A serving job that holds one GPU of a machine."""
+    gpu = {"gpu": offer.gpu, "gpu_count": 1, "kind": "inference_online"}
+    one = running(a_profile(HALF_USED, name=name, **gpu | fields), offer)
+    return replace(one, hardware=replace(one.hardware, machine=machine))
+
+
+def costs(found: Plan) -> list[Decimal]:
+    """Today's cost of each job."""
+    return [job.baseline.cost for job in found.jobs if job.baseline.cost is not None]
+
+
+def test_eight_pods_of_one_node_are_one_bill() -> None:
+    """8 pods on one p5.48xlarge at 200 h a month cost $11,008 in all, not $88,064."""
+    pods = [pod(f"pod-{i}", P5, hours=200.0) for i in range(8)]
+    found = plan(*pods, offers=(P5,))
+    assert cents(sum(costs(found), Decimal(0))) == Decimal("11008.00")
+    assert set(map(cents, costs(found))) == {Decimal("1376.00")}
+    assert found.fleet is not None
+    assert found.fleet.gpus_before == 8
+    assert cents(found.recommended.before) == Decimal("11008.00")
+
+
+@pytest.mark.parametrize(("held", "bears"), [(1, "200.00"), (3, "600.00"), (8, "1600.00")])
+def test_a_lone_job_bears_its_part(held: int, bears: str) -> None:
+    """K of n GPUs bear k/n of the bill under a stated assumption; --whole-machine all of it."""
+    job = pod("alone", gpu_count=held)
+    found = plan(job, offers=(EIGHT,))
+    assert costs(found) == [Decimal(bears)]
+    assert any(f"holds {held} of the 8" in note for note in found.assumptions) == (held < 8)
+    assert costs(plan(job, offers=(EIGHT,), whole_machine=True)) == [Decimal("1600.00")]
+
+
+def test_without_an_id_jobs_are_no_neighbours() -> None:
+    """Two jobs on the same size of machine are on two machines unless an id says otherwise."""
+    apart = plan(pod("a", machine=None), pod("b", machine=None), offers=(EIGHT,))
+    assert costs(apart) == [Decimal("200.00")] * 2
+    beside = plan(pod("a"), pod("b"), offers=(EIGHT,))
+    assert costs(beside) == [Decimal("800.00")] * 2
+    assert any("6 GPUs are held by no job given" in note for note in beside.assumptions)
+
+
+def test_the_split_is_by_gpus_held() -> None:
+    """One GPU and three GPUs of a machine bear a quarter and three quarters of its bill."""
+    found = plan(pod("a"), pod("b", gpu_count=3), offers=(EIGHT,))
+    assert costs(found) == [Decimal("400.00"), Decimal("1200.00")]
+
+
+def test_a_machine_is_paid_for_as_long_as_anyone_holds_it() -> None:
+    """200 h beside 100 h: the machine is billed for 200 h, half to each."""
+    found = plan(pod("a", hours=200.0), pod("b", hours=100.0), offers=(EIGHT,))
+    assert costs(found) == [Decimal("1600.00")] * 2
+
+
+def test_four_jobs_of_one_large_machine_fit_one_small_one() -> None:
+    """4 -> 1 on one machine of eight GPUs: the single GPU of the same provider takes its place."""
+    droplet = CATALOG.find("digitalocean", "gpu-h100x8-640gb")
+    small = CATALOG.find("digitalocean", "gpu-h100x1-80gb")
+    found = plan(*[pod(f"j{i}", droplet) for i in range(4)], offers=(droplet, small))
+    fleet = found.fleet
+    assert fleet is not None
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (4, 1, 1)
+    assert fleet.cost_before == droplet.usd_per_hour * 100
+    assert fleet.cost_after == small.usd_per_hour * 100 == found.recommended.mid
+    assert {place.offer.name for place in fleet.placements} == {small.name}
+    assert any(small.name in note for note in found.assumptions)
+
+
+def test_freed_gpus_save_nothing_while_the_machine_stays() -> None:
+    """Without a smaller size the packing saves no cent, and says why."""
+    found = plan(*[pod(f"j{i}") for i in range(4)], offers=(EIGHT,))
+    assert found.fleet is not None
+    assert (found.fleet.gpus_before, found.fleet.gpus_after) == (4, 1)
+    assert found.fleet.cost_after == found.fleet.cost_before == found.recommended.mid
+    assert any("saves nothing unless others use them" in note for note in found.assumptions)
+
+
+def test_packed_jobs_let_a_whole_machine_go() -> None:
+    """Two half-held machines whose jobs fit one: the other goes."""
+    pods = [pod(f"{m}{i}", machine=m, gpu_count=1) for m in ("x", "y") for i in range(4)]
+    found = plan(*pods, offers=(EIGHT,))
+    assert found.fleet is not None
+    assert found.fleet.cost_before == Decimal("3200.00")
+    assert found.fleet.cost_after == Decimal("1600.00")
+    assert any("1 of 2x" in note for note in found.assumptions)
+
+
+def test_a_smaller_machine_must_have_the_cores() -> None:
+    """A size without the cores that the jobs use takes nobody's place."""
+    host = {"cpu_util": Statistics(mean=0.9, max=0.9), "ram_used_gib": Statistics(max=10.0)}
+    pods = [pod(f"j{i}", host=host, cpu_cores=10.0) for i in range(4)]
+    for vcpus, goes in ((36.0, True), (35.0, False), (None, False)):
+        small = sold("one", "2.50", gpu_count=1, vcpus=vcpus, ram_gib=200.0)
+        fleet = plan(*pods, offers=(EIGHT, small)).fleet
+        assert fleet is not None
+        assert (fleet.cost_after < fleet.cost_before) == goes
+
+
+def test_nobody_leaves_a_shared_machine_alone() -> None:
+    """A job that would leave stays where a neighbour stays: the machine is billed all the same."""
+    serving = pod("serve", gpu_count=4)  # no other machine has four GPUs
+    found = plan(pod("batch", kind="training"), serving, offers=(EIGHT, ONE), consolidate=False)
+    assert [job.recommended for job in found.jobs] == ["o0", "o0"]
+    assert any("batch: leaving" in warning for warning in found.warnings)
+    assert found.recommended.mid == Decimal("1600.00")
+
+
+def test_all_of_a_machine_may_leave() -> None:
+    """Where everyone has a better place the machine goes, and its whole bill is saved."""
+    pods = [pod(name, kind="training") for name in "ab"]
+    found = plan(*pods, offers=(EIGHT, ONE), consolidate=False)
+    assert all(job.recommended != "o0" for job in found.jobs)
+    assert found.recommended.mid == 2 * 100 * ONE.usd_per_hour
+
+
+@given(held=st.lists(st.integers(1, 3), min_size=2, max_size=8), data=st.booleans())
+def test_the_parts_are_the_bill(held: list[int], *, data: bool) -> None:
+    """However many GPUs each holds, the parts add up to the machine's bill and each job's data."""
+    pods = [pod(f"j{i}", gpu_count=k) for i, k in enumerate(held)]
+    asked = {"egress_bytes": 10**12} if data else {}
+    found = plan(*pods, offers=(EIGHT,), consolidate=False, **asked)
+    machine = sum(
+        (
+            line.usd
+            for job in found.jobs
+            if job.baseline.quote
+            for line in job.baseline.quote.lines
+            if line.what == "compute"
+        ),
+        Decimal(0),
+    )
+    assert cents(machine) == Decimal("1600.00")
+    for job in to_json(found)["jobs"]:
+        lines = sum(Decimal(line["usd"]) for line in job["baseline"]["cost"]["lines"])
+        assert cents(lines) == Decimal(job["baseline"]["cost"]["total"])
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4])
+def test_every_replica_is_paid_for(copies: int) -> None:
+    """Cost and work of a service are those of all its replicas, today and in each option."""
+    job = running(a_profile(HALF_USED, kind="inference_online", rate_per_s=10.0))
+    several = replace(job, job=replace(job.job, replicas=Replicas(now=copies)))
+    cheaper = sold("cheaper", "1.00", provider="elsewhere")
+    one, all_ = (plan(p, offers=(TODAY, cheaper)).jobs[0] for p in (job, several))
+    assert one.baseline.cost is not None
+    assert all_.baseline.cost == copies * one.baseline.cost
+    assert [o.cost for o in all_.options] == [copies * o.cost for o in one.options]
+    assert (all_.work.units or 0.0) == pytest.approx(copies * (one.work.units or 0.0))
+    assert all_.baseline.count == copies
+    assert any("replicas" in note for note in all_.baseline.notes) == (copies > 1)
+
+
+def test_replicas_are_not_packed_as_one_job() -> None:
+    """A service of several replicas keeps its GPUs, all of them counted, and says why."""
+    jobs = [running(a_profile(HALF_USED, name=n, kind="inference_online")) for n in "ab"]
+    jobs[0] = replace(jobs[0], job=replace(jobs[0].job, replicas=Replicas(now=3)))
+    fleet = plan(*jobs).fleet
+    assert fleet is not None
+    assert (fleet.gpus_before, fleet.gpus_after) == (4, 4)
+    assert [(u.job, u.reason) for u in fleet.unmoved] == [("a", "gpu-count")]
+
+
+def test_a_demand_by_the_hour_is_refused() -> None:
+    """What a plan does not use is refused, not passed over."""
+    job = running(a_profile())
+    demanding = replace(job, job=Job(name="serve", demand_by_hour=[1.0] * 24))
+    with pytest.raises(InputError, match="serve: job"):
+        plan(demanding)
+
+
+def test_an_own_price_is_todays_price() -> None:
+    """--price replaces the list price of today's machine, also for its fixes, and is assumed."""
+    found = plan(running(a_profile()), price_usd_per_hour=Decimal("0.75"))
+    (job,) = found.jobs
+    assert job.baseline.cost == Decimal("75.00")
+    assert not any(option.offer.usd_per_hour > 1 for option in job.options)
+    assert any("$0.75 an hour, as --price says" in note for note in found.assumptions)
+
+
+@pytest.mark.parametrize("gpu", ["A100-SXM-80GB", "Quadro RTX 8000"])
+def test_a_machine_without_a_list_price_has_its_own(gpu: str) -> None:
+    """An own machine is priced by --price, for all of its GPUs; nothing of it is assumed."""
+    job = a_profile(gpu=gpu, gpu_count=2, hours=10.0)
+    found = plan(job, price_usd_per_hour=Decimal("1.20"))
+    (one,) = found.jobs
+    assert (one.baseline.assumed, one.baseline.count, one.baseline.cost) == (False, 1, 12)
