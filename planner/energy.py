@@ -50,10 +50,10 @@ class _Power:
     basis: str
 
 
-def energy_today(profile: Profile, hours: Estimate, site: Site) -> Energy:
-    """Return the energy of the period on the measured hardware."""
+def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> Energy:
+    """Return the energy of the period on the measured hardware, of so many copies of the job."""
     power = _measured(profile)
-    return Energy() if power is None else _energy(power, profile.gpu_count, hours, site)
+    return Energy() if power is None else _energy(power, profile.gpu_count * replicas, hours, site)
 
 
 def energy_of(

@@ -162,7 +162,7 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
             "lines": [_line(line) for line in bill.lines] if bill else [],
         },
         "cost_per_work": _cost_per_work(baseline.cost, job),
-        "energy": _energy(energy_today(job.profile, baseline.hours, plan.site)),
+        "energy": _energy(energy_today(job.profile, baseline.hours, plan.site, baseline.replicas)),
         "power_cap": _power_cap(job.profile),
     }
 
@@ -300,7 +300,7 @@ def _energy_of(option: Option, job: JobPlan, plan: Plan) -> Energy:
     offer, today = option.offer, job.baseline.offer
     gpus = round(offer.gpu_count) * option.count if offer.gpu_count >= 1 else None
     if today is not None and today.name == offer.name:
-        gpus = job.profile.gpu_count
+        gpus = job.profile.gpu_count * job.baseline.replicas
     hours = job.baseline.hours.mid
     return energy_of(job.profile, option, gpus=gpus, today_h=hours, site=plan.site)
 

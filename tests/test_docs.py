@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from gpucost.cli import COMMANDS, INTERRUPTED, LATER
-from gpucost.commands.plan import FAILED_OVER
+from gpucost.cost_gate import FAILED_OVER
 from gpucost.version import __version__
 from planner.remedies import ACTIONS
 from planner.rules import RULES
