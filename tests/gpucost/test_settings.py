@@ -60,7 +60,7 @@ def test_the_highest_layer_is_heard(
         ("budget", '"1"', 3),
         ("budget", "1", 3),
         ("budget", "1.5", 3),
-        ("deadline", '"1m"', 3),
+        ("deadline", '"1m"', 2),
         ("gpus", '"7"', 3),
         ("gpus", "7", 3),
         ("fail-over", "1", 7),
