@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 from planner.baseline import over_limits
 from planner.case import Case, gpus_used, machines
-from planner.checks import refusals, too_slow
+from planner.checks import refusals, too_slow, unproven
 from planner.draft import Draft
 from planner.estimate import Estimate, divide
 from planner.option import Reason, Rejected
@@ -128,6 +129,8 @@ def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
 def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     count = machines(offer, case)
     speed = case.speed(Target.of(offer, count, gpus_used(offer, case)), actions)
+    if doubt := unproven(offer, case):
+        speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
     return Draft(
         offer=offer,
         count=count * case.work.replicas,

@@ -76,6 +76,27 @@ class Case:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
         return scaling(self.profile, target, self.parts)
 
+    def least_host(self, gpu: str) -> tuple[float | None, float | None]:
+        """Return the least vCPUs and memory (GiB) for each GPU that is sold with a model.
+
+        None where no machine with it states them.
+        """
+        return self._least_hosts.get(gpu, (None, None))
+
+    @cached_property
+    def _least_hosts(self) -> dict[str, tuple[float | None, float | None]]:
+        sold: dict[str, list[Offer]] = {}
+        for offer in self.catalog.offers:
+            if offer.gpu_count >= 1:
+                sold.setdefault(offer.gpu, []).append(offer)
+        return {
+            gpu: (
+                min((o.vcpus / o.gpu_count for o in offers if o.vcpus), default=None),
+                min((o.ram_gib / o.gpu_count for o in offers if o.ram_gib), default=None),
+            )
+            for gpu, offers in sold.items()
+        }
+
 
 def machines(offer: Offer, case: Case) -> int:
     """Return how many machines of a size one copy of the job would take.

@@ -1,11 +1,16 @@
 """Why an offer cannot run a job: each check yields a reason with its figures."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from planner.baseline import gpu_memory_gib
-from planner.case import Case, gpus_used
+from planner.case import Case, gpus_used, machines, same_machine
+from planner.chip_needs import missing
 from planner.draft import Draft
+from planner.host_room import HostNeed, host_lacks, host_need, host_unknown
 from planner.option import Reason
+from planner.profile.model import Profile
+from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.signals import worst_latency_ms
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
@@ -15,18 +20,13 @@ USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _INTERRUPTIBLE = ("training", "data_preparation", "inference_offline")
 _SPLITS_A_MODEL = ("fsdp", "tensor", "pipeline", "expert", "mixed")
-# Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
-_FIRST_CAPABILITY = {
-    "amp-bf16": (8.0, "bf16"),
-    "bf16": (8.0, "bf16"),
-    "tf32": (8.0, "TF32"),
-    "fp8": (8.9, "fp8"),
-}
+_SPLITS_A_STEP = ("tensor", "fsdp", "expert")  # exchange activations or parameters in every layer
+_FAST_LINKS = ("nvlink", "xgmi")
 
 
 def refusals(offer: Offer, case: Case) -> Iterator[tuple[Reason, str]]:
     """Yield why the offer cannot run the job, the plainest reason first."""
-    for check in (_who, _how_many, _region, _purchase, _capable, _fits, _connected):
+    for check in (_who, _how_many, _region, _purchase, _capable, _fits, _carried, _connected):
         yield from check(offer, case)
 
 
@@ -44,7 +44,9 @@ def _who(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield "unavailable", "a community host; --include community offers it"
     if gpu.vendor != case.gpu.vendor and not (named or "any-vendor" in asked.include):
         yield "capability", f"{gpu.vendor}, today {case.gpu.vendor}; --include any-vendor offers it"
-    today = case.baseline.offer.cpu_architecture if case.baseline.offer else "x86_64"
+    today = (
+        case.baseline.offer.cpu_architecture if case.baseline.offer else case.gpu.host_architecture
+    )
     if offer.cpu_architecture != today and not (named or "any-arch" in asked.include):
         yield (
             "capability",
@@ -89,10 +91,8 @@ def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 
 def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    gpu, precision = gpus()[offer.gpu], case.profile.job.precision
-    first, format_ = _FIRST_CAPABILITY.get(precision or "", (0.0, ""))
-    if gpu.compute_capability and float(gpu.compute_capability) < first:
-        yield "capability", f"{gpu.name} has no {format_}; compute capability {first:g} has"
+    for lack in missing(case.profile, case.gpu, gpus()[offer.gpu]):
+        yield "capability", lack
 
 
 def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
@@ -112,11 +112,68 @@ def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
 
 
+def host_need_on(offer: Offer, case: Case) -> HostNeed:
+    """Return what the job takes of the hosts of an offer.
+
+    Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
+    """
+    need = host_need(case.profile)
+    if need.cores is None or case.profile.job.kind != "training":
+        return need
+    share = min(1.0, gpus_used(offer, case) / case.profile.gpu_count)
+    return replace(need, cores=need.cores * share)
+
+
+def _carried(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+    count = machines(offer, case)
+    if same_machine(offer, case):
+        return
+    lack = host_lacks(
+        host_need_on(offer, case),
+        None if offer.vcpus is None else offer.vcpus * count,
+        None if offer.ram_gib is None else offer.ram_gib * count,
+    )
+    if lack is not None:
+        yield lack
+
+
+def unproven(offer: Offer, case: Case) -> str | None:
+    """Return what the job needs of a host that the offer does not state; None otherwise.
+
+    A machine that has as little as the least one sold with that GPU would do: then nothing is said.
+    """
+    if same_machine(offer, case):
+        return None
+    need, count, used = host_need_on(offer, case), machines(offer, case), gpus_used(offer, case)
+    known = (offer.vcpus, offer.ram_gib)
+    vcpus, ram_gib = (
+        stated * count if stated else least and least * used
+        for stated, least in zip(known, case.least_host(offer.gpu), strict=True)
+    )
+    if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
+        return None
+    return host_unknown(need, *known)
+
+
 def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    splits = case.profile.job.parallelism in ("tensor", "fsdp", "expert")
-    fast = case.profile.hardware.interconnect in ("nvlink", "xgmi")
-    if splits and fast and offer.gpu_count > 1 and offer.interconnect == "pcie":
-        yield "interconnect", "PCIe between the GPUs; this job splits its model over NVLink"
+    count, today = machines(offer, case), case.profile.hardware
+    splits = case.profile.job.parallelism in _SPLITS_A_STEP
+    fast = today.interconnect in _FAST_LINKS or (
+        today.interconnect is None and case.profile.gpu_count > 1 and "SXM" in case.gpu.name
+    )
+    if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
+        link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
+        yield "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
+    if count == 1 or same_machine(offer, case):
+        return
+    network = offer.network_gbps
+    if network is None:
+        yield "interconnect", f"{count} machines, and the network between them is not known"
+    elif splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
+        yield (
+            "interconnect",
+            f"{network:g} Gbit/s between {count} machines; this job splits its model over them",
+        )
 
 
 def too_slow(draft: Draft, case: Case) -> tuple[Reason, str] | None:
@@ -133,16 +190,25 @@ def too_slow(draft: Draft, case: Case) -> tuple[Reason, str] | None:
         worst = latency / speed.low
         if worst > target and not same:
             return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
-        return None
-    if target is not None and not same:
+    elif target is not None and not same:
         return "latency", "there is a latency target and no measured latency to predict from"
-    busy = profile.mean("util.sm_active") or profile.mean("util.kernel_time")
-    if busy is not None and busy / speed.mid > BUSIEST and not same:
+    load = _load(profile)
+    if load is not None and load / speed.mid > BUSIEST and not same:
         return (
             "slowdown",
-            f"the GPU would be {busy / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
+            f"the GPU would be {load / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
         )
-    if speed.mid < 1.0 / case.asked.max_slowdown and not same:
+    judged = latency is not None and target is not None
+    if speed.mid < 1.0 / case.asked.max_slowdown and not same and not judged:
         flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
         return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
     return None
+
+
+def _load(profile: Profile) -> float | None:
+    """Return the share of time in which requests keep the GPU busy; None where not measured.
+
+    Kernels of one job run one after another, so it is their time that a slower GPU stretches.
+    """
+    known = (profile.mean("util.kernel_time"), profile.mean("util.sm_active"))
+    return max((share for share in known if share is not None), default=None)

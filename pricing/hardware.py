@@ -57,6 +57,7 @@ class Gpu:
         memory_gib: as sold.
         usable_memory_gib: as the driver reports it.
         memory_bandwidth_gb_s: peak, 10^9 bytes a second.
+        fp64_tflops: double precision, without tensor cores.
         fp32_tflops: without tensor cores.
         tf32_tflops: tensor cores, as every rate below.
         fp16_tflops: with 32-bit accumulation.
@@ -68,6 +69,9 @@ class Gpu:
         idle_w: measured with nothing running.
         nvlink_gb_s: both directions together (Infinity Fabric for AMD); 0 where there is none.
         pcie_gen: of the host link.
+        video_encoders: hardware encoders (NVENC); 0 where there is none.
+        video_decoders: hardware decoders (NVDEC).
+        ecc: whether device memory corrects errors.
         source: where the figures were read.
         notes: conflicts between sources and variants.
         mig: slices in table order; empty where the model has none or it is unknown.
@@ -84,6 +88,7 @@ class Gpu:
     host_architecture: str = "x86_64"
     usable_memory_gib: float | None = None
     memory_bandwidth_gb_s: float | None = None
+    fp64_tflops: float | None = None
     fp32_tflops: float | None = None
     tf32_tflops: float | None = None
     fp16_tflops: float | None = None
@@ -95,6 +100,9 @@ class Gpu:
     idle_w: float | None = None
     nvlink_gb_s: float | None = None
     pcie_gen: int | None = None
+    video_encoders: int | None = None
+    video_decoders: int | None = None
+    ecc: bool | None = None
     notes: str = ""
     mig: tuple[MigProfile, ...] = ()
 
@@ -105,7 +113,11 @@ def gpus() -> Mapping[str, Gpu]:
     slices: dict[str, list[MigProfile]] = {}
     for row in read_csv("mig_profiles.csv"):
         slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
-    table = (_gpu_from_row(row, slices.get(row["gpu"], ())) for row in read_csv("gpus.csv"))
+    engines = {row["gpu"]: row for row in read_csv("gpu_engines.csv")}
+    table = (
+        _gpu_from_row(engines[row["gpu"]] | row, slices.get(row["gpu"], ()))
+        for row in read_csv("gpus.csv")
+    )
     return MappingProxyType({gpu.name: gpu for gpu in table})
 
 
@@ -132,6 +144,7 @@ def _gpu_from_row(row: Mapping[str, str], slices: Iterable[MigProfile]) -> Gpu:
         memory_gib=float(row["memory_gib"]),
         usable_memory_gib=None if usable_mib is None else usable_mib / MIB_PER_GIB,
         memory_bandwidth_gb_s=number(row["memory_bandwidth_gb_s"]),
+        fp64_tflops=number(row["fp64_tflops"]),
         fp32_tflops=number(row["fp32_tflops"]),
         tf32_tflops=number(row["tf32_tflops"]),
         fp16_tflops=number(row["fp16_tflops"]),
@@ -143,6 +156,9 @@ def _gpu_from_row(row: Mapping[str, str], slices: Iterable[MigProfile]) -> Gpu:
         idle_w=number(row["idle_w"]),
         nvlink_gb_s=number(row["nvlink_gb_s"]),
         pcie_gen=int(row["pcie_gen"]) if row["pcie_gen"] else None,
+        video_encoders=int(row["video_encoders"]) if row["video_encoders"] else None,
+        video_decoders=int(row["video_decoders"]) if row["video_decoders"] else None,
+        ecc=row["ecc"] == "yes" if row["ecc"] else None,
         source=row["source"],
         notes=row["notes"],
         mig=tuple(slices),

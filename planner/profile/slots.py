@@ -33,6 +33,7 @@ _TABLE = (
     _fraction("util.sm_occupancy", "resident warps over the most that fit"),
     _fraction("util.tensor_active", "cycles in which the tensor pipe was busy"),
     _fraction("util.fp32_active", "cycles in which the FP32 pipe was busy"),
+    _fraction("util.fp64_active", "cycles in which the FP64 pipe was busy"),
     _fraction("util.dram_active", "cycles in which device memory moved data"),
     _fraction("util.encoder", "time in which the video encoder was busy"),
     _fraction("util.decoder", "time in which the video decoder was busy"),

@@ -45,6 +45,7 @@ METRICS: dict[str, Meaning] = {
             **names("util.sm_occupancy", "ratio", "sm_occupancy sm_occupancy_ratio"),
             **names("util.tensor_active", "ratio", "pipe_tensor_active tensor_util_ratio"),
             **names("util.fp32_active", "ratio", "pipe_fp32_active fp32_util_ratio"),
+            **names("util.fp64_active", "ratio", "pipe_fp64_active fp64_util_ratio"),
             **names("util.dram_active", "ratio", "dram_active dram_util_ratio"),
             "pcie_rx_bytes": Meaning(target="io.pcie_rx_mib_s", unit="B/s"),
             "pcie_tx_bytes": Meaning(target="io.pcie_tx_mib_s", unit="B/s"),

@@ -40,6 +40,7 @@ _NAMES = {
     "smOccupancy": Meaning(target="util.sm_occupancy", unit="%"),
     "pipeTensorActive": Meaning(target="util.tensor_active", unit="%"),
     "pipeFp32Active": Meaning(target="util.fp32_active", unit="%"),
+    "pipeFp64Active": Meaning(target="util.fp64_active", unit="%"),
     "dramActive": Meaning(target="util.dram_active", unit="%"),
     "encoderUtilization": Meaning(target="util.encoder", unit="%"),
 }

@@ -1,6 +1,7 @@
 """Every offer becomes a draft, or is refused for the reason that a person would give."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -329,7 +330,8 @@ def test_naming_providers_or_gpus_leaves_the_rest_out(asked: dict[str, Any]) -> 
 def test_two_nodes_stay_two_nodes() -> None:
     """A job over two machines is priced on two machines of a like size."""
     profile = running(a_profile(gpu_count=16, nodes=2, interconnect="nvlink"), EIGHT_TODAY)
-    case = a_case(profile, a_catalog(EIGHT_TODAY, EIGHT))
+    wired = replace(EIGHT, network_gbps=400.0)
+    case = a_case(profile, a_catalog(EIGHT_TODAY, wired))
     (draft,), _ = candidates(case)
     assert (draft.count, case.baseline.count) == (2, 2)
     assert draft.quote.exact == Decimal("2800.00") * Decimal(str(draft.hours.mid)) / 100
@@ -344,7 +346,7 @@ def test_as_many_gpus_over_an_unknown_link_are_as_fast() -> None:
 
 
 FOUR = a_profile(gpu_count=4, interconnect="nvlink")
-ONES = sold("one", "1.00", "H100-SXM-80GB", provider="elsewhere")
+ONES = sold("one", "1.00", "H100-SXM-80GB", provider="elsewhere", network_gbps=100.0)
 EIGHTS = sold(
     "eight", "8.00", "H100-SXM-80GB", gpu_count=8, provider="elsewhere", interconnect="nvlink"
 )
