@@ -126,6 +126,8 @@ def _around_command(asked: Asked, output: Output) -> int:
         if child.stopped_by is not None:
             front.stop(child.stopped_by)
             child.stopped_by = None
+    if front.sampling.gone and folder is not None:
+        _remove(folder)
     code = front.finish(relay.after, child.code)
     relay.close()
     return code

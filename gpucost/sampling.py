@@ -89,7 +89,7 @@ class Outcome:
 
 
 class Sampling:
-    """A sampler that was started.
+    """A sampler that was started; where it cannot be, `gone` is true and `lost` says why.
 
     Attributes:
         pid: its process.
@@ -101,18 +101,24 @@ class Sampling:
     """
 
     def __init__(self, task: Task) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.pid = _started(theirs.fileno(), errors=task.view)
-        ours.settimeout(0.0)
-        self._socket = ours
-        self._begun = b""
+        self.pid: int | None = None
         self.capture: str | None = None
         self.ended = False
         self.outcome: Outcome | None = None
         self.gone = False
         self.drawn = 0
         self._hidden = True
+        self._begun = b""
+        self._problem: str | None = None
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(0.0)
+        with theirs:
+            try:
+                self.pid = _started(theirs.fileno(), errors=task.view)
+            except OSError as error:
+                reason = error.strerror or error
+                self._problem = f"could not be started ({sys.executable}: {reason})"
+                self.gone = True
         self.tell(asdict(task))
 
     @property
@@ -185,15 +191,17 @@ class Sampling:
 
     def lost(self, how: str | None = None) -> Outcome:
         """Return what there is to say where it did not come to an end."""
-        how = how or ("ended unexpectedly" if self.gone else "does not answer")
+        silent = "ended unexpectedly" if self.gone else "does not answer"
+        how = how or self._problem or silent
         problem = f"the sampler {how}, so there is no profile."
         return Outcome(capture=self.capture, problems=(problem,), cut_off=True)
 
     def close(self) -> None:
         """Let go of it, and collect it where it has ended."""
         self._socket.close()
-        with contextlib.suppress(OSError):
-            os.waitpid(self.pid, os.WNOHANG)
+        if self.pid is not None:
+            with contextlib.suppress(OSError):
+                os.waitpid(self.pid, os.WNOHANG)
 
     def _items(self) -> list[dict[str, Any]]:
         while not self.gone:
