@@ -39,8 +39,9 @@ unit: $(VENV)/.dev
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, write docs/accuracy.md
-	$(BIN)/gpucost accuracy -o docs/accuracy.md
+accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, write docs/accuracy.md and what ships
+	$(BIN)/gpucost accuracy --data ../shared/datasets -o docs/accuracy.md -f json > .accuracy.json
+	mv .accuracy.json planner/data/accuracy.json
 
 fit: $(VENV)/.dev ## fit the coefficients of predictions anew (needs the data sets)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[accuracy]'

@@ -1,18 +1,20 @@
 """How much faster another GPU runs a job's kernels: from counters, or from fitted specifications.
 
 Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm,
-wc = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). Training without them: the fitted model of
-planner/speed_model.py. Inference: its slopes of F and B alone, for the effects of single models are
-those of training. TF32 off: sqrt(F_d/F_s B_d/B_s). F is the dense peak of the precision really
-used, B the memory bandwidth.
+wc = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really
+used, B the memory bandwidth. Without them the law of the job's class (planner/work_class.py):
+training on one GPU has the fitted model of planner/speed_model.py, every other class its exponents
+of specifications (planner/speed_laws.py).
 """
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from planner.arithmetic import CUDA, has_tf32, is_single, peak_tflops
 from planner.estimate import Estimate, within
+from planner.gpu_family import family
 from planner.profile.model import Profile
+from planner.speed_laws import covers, law, predicted
 from planner.speed_model import (
     Family,
     Specs,
@@ -23,11 +25,12 @@ from planner.speed_model import (
     log_score,
     specs,
 )
+from planner.work_class import WorkClass, work_class
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu
 
-# Where nothing narrower was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.
+# Where nothing of the kind was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.
 _SPECIFICATION_FACTOR = 1.57
 # 90th percentile of the error of the counter form on 80 kernel sets, RTX 2080 Ti <-> 3080: 29.9 %.
 _COUNTER_FACTOR = 1.43
@@ -41,21 +44,7 @@ _REACHABLE = 0.6
 _NO_TENSOR = 0.005
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
 _SERVING = ("inference_online", "inference_offline")
-_SINGLE_PRECISION = ("fp32", "tf32")
-CUDA = "cuda"  # single precision outside the tensor cores: TF32 off, or AMP without effect
-
-_PEAKS: Mapping[str, tuple[str, ...]] = {
-    "fp32": ("tf32_tflops", "fp32_tflops"),
-    "tf32": ("tf32_tflops", "fp32_tflops"),
-    "amp-fp16": ("fp16_tflops", "fp32_tflops"),
-    "amp-bf16": ("bf16_tflops", "fp16_tflops", "fp32_tflops"),
-    "fp16": ("fp16_tflops", "fp32_tflops"),
-    "bf16": ("bf16_tflops", "fp16_tflops", "fp32_tflops"),
-    "fp8": ("fp8_tflops", "fp16_tflops"),
-    "int8": ("int8_tops", "fp16_tflops"),
-    "int4": ("int8_tops", "fp16_tflops"),
-    CUDA: ("fp32_tflops",),
-}
+_GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
 
 
 def source_gpu(profile: Profile) -> Gpu:
@@ -86,11 +75,7 @@ def kernel_speed_up(profile: Profile, target: Gpu) -> Estimate:
         return within(1.0, _SAME_GPU_FACTOR, "same GPU model: run-to-run spread")
     if source.memory_bandwidth_gb_s is None or target.memory_bandwidth_gb_s is None:
         raise InputError(f"the specifications of {target.name} or {source.name} are incomplete.")
-    estimate = _by_counters(profile, source, target) or _by_specification(profile, source, target)
-    if all(knows_architecture(g.architecture) for g in (source, target)):
-        return estimate
-    basis = f"weak: {target.architecture} or {source.architecture} is outside the fit"
-    return replace(within(estimate.mid, _WEAK_FACTOR, basis), weak=True)
+    return _by_counters(profile, source, target) or _by_specification(profile, source, target)
 
 
 def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
@@ -100,10 +85,34 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     mean single precision outside them, whatever the profile names.
     """
     named, tensor = profile.job.precision, profile.mean("util.tensor_active")
-    has_tensor = source.tf32_tflops is not None or named not in _SINGLE_PRECISION
-    if tensor is not None and tensor < _NO_TENSOR and has_tensor and named not in ("int8", "int4"):
+    if tensor is None or named in ("int8", "int4"):
+        return named, ""
+    if tensor >= _NO_TENSOR:
+        busy = named == "fp32" and has_tf32(source)
+        return ("tf32", "tensor cores busy, so TF32") if busy else (named, "")
+    if has_tf32(source) or not is_single(named):
         return CUDA, f"tensor cores idle, so single precision without TF32 ({named or 'not'} named)"
     return named, ""
+
+
+def _outside(estimate: Estimate, *uncovered: Gpu) -> Estimate:
+    """Return an estimate for generations on which nothing of a job's kind was measured.
+
+    Weak where no class measured them at all.
+    """
+    if not uncovered:
+        return estimate
+    unknown = [gpu for gpu in uncovered if not knows_architecture(family(gpu))]
+    names = " and ".join(dict.fromkeys(gpu.architecture for gpu in unknown or uncovered))
+    least = _WEAK_FACTOR if unknown else _SPECIFICATION_FACTOR
+    factor = max(least, estimate.high / estimate.mid)
+    said = f"weak: {names} is outside the fit" if unknown else f"{names} not measured for its kind"
+    basis = f"{said} ({estimate.basis})"
+    return replace(within(estimate.mid, factor, basis), weak=bool(unknown))
+
+
+def _unknown(*some: Gpu) -> list[Gpu]:
+    return [gpu for gpu in some if not knows_architecture(family(gpu))]
 
 
 def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
@@ -123,79 +132,87 @@ def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
     damping = 0.5 + 0.5 * max(compute, memory)
     what = "tensor and DRAM activity" if pipes else "SM and DRAM activity"
     basis = "; ".join(part for part in (f"{what}, damped roofline", shown) if part)
-    return within(ratio**damping, _COUNTER_FACTOR, basis)
+    found = within(ratio**damping, _COUNTER_FACTOR, basis)
+    return _outside(found, *_unknown(source, target))
 
 
 def _by_specification(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
     precision, shown = used_precision(profile, source)
-    guesses = (precision,) if precision else ("fp32", "amp-fp16")
-    form = _form(profile)
-    found = [form(source, target, guess) for guess in guesses]
-    mid = math.prod(one.mid for one in found) ** (1.0 / len(found))
+    served = profile.job.kind in _SERVING
+    guesses = (precision,) if precision else _GUESSES_SERVED if served else _GUESSES
+    found = [_of_class(profile, source, target, guess) for guess in guesses]
+    # What is served runs in half precision nearly always; training may do either.
+    mids = [one.mid for one in (found[:1] if served else found)]
     basis = found[0].basis
     if not precision:
         basis += ", precision unknown: single and half considered"
-    return _damped(
-        profile,
-        source,
-        Estimate(
-            low=min(one.low for one in found),
-            mid=mid,
-            high=max(one.high for one in found),
-            basis="; ".join(part for part in (basis, shown) if part),
-        ),
+    return Estimate(
+        low=min(one.low for one in found),
+        mid=math.prod(mids) ** (1.0 / len(mids)),
+        high=max(one.high for one in found),
+        basis="; ".join(part for part in (basis, shown) if part),
+        weak=any(one.weak for one in found),
     )
 
 
-def _form(profile: Profile) -> Callable[[Gpu, Gpu, str], Estimate]:
-    if profile.job.kind in _SERVING:
-        return _serving
-    return _training if profile.job.kind == "training" else _other
+def _of_class(profile: Profile, source: Gpu, target: Gpu, precision: str) -> Estimate:
+    """Return the speed-up by the law of the job's class at one precision."""
+    if precision == "fp32" and has_tf32(target) and not has_tf32(source):
+        return _with_or_without_tf32(profile, source, target)
+    name = work_class(profile, precision)
+    if name == "training":
+        return _damped(profile, source, _training(source, target, precision))
+    if name == "other":
+        return _other(source, target, precision)
+    return _by_law(name, source, target, CUDA if name == "fp32" else precision)
+
+
+def _by_law(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
+    found = law(name)
+    estimate = predicted(found, source, target, precision)
+    return _outside(estimate, *(gpu for gpu in (source, target) if not covers(found, gpu)))
+
+
+def _with_or_without_tf32(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
+    """Return the speed-up of single precision measured where there is no TF32.
+
+    Whether the code would use it elsewhere, nothing tells: the middle is that without, the interval
+    spans both.
+    """
+    without = _by_law("fp32", source, target, CUDA)
+    with_it = _of_class(profile, source, target, "tf32")
+    return Estimate(
+        low=min(without.low, with_it.low),
+        mid=without.mid,
+        high=max(without.high, with_it.high),
+        basis=f"{without.basis}; TF32 may be on there or not: the interval spans both",
+        weak=without.weak or with_it.weak,
+    )
 
 
 def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
-    """Return the fit of training for another kind of job, on which no interval was calibrated."""
+    """Return the fit of training for another kind of job, of which nothing was measured."""
     fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
-    return within(fitted.mid, factor, f"{fitted.basis}; the job is no known training")
-
-
-def _serving(source: Gpu, target: Gpu, precision: str) -> Estimate:
-    speed = serving_speed_up(source, target, precision)
-    return within(speed, _SPECIFICATION_FACTOR, "GPU specifications (peak, bandwidth)")
-
-
-def serving_speed_up(source: Gpu, target: Gpu, precision: str) -> float:
-    """Return the ratio of inference speeds: the fitted slopes of peak and bandwidth, alone.
-
-    Effects of models, generations and memory are those of training; on published image models
-    they do harm.
-    """
-    slopes = coefficients("speed")[spec_family(precision)[1]]
-    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
-    bandwidth = _bandwidth_ratio(source, target)
-    speed: float = arithmetic ** slopes["peak"] * bandwidth ** slopes["bandwidth"]
-    return speed
+    basis = f"weak: {fitted.basis}; the job is no known training"
+    return replace(within(fitted.mid, factor, basis), weak=True)
 
 
 def spec_family(precision: str) -> tuple[str, Family]:
     """Return a precision with the family of the fit that it belongs to."""
-    return precision, "single" if precision in _SINGLE_PRECISION else "half"
+    return precision, "single" if is_single(precision) else "half"
 
 
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
-    if precision == CUDA:
-        speed = math.sqrt(
-            peak_tflops(target, CUDA) / peak_tflops(source, CUDA) * _bandwidth_ratio(source, target)
-        )
-        return within(speed, _SPECIFICATION_FACTOR, "GPU specifications (CUDA rate, bandwidth)")
-    one, other = (_specs(gpu, precision) for gpu in (source, target))
-    ratio = math.exp(log_ratio(source, target, spec_family(precision)))
+    named = "tf32" if precision == "fp32" else precision
+    one, other = (_specs(gpu, named) for gpu in (source, target))
+    ratio = math.exp(log_ratio(source, target, spec_family(named)))
     unseen = [gpu.name for gpu in (one, other) if not is_fitted(gpu)]
     basis = "benchmarks of both GPUs, job unseen"
     if unseen:
         basis = f"GPU specifications and generation: {' and '.join(unseen)} not benchmarked"
-    return within(ratio, interval_factor(one, other), f"{basis} (peak, bandwidth, memory)")
+    found = within(ratio, interval_factor(one, other), f"{basis} (peak, bandwidth, memory)")
+    return _outside(found, *_unknown(source, target))
 
 
 def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:
@@ -217,7 +234,7 @@ def _damped(profile: Profile, source: Gpu, whole: Estimate) -> Estimate:
     Fitted on training at the same small batch; without counters nothing tells more.
     """
     held, room = profile.peak("mem.used_gib"), source.memory_gib
-    if profile.job.kind != "training" or held is None or held >= _SMALL_MEMORY * room:
+    if held is None or held >= _SMALL_MEMORY * room:
         return whole
     row = coefficients("speed")["small"]
     slow = within(
@@ -226,19 +243,6 @@ def _damped(profile: Profile, source: Gpu, whole: Estimate) -> Estimate:
         f"{whole.basis}; {held / room:.0%} of the memory used, so launches may set the pace",
     )
     return replace(slow, low=min(slow.low, whole.low), high=max(slow.high, whole.high))
-
-
-def peak_tflops(gpu: Gpu, precision: str | None) -> float:
-    """Return the dense peak of the pipes that a precision uses, TFLOP/s (int8: TOP/s).
-
-    Raises:
-        InputError: the hardware table does not have it.
-    """
-    rates = (getattr(gpu, name) for name in _PEAKS.get(precision or "fp32", _PEAKS["fp32"]))
-    found: float | None = next((rate for rate in rates if rate), None)
-    if found is None:
-        raise InputError(f"the arithmetic rates of {gpu.name} are not known.")
-    return found
 
 
 def _bandwidth_ratio(source: Gpu, target: Gpu) -> float:

@@ -1,7 +1,9 @@
 """`gpucost accuracy`: how far predictions are off on measurements that they were not fitted on."""
 
+import json
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +11,8 @@ from gpucost.output import Output, Table, output_options, print_json, print_tabl
 from gpucost.writing import write_file
 from pricing.errors import InputError
 
-if TYPE_CHECKING:
-    from planner.evaluation.score import Coverage, Errors, Score
-
 DATA = "../shared/datasets"
+_SHIPPED = "accuracy.json"
 
 
 @click.command(name="accuracy", epilog="Example: gpucost accuracy --data ../shared/datasets")
@@ -26,80 +26,91 @@ DATA = "../shared/datasets"
 def command(data: str | None, target: str | None, output: Output) -> None:
     """Score predictions on published measurements left out of their fit: whole GPUs, whole tasks.
 
-    The data sets are not part of gpucost: without their folder nothing is scored, and it says so.
+    The data sets are not part of gpucost: without their folder the scores that shipped are shown.
     """
     folder = Path(data or DATA)
-    if not folder.is_dir():
-        if data:
-            raise InputError(f"--data {data}: no such folder.")
-        output.say(f"skipped: {DATA} is absent, and predictions are scored on the data sets there.")
+    if folder.is_dir():
+        document = _scored(folder, target, output)
+    elif data:
+        raise InputError(f"--data {data}: no such folder.")
+    else:
+        document = json.loads(files("planner.data").joinpath(_SHIPPED).read_text("utf-8"))
+        output.say(f"{DATA} is absent: these are the scores that shipped, none is new.")
+        if target is not None:
+            output.say(f"{target} is not written: a page needs the data sets.")
+    if output.format == "json":
+        print_json(document)
         return
-    from planner.evaluation.document import page  # noqa: PLC0415 - pandas, only here
+    print_table(_class_table(document["rows"]), output)
+    print_table(_score_table(document["scores"]), output)
+    print_table(_coverage_table(document["coverages"]), output)
+
+
+def _scored(folder: Path, target: str | None, output: Output) -> dict[str, Any]:
+    from planner.evaluation.document import document, page  # noqa: PLC0415 - pandas, only here
     from planner.evaluation.report import evaluate  # noqa: PLC0415 - the same
 
     sections = evaluate(folder)
-    scores = [score for section in sections for score in section.scores]
-    coverages = [one for section in sections for one in section.coverages]
     if target is not None:
         write_file(target, page(sections))
         output.say(f"wrote {target}")
-    if output.format == "json":
-        print_json(_document(scores, coverages))
-        return
-    print_table(_score_table(scores), output)
-    print_table(_coverage_table(coverages), output)
+    return document(sections)
 
 
-def _document(scores: "list[Score]", coverages: "list[Coverage]") -> dict[str, Any]:
-    return {
-        "schema": "gpucost.accuracy/v1",
-        "scores": [
-            {
-                "question": score.question,
-                "cases": score.cases,
-                "percent": _errors(score.ours),
-                "baseline": score.baseline[0] if score.baseline else None,
-                "baseline_percent": _errors(score.baseline[1]) if score.baseline else None,
-                "at_most_percent": dict(zip(("median", "mean"), score.bar, strict=True)),
-                "verdict": score.verdict if any(score.bar) else None,
-            }
-            for score in scores
-        ],
-        "coverages": [
-            {
-                "question": one.question,
-                "inside_fraction": round(one.share, 4),
-                "median_factor": round(one.factor, 3),
-                "by_group": {name: round(share, 4) for name, share in sorted(one.groups.items())},
-            }
-            for one in coverages
-        ],
-    }
+def _class_table(rows: list[dict[str, Any]]) -> Table:
+    names = tuple(rows[0]["baseline_percent"]) if rows else ()
+    columns = ("class", "measured", "left out", "cases", "ours %", "inside", "x/÷", *names, "")
+    lines = tuple(
+        (
+            row["class"],
+            row["set"],
+            row["left_out"],
+            str(row["cases"]),
+            _percent(row["percent"]),
+            f"{row['inside_fraction']:.1%}",
+            f"{row['median_factor']:.2f}",
+            *(_percent(row["baseline_percent"][name]) for name in names),
+            "missed: " + "; ".join(row["misses"]) if row["misses"] else "held",
+        )
+        for row in rows
+    )
+    return Table(columns=columns, rows=lines, right=frozenset(columns[3:-1]))
 
 
-def _errors(errors: "Errors") -> dict[str, float]:
-    return {"median": round(errors.median, 1), "mean": round(errors.mean, 1)}
+def _percent(found: dict[str, float]) -> str:
+    return f"{found['median']:.1f} / {found['mean']:.1f}"
 
 
-def _score_table(scores: "list[Score]") -> Table:
+def _score_table(scores: list[dict[str, Any]]) -> Table:
     columns = ("predicted", "cases", "median / mean %", "baseline %", "at most", "")
     rows = tuple(
         (
-            score.question,
-            str(score.cases),
-            str(score.ours),
-            str(score.baseline[1]) if score.baseline else "-",
-            score.bar_text,
-            score.verdict if any(score.bar) else "",
+            score["question"],
+            str(score["cases"]),
+            _percent(score["percent"]),
+            _percent(score["baseline_percent"]) if score["baseline_percent"] else "-",
+            _bar(score["at_most_percent"]),
+            score["verdict"] or "",
         )
         for score in scores
     )
     return Table(columns=columns, rows=rows, right=frozenset(columns[1:4]))
 
 
-def _coverage_table(coverages: "list[Coverage]") -> Table:
+def _bar(bar: dict[str, float | None]) -> str:
+    if not any(bar.values()):
+        return "-"
+    return " / ".join("-" if value is None else f"{value:g}" for value in bar.values())
+
+
+def _coverage_table(coverages: list[dict[str, Any]]) -> Table:
     rows = tuple(
-        (one.question, f"{one.share:.1%}", f"x/÷ {one.factor:.2f}", one.by_group)
+        (
+            one["question"],
+            f"{one['inside_fraction']:.1%}",
+            f"x/÷ {one['median_factor']:.2f}",
+            ", ".join(f"{name} {share:.0%}" for name, share in one["by_group"].items()),
+        )
         for one in coverages
     )
     return Table(columns=("90 % interval of", "inside", "median factor", "by group"), rows=rows)

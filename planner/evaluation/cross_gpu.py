@@ -1,36 +1,28 @@
 """Speed on another GPU: whole GPUs, whole tasks, or both are left out of the fit."""
 
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from planner.evaluation.effects import Fit, difference, features, fit
-from planner.evaluation.score import Array, Coverage, Errors, Score, Section, errors
-from planner.evaluation.throughput import PRECISIONS, TASKS, Run, runs, specs_of
+from planner.evaluation import published as published_
+from planner.evaluation.effects import Fit, difference, features, fit, speed_table
+from planner.evaluation.rows import Predicted, answers, row
+from planner.evaluation.score import Row, Section
+from planner.evaluation.throughput import TASKS, Run, runs, specs_of
+from planner.profile.model import Hardware, Job, Profile, Work
 from planner.speed_model import coefficients, log_spread
+from pricing.hardware import gpus
 
-Left = Literal["task", "gpu", "both"]
-BARS: dict[tuple[Left, str], tuple[float, float]] = {
-    ("task", "fp16"): (13.0, 15.0),
-    ("task", "fp32"): (8.5, 12.0),
-    ("gpu", "fp16"): (9.5, 13.0),
-    ("gpu", "fp32"): (9.5, 12.5),
-    ("both", "fp16"): (12.5, 16.0),
-    ("both", "fp32"): (12.5, 16.0),
-}
-_NAMES = {
-    "task": "throughput on another GPU, task unseen",
-    "gpu": "throughput on another GPU, GPU unseen (task known from the others)",
-    "both": "throughput on another GPU, GPU and task unseen (a user's own job)",
-}
-_PRECISION_NAMES = {"fp16": "fp16", "fp32": "fp32 / TF32"}
+Left = Literal["task", "both"]
+_NAMES = {"fp16": "Lambda, fp16", "fp32": "Lambda, fp32 / TF32"}
+_ASKED: Mapping[Left, str] = {"task": "task", "both": "GPU and task"}
 COVERAGE = 0.9
 
 
@@ -62,8 +54,8 @@ class Case:
 
 
 def fitted_runs(folder: Path) -> tuple[Run, ...]:
-    """Return the runs that the shipped model is fitted on; Blackwell stays outside."""
-    return tuple(run for run in runs(folder, "v1", "v2") if run.gpu != "B200-SXM")
+    """Return the runs that the shipped model is fitted on."""
+    return runs(folder, "v1", "v2")
 
 
 def pairs(known: Sequence[Run]) -> Iterable[tuple[Run, Run]]:
@@ -76,98 +68,25 @@ def pairs(known: Sequence[Run]) -> Iterable[tuple[Run, Run]]:
                 yield before, after
 
 
-def cases(known: Sequence[Run], left: Left) -> list[Case]:
-    """Return every pair, predicted from a fit without its target's GPU, its task, or both."""
+@cache
+def fit_without(known: tuple[Run, ...], gpu: str | None, task: str | None) -> Fit:
+    """Return the fit without a GPU, a task, or both (None = none)."""
+    kept = [run for run in known if gpu != run.gpu and task != run.task]
+    return fit(kept, coefficients("speed")["widths"])
+
+
+def cases(known: tuple[Run, ...], left: Left) -> list[Case]:
+    """Return every pair, predicted from a fit without its target's task, or GPU and task."""
     widths = coefficients("speed")["widths"]
-
-    @cache
-    def without(gpu: str | None, task: str | None) -> Fit:
-        return fit([r for r in known if gpu != r.gpu and task != r.task], widths)
-
     found = []
     for before, after in pairs(known):
-        model = without(
-            None if left == "task" else after.gpu, None if left == "gpu" else after.task
-        )
-        if left == "gpu":  # the task's level is known from all other GPUs
-            guess = model.expect(features(after))[0] - before.log_rate
-        else:
-            guess = model.expect(difference(features(after), features(before)))[0]
+        model = fit_without(known, after.gpu if left == "both" else None, after.task)
+        guess = model.expect(difference(features(after), features(before)))[0]
         spread = log_spread(
             specs_of(before.gpu, before.used), specs_of(after.gpu, after.used), widths
         )
         found.append(Case(before, after, guess, spread))
     return found
-
-
-def score(known: Sequence[Run], left: Left, found: Sequence[Case]) -> list[Score]:
-    """Return the scores of one way of leaving out, by precision."""
-    scores = []
-    for precision in PRECISIONS:
-        mine = [case for case in found if case.after.named == precision]
-        true = np.exp([case.true for case in mine])
-        scores.append(
-            Score(
-                question=f"{_NAMES[left]}, {_PRECISION_NAMES[precision]}",
-                cases=len(mine),
-                ours=errors(np.exp([case.predicted for case in mine]), true),
-                baseline=_baseline(known, left, mine, true),
-                bar=BARS[left, precision],
-            )
-        )
-    return scores
-
-
-def _baseline(
-    known: Sequence[Run], left: Left, mine: Sequence[Case], true: Array
-) -> tuple[str, Errors]:
-    if left == "task":
-        return "mean ratio of the other tasks", errors(_benchmark_ratio(known, mine), true)
-    if left == "gpu":
-        return "log-linear in peak and bandwidth", errors(_log_linear(known, mine), true)
-    return "sqrt(peak x bandwidth)", errors(_geometric(mine), true)
-
-
-def _benchmark_ratio(known: Sequence[Run], mine: Sequence[Case]) -> Array:
-    rate = {(r.named, r.task, r.gpu): r.log_rate for r in known if r.version == "v1"}
-    guesses = []
-    for case in mine:
-        named, task = case.after.named, case.after.task
-        ratios = [
-            rate[named, other, case.after.gpu] - rate[named, other, case.before.gpu]
-            for other in TASKS
-            if other != task
-        ]
-        guesses.append(float(np.mean(ratios)))
-    return np.exp(guesses)
-
-
-def _log_linear(known: Sequence[Run], mine: Sequence[Case]) -> Array:
-    """Least squares of ln rate on task, ln peak and ln bandwidth, without the target's GPU."""
-    named = mine[0].after.named
-    asked = [r for r in known if r.version == "v1" and r.named == named and r.task in TASKS]
-
-    @cache
-    def slopes(left_out: str) -> Array:
-        rows = [r for r in asked if r.gpu != left_out]
-        x = np.array(
-            [
-                [*specs_of(r.gpu, r.used).logs[:2], *(float(r.task == t) for t in TASKS)]
-                for r in rows
-            ]
-        )
-        return np.asarray(np.linalg.lstsq(x, [r.log_rate for r in rows], rcond=None)[0][:2])
-
-    return np.exp([float(_steps(case)[:2] @ slopes(case.after.gpu)) for case in mine])
-
-
-def _geometric(mine: Sequence[Case]) -> Array:
-    return np.exp([float(_steps(case)[:2].sum() / 2.0) for case in mine])
-
-
-def _steps(case: Case) -> Array:
-    before, after = (specs_of(r.gpu, r.used).logs for r in (case.before, case.after))
-    return np.subtract(after, before)
 
 
 def quantile(values: npt.ArrayLike) -> float:
@@ -196,102 +115,105 @@ def near_quantile(found: Sequence[Case]) -> float:
     return plain_quantile([case for case in found if case.spread < _NEAR])
 
 
-def covered(
-    question: str, found: Sequence[Case], tasks_left: Sequence[Case], *, unseen_gpu: bool
-) -> Coverage:
-    """Return the coverage of the shipped rule, calibrated without the target's GPU.
+def intervals(found: Sequence[Case], tasks_left: Sequence[Case]) -> dict[str, float]:
+    """Return the widths of intervals as `speed.toml` holds them.
 
     Args:
-        question: what was left out.
-        found: the cases to cover.
-        tasks_left: the cases with only the task left out, which calibrate the scaled part.
-        unseen_gpu: whether the least width is that of unseen GPUs, or that of near pairs.
+        found: cases with GPU and task left out.
+        tasks_left: cases with only the task left out.
     """
+    return {
+        "scale": round(scaled_quantile(tasks_left), 3),
+        "near": round(float(np.exp(near_quantile(tasks_left))), 3),
+        "unseen_gpu": round(float(np.exp(plain_quantile(found))), 3),
+    }
 
-    @cache
-    def factors(gpu: str) -> tuple[float, float]:
-        def others(some: Sequence[Case]) -> list[Case]:
-            return [c for c in some if gpu not in (c.after.gpu, c.before.gpu)]
 
-        rest = others(tasks_left)
-        least = plain_quantile(others(found)) if unseen_gpu else near_quantile(rest)
-        return scaled_quantile(rest), least
-
-    rows = []
-    for case in found:
-        scale, least = factors(case.after.gpu)
-        half = max(scale * case.spread, least)
-        architecture = specs_of(case.after.gpu, "fp16").architecture
-        rows.append((architecture, abs(case.error) <= half, np.exp(half)))
-    table = pd.DataFrame(rows, columns=["architecture", "inside", "factor"])
-    return Coverage(
-        question=question,
-        share=float(table.inside.mean()),
-        factor=float(table.factor.median()),
-        groups=shares(table.inside, table.architecture),
+def _profile(run: Run) -> Profile:
+    """Return what a user would have of a run: its precision is the one that the kernels used."""
+    precision = "amp-fp16" if run.used == "fp16" else "tf32"
+    return Profile(
+        job=Job(name=run.task, kind="training", precision=precision),
+        hardware=Hardware(gpu=run.gpu, gpu_count=1),
+        work=Work(unit="item", rate_per_s=math.exp(run.log_rate)),
     )
 
 
-def older(folder: Path, known: Sequence[Run]) -> tuple[list[Score], Coverage]:
+def published(before: Run, after: Run, name: str) -> published_.Case:
+    """Return a pair of runs as a case."""
+    return published_.Case(
+        name=name,
+        group=after.task,
+        work="training",
+        profile=_profile(before),
+        target=after.gpu,
+        true=math.exp(after.log_rate - before.log_rate),
+    )
+
+
+def rows(known: tuple[Run, ...]) -> list[Row]:
+    """Return the scores of `predict` on Lambda's tables, by what was left out and precision."""
+    left_out: dict[Left, list[Case]] = {left: cases(known, left) for left in _ASKED}
+    made = []
+    for left, found in left_out.items():
+        answered: dict[str, list[Predicted]] = {"fp16": [], "fp32": []}
+        groups = itertools.groupby(found, key=lambda c: (c.after.gpu, c.after.task))
+        for (gpu, task), some in groups:
+            rest = {
+                name: [c for c in all_ if gpu not in (c.after.gpu, c.before.gpu)]
+                for name, all_ in left_out.items()
+            }
+            model = fit_without(known, gpu if left == "both" else None, task)
+            kept = [run for run in known if left != "both" or run.gpu != gpu]
+            table = {
+                **coefficients("speed"),
+                **speed_table(model, kept),
+                "interval": intervals(rest["both"], rest["task"]),
+            }
+            for case in some:
+                one = published(case.before, case.after, _NAMES[case.after.named])
+                answered[case.after.named] += answers([one], speed=table)
+        both = [one for some in answered.values() for one in some]
+        for named, mine in answered.items():
+            made.append(row(_NAMES[named], _ASKED[left], mine, groups=_groups(mine)))
+        whole = row("all of them", _ASKED[left], both, groups=_groups(both))
+        made.append(replace(whole, whole_class=left == "task"))
+    return made
+
+
+def _groups(some: Sequence[Predicted]) -> int:
+    return len({one.case.group for one in some})
+
+
+def older(folder: Path, known: Sequence[Run]) -> Row:
     """Return how the shipped fit does on the older runs (v0), of which it has seen none."""
-    model = fit(known, coefficients("speed")["widths"])
-    fitted = {run.gpu for run in known}
-    rates, scores, inside = runs(folder, "v0"), [], []
-    row = coefficients("speed")["interval"]
-    for precision in PRECISIONS:
-        true, guesses = [], []
-        for before, after in itertools.permutations([r for r in rates if r.named == precision], 2):
-            if before.task != after.task or before.gpu == after.gpu:
-                continue
-            guesses.append(model.expect(difference(features(after), features(before)))[0])
-            true.append(after.log_rate - before.log_rate)
-            one, other = (specs_of(r.gpu, r.used) for r in (before, after))
-            least = "near" if {before.gpu, after.gpu} <= fitted else "unseen_gpu"
-            half = max(row["scale"] * log_spread(one, other), float(np.log(row[least])))
-            inside.append((one.architecture == other.architecture, half, guesses[-1] - true[-1]))
-        scores.append(
-            Score(
-                question=f"older software and mostly other GPUs (v0), {precision}",
-                cases=len(true),
-                ours=errors(np.exp(guesses), np.exp(true)),
-            )
-        )
-    table = pd.DataFrame(inside, columns=["alike", "half", "error"])
-    held = table.error.abs() <= table.half
-    names = table.alike.map({True: "within a generation", False: "across generations"})
-    covered_share = Coverage(
-        question="older software and mostly other GPUs (v0)",
-        share=float(held.mean()),
-        factor=float(np.exp(table.half.median())),
-        groups=shares(held, names),
-    )
-    return scores, covered_share
+    asked = [run for run in runs(folder, "v0") if run.gpu in gpus()]
+    some = [
+        published(before, after, "Lambda v0")
+        for before, after in itertools.permutations(asked, 2)
+        if (before.task, before.named) == (after.task, after.named) and before.gpu != after.gpu
+    ]
+    table = {**coefficients("speed"), **speed_table(fit(known, _widths()), known)}
+    found = answers(some, speed=table)
+    return row("Lambda v0, older software", "source", found, groups=_groups(found))
 
 
-def shares(inside: pd.Series, group: pd.Series) -> dict[str, float]:
-    """Return the share of cases inside by group."""
-    found = inside.groupby(group).mean()
-    return {str(name): float(share) for name, share in found.items()}
+def _widths() -> Mapping[str, float]:
+    widths: Mapping[str, float] = coefficients("speed")["widths"]
+    return widths
 
 
 def section(folder: Path) -> Section:
-    """Return all scores of speed on another GPU."""
+    """Return all scores of training on one GPU."""
     known = fitted_runs(folder)
-    scores, covered_older = older(folder, known)
-    found: dict[Left, list[Case]] = {left: cases(known, left) for left in ("task", "gpu", "both")}
     return Section(
-        title="Speed on another GPU",
-        scores=(*(s for left, some in found.items() for s in score(known, left, some)), *scores),
-        coverages=(
-            covered("task unseen", found["task"], found["task"], unseen_gpu=False),
-            covered("GPU and task unseen", found["both"], found["task"], unseen_gpu=True),
-            covered_older,
-        ),
+        title="Training on one GPU",
+        rows=(*rows(known), older(folder, known)),
         remarks=(
             """\
 Lambda's PyTorch training benchmarks: 12 GPUs x 5 tasks, all ordered pairs; every pair is
-predicted by a fit without its target's GPU, its task, or both. What is left out is left out of
-the H100, H200 and GH200 tables that the fit uses beside them, too.""",
+predicted by a fit without its target's task, or its GPU and task. What is left out is left out of
+the H100, H200, GH200 and B200 tables that the fit uses beside them, too.""",
             """\
 waveglow's fp16 rates equal its fp32 rates: AMP had no effect there, so it is predicted as what it
 ran, single precision. ncf and tacotron2 are unreliable and left out.""",
@@ -299,11 +221,9 @@ ran, single precision. ncf and tacotron2 are unreliable and left out.""",
 The widths of the prior were chosen on other runs (the older v0 ones: other software, mostly other
 GPUs), as were the memory term and the treatment of GeForce boards; intervals are conformal,
 calibrated without every pair of the target's GPU. What was chosen with these scores in sight:
-which variants to try at all, and the distance (0.3) under which pairs count as near. With GPU and
-task unseen the median of fp16 misses its bar; tried were power limits and CUDA rates as further
-specifications, the v0 runs in the fit, and full or half tensor rates for GeForce boards (medians
-13.1 to 16.3): none holds it. The RTX 4090 and the RTX 6000 Ada, the only Ada boards, mispredict
-each other: one chip, twice the rate on paper, the same speed.""",
+which variants to try at all, and the distance (0.3) under which pairs count as near. The RTX 4090
+and the RTX 6000 Ada, the only Ada boards, mispredict each other: one chip, twice the rate on paper,
+the same speed.""",
             """\
 The older runs (v0) chose the prior widths, none of the coefficients. They were made over two
 years with changing software, Volta and Turing boards before Ampere ones, so a difference of

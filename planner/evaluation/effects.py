@@ -8,6 +8,7 @@ older runs (v0) are most likely; no run of the tables that are predicted (v1) ha
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +109,34 @@ class Fit:
         """Return the posterior mean of one effect; its prior where no run of the fit has it."""
         place = self.columns.get(key)
         return PRIOR_MEANS.get(key, 0.0) if place is None else float(self.mean[place])
+
+
+_FAMILIES = {"half": "fp16", "single": "fp32"}
+
+
+def speed_table(model: Fit, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return a fit as planner/speed_model.py reads it: what `speed.toml` holds but intervals."""
+    gpus = sorted({run.gpu for run in runs})
+    architectures = sorted({specs_of(gpu, "fp16").architecture for gpu in gpus})
+    found: dict[str, Any] = {
+        "memory": round(model.effect("memory"), 4),
+        "geforce": round(model.effect("geforce"), 4),
+        "widths": dict(model.widths),
+    }
+
+    def both(group: str, name: str, precision: str) -> float:
+        own = model.effect(f"{group}-precision", name, precision)
+        return round(model.effect(group, name) + own, 4)
+
+    for part, precision in _FAMILIES.items():
+        row: dict[str, Any] = {}
+        for name in ("peak", "bandwidth"):
+            own = model.effect("slope-precision", name, precision)
+            row[name] = round(model.effect("slope", name) + own, 4)
+        row["architecture"] = {n: both("architecture", n, precision) for n in architectures}
+        row["gpu"] = {n: both("gpu", n, precision) for n in gpus}
+        found[part] = row
+    return found
 
 
 def difference(after: Features, before: Features) -> Features:

@@ -1,26 +1,22 @@
 """Fits everything that predictions ship with: `python -m planner.evaluation.fit DATA DAY`.
 
-Writes planner/data/*.toml and allreduce.csv. Needs scipy (prior widths) and pyarrow (two of the
-all-reduce files): `pip install gpucost[accuracy]`.
+Writes planner/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs scipy
+(prior widths) and pyarrow (two of the all-reduce files): `pip install gpucost[accuracy]`.
 """
 
-import math
+import json
 import sys
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-from planner.evaluation import collectives, host, several_gpus, small_work
-from planner.evaluation.cross_gpu import (
-    cases,
-    fitted_runs,
-    near_quantile,
-    plain_quantile,
-    scaled_quantile,
-)
-from planner.evaluation.effects import Fit, fit, likeliest_widths
-from planner.evaluation.throughput import runs, specs_of
-from planner.speed_model import coefficients
+from planner.evaluation import class_fits, collectives, host, published, several_gpus, small_work
+from planner.evaluation.cross_gpu import cases, fitted_runs, intervals
+from planner.evaluation.effects import fit, likeliest_widths, speed_table
+from planner.evaluation.throughput import runs
+from planner.speed_model import fitted_as
 
 _OUT = Path(__file__).resolve().parent.parent / "data"
 _BY_MAKE = "Written by `make fit`; do not edit."
@@ -39,49 +35,71 @@ _HOST = f"""\
 # Loader, power cap and power on another GPU: planner/loader.py, planner/power.py. {_BY_MAKE}
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
-_FAMILIES = {"half": "fp16", "single": "fp32"}
+_CLASSES = f"""\
+# Laws of the classes of work, planner/speed_laws.py. {_BY_MAKE}
+# Sources: our own regressions on published measurements; no figure of theirs is reproduced:
+# mosaicml/llm-foundry (Apache-2.0): llm-training; NeuSight's labels: fp32; MLCommons results v4.0
+# and v4.1 (Apache-2.0), pytorch-image-models (Apache-2.0), ml-energy/leaderboard (none stated) and
+# ai-dynamo/aiconfigurator (Apache-2.0): inference, llm-decode, llm-prefill. scaled-training is the
+# geometric mean itself, its intervals from MLCommons' training results v4.0.
+# peak, bandwidth, power: exponents; family: ln; seen, unseen: 90 % quantiles of scaled errors,
+# whole models and whole GPUs left out.
+"""
 
 
 def speed(folder: Path, widths: Mapping[str, float], day: date) -> str:
     """Return speed.toml, but for its intervals."""
     known = fitted_runs(folder)
-    model = fit(known, widths)
-    lines = [_SPEED, f"fitted = {day.isoformat()}", f"runs = {len(known)}"]
-    lines += [f"memory = {model.effect('memory'):.4f}", f"geforce = {model.effect('geforce'):.4f}"]
-    lines += ["", "[widths]", *(f"{name} = {width}" for name, width in widths.items())]
-    gpus = sorted({run.gpu for run in known})
-    architectures = sorted({specs_of(gpu, "fp16").architecture for gpu in gpus})
-    for family, precision in _FAMILIES.items():
-        lines += ["", f"[{family}]"]
-        for name in ("peak", "bandwidth"):
-            slope = model.effect("slope", name) + model.effect("slope-precision", name, precision)
-            lines.append(f"{name} = {slope:.4f}")
-        for group, names in (("architecture", architectures), ("gpu", gpus)):
-            lines += ["", f"[{family}.{group}]"]
-            lines += [f'"{name}" = {_both(model, group, name, precision):.4f}' for name in names]
-    return "\n".join(lines) + "\n"
-
-
-def _both(model: Fit, group: str, name: str, precision: str) -> float:
-    return model.effect(group, name) + model.effect(f"{group}-precision", name, precision)
+    table = {"fitted": day, "runs": len(known), **speed_table(fit(known, widths), known)}
+    return toml(_SPEED, table)
 
 
 def speed_intervals(folder: Path) -> str:
     """Return intervals and small work of speed.toml, whose widths must have been written."""
     known = fitted_runs(folder)
-    tasks_left = cases(known, "task")
-    scale, unseen = scaled_quantile(tasks_left), plain_quantile(cases(known, "both"))
     pairs = small_work.small_pairs(folder)
-    lines = (
-        "\n[interval]",
-        f"scale = {scale:.3f}",
-        f"near = {math.exp(near_quantile(tasks_left)):.3f}",
-        f"unseen_gpu = {math.exp(unseen):.3f}",
-        "\n[small]  # batches up to 15 % of the largest: AdaptDL traces of siasosp23, one GPU",
-        f"exponent = {small_work.fitted_exponent(pairs)}",
-        f"factor = {small_work.small_factor(pairs):.3f}",
-    )
-    return "\n".join(lines) + "\n"
+    table = {
+        "interval": intervals(cases(known, "both"), cases(known, "task")),
+        # Batches up to 15 % of the largest: AdaptDL traces of siasosp23, one GPU.
+        "small": {
+            "exponent": small_work.fitted_exponent(pairs),
+            "factor": round(small_work.small_factor(pairs), 3),
+        },
+    }
+    return "\n".join(_lines(table, "")) + "\n"
+
+
+def classes(folder: Path, day: date) -> str:
+    """Return classes.toml."""
+    everything = published.cases(folder)
+    laws: dict[str, Any] = {
+        work: class_fits.shipped(everything, work) for work in class_fits.PRIORS
+    }
+    return toml(_CLASSES, {"fitted": day, **laws})
+
+
+def toml(head: str, table: Mapping[str, Any]) -> str:
+    """Return a table of plain values and tables as TOML below some comments."""
+    return "\n".join((head, *_lines(table, ""))) + "\n"
+
+
+def _lines(table: Mapping[str, Any], name: str) -> Iterator[str]:
+    if name:
+        yield f"\n[{name}]"
+    for key, value in table.items():
+        if not isinstance(value, Mapping):
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{name}.{_key(key)}" if name else _key(key))
+
+
+def _key(key: str) -> str:
+    return key if key.replace("-", "").replace("_", "").isalnum() else json.dumps(key)
+
+
+def _value(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else json.dumps(value)
 
 
 def scale(folder: Path, day: date) -> str:
@@ -122,19 +140,36 @@ def host_table(folder: Path, day: date) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _speed(folder: Path, day: date) -> None:
+    path = _OUT / "speed.toml"
+    text = speed(folder, likeliest_widths(runs(folder, "v0")), day)
+    with fitted_as(speed=tomllib.loads(text)):
+        path.write_text(text + speed_intervals(folder), encoding="utf-8")
+
+
+def _text(name: str, made: Callable[[Path, date], str]) -> Callable[[Path, date], None]:
+    def write(folder: Path, day: date) -> None:
+        (_OUT / name).write_text(made(folder, day), encoding="utf-8")
+
+    return write
+
+
+PARTS: Mapping[str, Callable[[Path, date], None]] = {
+    "speed": _speed,
+    "classes": _text("classes.toml", classes),
+    "scale": _text("scale.toml", scale),
+    "host": _text("host.toml", host_table),
+    "allreduce": _text("allreduce.csv", collectives.table),
+}
+
+
 def main(arguments: Sequence[str]) -> None:
     """Fit and write, from a folder of data sets, dated with a day (2026-11-21)."""
     folder, day = Path(arguments[0]), date.fromisoformat(arguments[1])
     if not folder.is_dir():
         sys.exit(f"{folder}: no such folder; the data sets are needed to fit anew.")
-    path = _OUT / "speed.toml"
-    path.write_text(speed(folder, likeliest_widths(runs(folder, "v0")), day), encoding="utf-8")
-    coefficients.cache_clear()
-    with path.open("a", encoding="utf-8") as file:
-        file.write(speed_intervals(folder))
-    (_OUT / "scale.toml").write_text(scale(folder, day), encoding="utf-8")
-    (_OUT / "host.toml").write_text(host_table(folder, day), encoding="utf-8")
-    (_OUT / "allreduce.csv").write_text(collectives.table(folder, day), encoding="utf-8")
+    for name in arguments[2:] or PARTS:
+        PARTS[name](folder, day)
 
 
 if __name__ == "__main__":

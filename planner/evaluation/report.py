@@ -7,7 +7,7 @@ from planner.evaluation import (
     collectives,
     cross_gpu,
     host,
-    inference,
+    rows,
     several_gpus,
     small_work,
 )
@@ -15,9 +15,9 @@ from planner.evaluation.score import Section
 from pricing.errors import InputError
 
 SECTIONS: tuple[Callable[[Path], Section], ...] = (
+    rows.section,
     cross_gpu.section,
     small_work.section,
-    inference.section,
     several_gpus.section,
     collectives.section,
     host.section,

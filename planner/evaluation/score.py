@@ -7,6 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+_EQUAL = 0.5  # points of an error: as good as
+_BAND = (0.87, 0.93)  # shares of a 90 % interval that hold
+_ENOUGH = 40  # cases from which a share tells anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +91,69 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How `predict` did on one set of measurements of one class of work.
+
+    Attributes:
+        measured: the set.
+        work: the class of work.
+        left_out: from the fit that predicted.
+        cases: predictions scored.
+        groups: models, GPUs ... left out in turn.
+        ours: errors of what `gpucost.predict` answers.
+        inside: share of the cases inside the 90 % interval.
+        factor: median of the interval's factor x/:.
+        baselines: errors of the simple methods on the same cases, by name.
+        whole_class: whether these are all cases of the class, for which the interval must hold.
+    """
+
+    measured: str
+    work: str
+    left_out: str
+    cases: int
+    groups: int
+    ours: Errors
+    inside: float
+    factor: float
+    baselines: Mapping[str, Errors]
+    whole_class: bool = False
+
+    @property
+    def misses(self) -> tuple[str, ...]:
+        """What the row misses: a baseline ahead by over half a point, an interval out of its band.
+
+        Figures count as printed, to a tenth.
+        """
+        found = []
+        for figure in ("median", "mean"):
+            best = min(
+                self.baselines, key=lambda name: float(getattr(self.baselines[name], figure))
+            )
+            ahead = round(getattr(self.ours, figure), 1) - round(
+                getattr(self.baselines[best], figure), 1
+            )
+            if ahead > _EQUAL:
+                found.append(f"{figure}: {best} is ahead by {ahead:.1f}")
+        low, high = _BAND
+        if self.whole_class and self.cases >= _ENOUGH and not low <= round(self.inside, 3) <= high:
+            found.append(f"inside {self.inside:.1%}, not {low:.0%} to {high:.0%}")
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """Scores that belong together.
 
     Attributes:
         title: of the section.
         scores: errors.
+        rows: the same of `predict`, beside every baseline.
         coverages: of intervals.
         remarks: sentences below the tables.
     """
 
     title: str
-    scores: tuple[Score, ...]
+    scores: tuple[Score, ...] = ()
+    rows: tuple[Row, ...] = ()
     coverages: tuple[Coverage, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.cross_gpu import quantile, shares
+from planner.evaluation.cross_gpu import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.throughput import several_gpus
 from planner.overhead import Overhead, combine, growth, ring
@@ -75,6 +75,12 @@ def overheads(table: pd.DataFrame) -> Overhead:
     share = 1.0 / table.e8 - 1.0
     good, mid, bad = (float(share.quantile(q)) for q in (0.05, 0.5, 0.95))
     return Overhead(good=good - _RUN_TO_RUN, mid=mid, bad=bad)
+
+
+def shares(inside: pd.Series, group: pd.Series) -> dict[str, float]:
+    """Return the share of cases inside by group."""
+    found = inside.groupby(group).mean()
+    return {str(name): float(share) for name, share in found.items()}
 
 
 def geforce_growth(table: pd.DataFrame) -> float:

@@ -27,7 +27,10 @@ KINDS = (
     "inference_offline",
     "unknown",
 )
-PRECISIONS = ("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16", "fp8", "int8", "int4")
+PRECISIONS = (
+    *("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16"),
+    *("fp8", "int8", "int4", "fp4"),
+)
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
 PHASES = (
     "start-up",

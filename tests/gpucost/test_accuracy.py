@@ -2,26 +2,40 @@
 
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from gpucost.cli import run
 
+SHIPPED = json.loads(files("planner.data").joinpath("accuracy.json").read_text("utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 
 
-def test_without_the_data_nothing_is_scored_and_it_says_so(
+def test_without_the_data_the_shipped_scores_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The default folder is optional: exit 0, a sentence, no page written."""
+    """The default folder is optional: exit 0, the scores that shipped, and no page is written."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert run(["accuracy", "-o", "page.md"]) == 0
+    assert run(["accuracy", "-o", "page.md", "-f", "json"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "skipped" in shown.err
+    assert json.loads(shown.out) == SHIPPED
+    assert "none is new" in shown.err
     assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "md"])
+def test_every_row_names_its_baselines(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Printed in any form, a class stands beside peak, bandwidth, geometric mean and no change."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert run(["accuracy", "-f", form]) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("peak", "bandwidth", "no", "LLM"))
 
 
 def test_a_folder_that_was_named_must_be_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,8 +64,9 @@ def test_the_page_is_what_the_evaluation_gives(
     )
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "gpucost.accuracy/v1"
-    held = [s["verdict"] == "held" for s in document["scores"] if s["verdict"]]
-    assert sum(held) >= len(held) - 4
+    assert [row["set"] for row in document["rows"]] == [row["set"] for row in SHIPPED["rows"]]
+    for new, old in zip(document["rows"], SHIPPED["rows"], strict=True):
+        assert new["percent"] == pytest.approx(old["percent"], abs=0.25)
     number = re.compile(r"\d+(?:\.\d+)?")
     fresh, page = written.read_text(encoding="utf-8"), PAGE.read_text(encoding="utf-8")
     assert number.sub("#", fresh) == number.sub("#", page)

@@ -6,18 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.arithmetic import has_tf32
 from planner.diagnose import diagnose
+from planner.gpu_family import family
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.predict import Split, predict, predict_on, split
 from planner.profile.model import PRECISIONS, Profile
 from planner.remedies import ACTIONS
+from planner.speed_laws import law
 from planner.target import Target
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
 from tests.planner.factories import a_profile
 
 COMPLETE = sorted(n for n, g in gpus().items() if g.memory_bandwidth_gb_s and g.fp16_tflops)
-FITTED = ("Volta", "Turing", "Ampere", "Ada", "Hopper")
+FITTED = ("Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell")
 STARVED = a_profile({"util.kernel_time": 0.2}, host={"cpu_util": 0.97}, cpu_cores=8)
 SERIAL = a_profile({"util.kernel_time": 0.3}, host={"cpu_util": 0.1}, cpu_cores=32)
 BUSY = a_profile({"util.kernel_time": 0.97})
@@ -59,8 +62,10 @@ def test_every_pair_has_a_finite_ordered_range(
         a_profile(metrics, gpu=target, precision=precision, kind=kind), gpus()[source]
     )
     assert 0 < there.low <= there.mid <= there.high < math.inf
-    assert there.mid * back.mid == pytest.approx(1.0)
     assert there.basis
+    # Single precision measured with TF32 and without it are two kinds of work.
+    if precision not in (None, "fp32") or has_tf32(gpus()[source]) == has_tf32(gpus()[target]):
+        assert there.mid * back.mid == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "amp-bf16", None])
@@ -73,15 +78,16 @@ def test_more_bandwidth_is_faster(precision: str | None, metrics: dict[str, floa
     assert on(profile, gpus()["H100-SXM-80GB"]) < on(profile, gpus()["H200-SXM-141GB"])
 
 
-def test_counters_narrow_the_range_of_inference() -> None:
+def test_counters_narrow_the_range_of_work_that_no_class_covers() -> None:
     """Without benchmarks of its kind, measured tensor and DRAM activity tell more than a model."""
     h100 = gpus()["H100-SXM-80GB"]
     known, unknown = (
-        kernel_speed_up(a_profile(m, kind="inference_online"), h100) for m in (COUNTED, {})
+        kernel_speed_up(a_profile(m, kind="data_preparation"), h100) for m in (COUNTED, {})
     )
     assert known.high / known.low < unknown.high / unknown.low
     assert "DRAM activity" in known.basis
-    assert "specifications" in unknown.basis
+    assert unknown.weak
+    assert unknown.basis.startswith("weak")
 
 
 def test_a_benchmarked_gpu_is_narrower_than_one_that_is_not() -> None:
@@ -101,7 +107,10 @@ def test_idle_tensor_cores_mean_single_precision(named: str) -> None:
     as_named = kernel_speed_up(a_profile({}, precision=named), h100)
     assert f"{named} named" in seen.basis
     assert seen.mid != pytest.approx(as_named.mid, rel=0.01)
-    assert seen.mid == pytest.approx(math.sqrt(67 / 19.5 * 3350 / 2039), rel=0.01)
+    exponents = law("fp32").exponents
+    assert seen.mid == pytest.approx(
+        (67 / 19.5) ** exponents[0] * (3350 / 2039) ** exponents[1], rel=0.001
+    )
 
 
 def test_a_job_that_leaves_the_memory_empty_gains_less() -> None:
@@ -126,9 +135,9 @@ def test_an_unknown_precision_widens_the_range() -> None:
     assert "precision unknown" in unknown.basis
 
 
-@pytest.mark.parametrize("name", [n for n in COMPLETE if gpus()[n].architecture not in FITTED])
+@pytest.mark.parametrize("name", [n for n in COMPLETE if family(gpus()[n]) not in FITTED])
 def test_a_generation_outside_the_fit_says_weak(name: str) -> None:
-    """Blackwell, Pascal, AMD: the interval is wide and says why."""
+    """Blackwell workstations, Pascal, AMD: the interval is wide and says why."""
     guess = kernel_speed_up(a_profile({}), gpus()[name])
     assert guess.basis.startswith("weak")
     assert guess.weak

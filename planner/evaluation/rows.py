@@ -1,0 +1,137 @@
+"""Scores `planner.predict.predict` on published cases beside the simple baselines.
+
+Each case is predicted from its profile, as a plan would, by coefficients that have not seen its
+model, or its GPU.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.arithmetic import CUDA, peak_tflops
+from planner.estimate import Estimate
+from planner.evaluation import class_fits
+from planner.evaluation.published import Case, cases, of_class
+from planner.evaluation.score import Array, Errors, Row, Section, errors
+from planner.predict import predict
+from planner.speed_model import coefficients, fitted_as
+from planner.work_class import WorkClass
+from pricing.hardware import gpus
+
+_TITLES: Mapping[WorkClass, str] = {
+    "llm-training": "LLM training",
+    "scaled-training": "training on 4 and more GPUs",
+    "fp32": "fp32 without TF32",
+    "inference": "inference",
+    "llm-decode": "LLM serving, tokens",
+    "llm-prefill": "LLM serving, prompts",
+    "training": "training on one GPU",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A case and what `predict` answered."""
+
+    case: Case
+    guess: Estimate
+
+
+def answers(some: Iterable[Case], **tables: Mapping[str, Any]) -> list[Predicted]:
+    """Return what `predict` answers for cases by other coefficients."""
+    with fitted_as(**tables):
+        return [
+            Predicted(
+                case,
+                predict(
+                    case.profile, gpu=case.target, gpu_count=case.profile.hardware.gpu_count or 1
+                ),
+            )
+            for case in some
+        ]
+
+
+def row(measured: str, left_out: str, found: Sequence[Predicted], *, groups: int) -> Row:
+    """Return the score of some answers, all of one class."""
+    true = np.array([one.case.true for one in found])
+    low, mid, high = (
+        np.array([getattr(one.guess, end) for one in found]) for end in ("low", "mid", "high")
+    )
+    return Row(
+        measured=measured,
+        work=_TITLES[found[0].case.work],
+        left_out=left_out,
+        cases=len(found),
+        groups=groups,
+        ours=errors(mid, true),
+        inside=float(np.mean((low <= true) & (true <= high))),
+        factor=float(np.median(np.sqrt(high / low))),
+        baselines=_baselines([one.case for one in found], true),
+    )
+
+
+def _baselines(some: Sequence[Case], true: Array) -> dict[str, Errors]:
+    peak, bandwidth = (np.array(column) for column in zip(*map(_ratios, some), strict=True))
+    return {
+        "peak": errors(peak, true),
+        "bandwidth": errors(bandwidth, true),
+        "geometric mean": errors(np.sqrt(peak * bandwidth), true),
+        "no change": errors(np.ones(len(true)), true),
+    }
+
+
+def _ratios(case: Case) -> tuple[float, float]:
+    """Return the ratios of peak, at the precision that the work used, and of bandwidth."""
+    precision = CUDA if case.work == "fp32" else case.profile.job.precision
+    one, other = gpus()[case.source], gpus()[case.target]
+    peak = peak_tflops(other, precision) / peak_tflops(one, precision)
+    return peak, (other.memory_bandwidth_gb_s or math.nan) / (one.memory_bandwidth_gb_s or math.nan)
+
+
+def _class_rows(everything: Sequence[Case], work: WorkClass) -> list[Row]:
+    shipped = dict(coefficients("classes"))
+    found: list[Predicted] = []
+    for mine, table in class_fits.without_model(everything, work):
+        found += answers(mine, classes={**shipped, work: table})
+    sets = list(dict.fromkeys(one.case.name for one in found))
+    made = []
+    for name in sets:
+        mine_of_set = [one for one in found if one.case.name == name]
+        groups = len({one.case.group for one in mine_of_set})
+        made.append(row(name, "model", mine_of_set, groups=groups))
+    groups = len({one.case.group for one in found})
+    whole = [replace(row("all of them", "model", found, groups=groups), whole_class=True)]
+    made = [replace(made[0], whole_class=True)] if len(sets) == 1 else made + whole
+    unseen: list[Predicted] = []
+    for mine, table in class_fits.without_gpu(everything, work):
+        unseen += answers(mine, classes={**shipped, work: table})
+    targets = len({one.case.target for one in unseen})
+    return [*made, row("all of them", "GPU", unseen, groups=targets)]
+
+
+def section(folder: Path) -> Section:
+    """Return the scores of all classes with a law of specifications."""
+    everything = cases(folder)
+    works = [work for work in class_fits.PRIORS if of_class(everything, work)]
+    return Section(
+        title="Speed on another GPU, by class of work",
+        rows=tuple(one for work in works for one in _class_rows(everything, work)),
+        remarks=REMARKS,
+    )
+
+
+REMARKS = (
+    """\
+Each case is one ordered pair of GPUs that did the same work: a profile is written from the first
+(kind, precision, batch, parameters, unit, rate) and `gpucost.predict` asked for the second, by a
+law fitted, and an interval calibrated, without that model ("model") or without that GPU ("GPU").
+Peak is the dense rate of the precision used, the CUDA rate where TF32 is off.""",
+    """\
+Inference and LLM serving share one law; fitted together it predicted each better than its own did.
+That the power limit is a third specification, that data-centre Blackwell has an effect of its own,
+and how wide the priors are, was decided with these scores in sight; no exponent was.""",
+)
