@@ -16,6 +16,7 @@ from planner.evaluation import class_fits, collectives, host, published, several
 from planner.evaluation.cross_gpu import cases, fitted_runs, intervals
 from planner.evaluation.effects import fit, likeliest_widths, speed_table
 from planner.evaluation.throughput import runs
+from planner.gpu_family import families
 from planner.speed_model import fitted_as
 
 _OUT = Path(__file__).resolve().parent.parent / "data"
@@ -42,8 +43,8 @@ _CLASSES = f"""\
 # and v4.1 (Apache-2.0), pytorch-image-models (Apache-2.0), ml-energy/leaderboard (none stated) and
 # ai-dynamo/aiconfigurator (Apache-2.0): inference, llm-decode, llm-prefill. scaled-training is the
 # geometric mean itself, its intervals from MLCommons' training results v4.0.
-# peak, bandwidth, power: exponents; family: ln; seen, unseen: 90 % quantiles of scaled errors,
-# whole models and whole GPUs left out.
+# peak, bandwidth, power: exponents; family: ln, that of inference where a class measured none;
+# seen, unseen: 90 % quantiles of scaled errors, whole models and whole GPUs left out.
 """
 
 
@@ -70,11 +71,21 @@ def speed_intervals(folder: Path) -> str:
 
 
 def classes(folder: Path, day: date) -> str:
-    """Return classes.toml."""
+    """Return classes.toml.
+
+    A class that measured no GPU of a generation takes its effect from inference, so that
+    data-centre Blackwell is not believed at its word anywhere.
+    """
     everything = published.cases(folder)
     laws: dict[str, Any] = {
         work: class_fits.shipped(everything, work) for work in class_fits.PRIORS
     }
+    effects = laws["inference"]["family"]
+    for law in laws.values():
+        known = families(frozenset(law["gpus"]))
+        borrowed = {name: effect for name, effect in effects.items() if name not in known}
+        if borrowed:
+            law["family"] = borrowed
     return toml(_CLASSES, {"fitted": day, **laws})
 
 
