@@ -169,8 +169,10 @@ def _of_class(profile: Profile, source: Gpu, target: Gpu, precision: str) -> Est
 
 def _by_law(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
     found = law(name)
-    estimate = predicted(found, source, target, precision)
-    return _outside(estimate, *(gpu for gpu in (source, target) if not covers(found, gpu)))
+    uncovered = [gpu for gpu in (source, target) if not covers(found, gpu)]
+    if uncovered and name == "llm-training":  # benchmarks of the generation, if of other training
+        return _outside(_training(source, target, precision), *uncovered)
+    return _outside(predicted(found, source, target, precision), *uncovered)
 
 
 def _with_or_without_tf32(profile: Profile, source: Gpu, target: Gpu) -> Estimate:

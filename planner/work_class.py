@@ -42,7 +42,9 @@ def work_class(profile: Profile, precision: str | None) -> WorkClass:
         return "fp32"
     if trains_language_model(profile) and not is_single(precision):
         return "llm-training"
-    return "scaled-training" if profile.gpu_count >= _SCALED else "training"
+    # What several GPUs gain from others holds their links, unless those were measured apart.
+    apart = profile.step is not None and profile.step.comm_s is not None
+    return "scaled-training" if profile.gpu_count >= _SCALED and not apart else "training"
 
 
 def _serving(profile: Profile, precision: str | None) -> WorkClass:

@@ -27,6 +27,7 @@ def told(metrics: dict[str, float] | None = None, **fields: Any) -> str:
         ({}, "training"),
         ({"precision": "fp32"}, "training"),
         ({"gpu_count": 8}, "scaled-training"),
+        ({"gpu_count": 8, "mean_s": 0.5, "comm_s": 0.2}, "training"),
         (LLM, "llm-training"),
         ({**LLM, "gpu_count": 64, "unit": "token"}, "llm-training"),
         ({"parameters": 1.25e8, "unit": "token"}, "llm-training"),
