@@ -13,6 +13,7 @@ SINGLE_PRECISION = ("fp32", "tf32")
 # does. Four-bit weights are unpacked to half precision before they are multiplied; `fp4` is
 # arithmetic in four bits where the GPU has it.
 _RATES: Mapping[str, tuple[str, ...]] = {
+    "fp64": ("fp64_tflops",),
     "fp32": ("fp32_tflops", "tf32_tflops"),
     "tf32": ("fp32_tflops", "tf32_tflops"),
     "amp-fp16": ("fp32_tflops", "fp16_tflops"),

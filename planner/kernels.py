@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 
 from planner.arithmetic import CUDA, has_tf32, is_single, peak_tflops
+from planner.chip_needs import uses_fp64
 from planner.estimate import Estimate, within
 from planner.gpu_family import family
 from planner.profile.model import Profile
@@ -85,6 +86,8 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     mean single precision outside them, whatever the profile names.
     """
     named, tensor = profile.job.precision, profile.mean("util.tensor_active")
+    if uses_fp64(profile):
+        return "fp64", ""
     if tensor is None or named in ("int8", "int4"):
         return named, ""
     if tensor >= _NO_TENSOR:
@@ -116,11 +119,9 @@ def _unknown(*some: Gpu) -> list[Gpu]:
 
 
 def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
-    tensor, fp32 = profile.mean("util.tensor_active"), profile.mean("util.fp32_active")
-    memory = profile.mean("util.dram_active")
-    pipes = [
-        p for p in (tensor / _REACHABLE if tensor is not None else None, fp32) if p is not None
-    ]
+    tensor, memory = profile.mean("util.tensor_active"), profile.mean("util.dram_active")
+    pipes = [p for p in (profile.mean("util.fp32_active"), profile.mean("util.fp64_active")) if p]
+    pipes += [] if tensor is None else [tensor / _REACHABLE]
     compute = max(pipes) if pipes else profile.mean("util.sm_active")
     if compute is None or memory is None or compute + memory <= 0.0:
         return None
@@ -194,7 +195,10 @@ def _with_or_without_tf32(profile: Profile, source: Gpu, target: Gpu) -> Estimat
 
 def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the fit of training for another kind of job, of which nothing was measured."""
-    fitted = _training(source, target, precision)
+    if precision == "fp64":  # the middle of arithmetic and bandwidth, as for whole machines
+        fitted = predicted(law("scaled-training"), source, target, precision)
+    else:
+        fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
     basis = f"weak: {fitted.basis}; the job is no known training"
     return replace(within(fitted.mid, factor, basis), weak=True)

@@ -30,6 +30,8 @@ _SCALED = 4  # GPUs: a job that someone spread so far keeps each of them full
 
 def work_class(profile: Profile, precision: str | None) -> WorkClass:
     """Return the class of a profile whose kernels used a precision (None = unknown)."""
+    if precision == "fp64":
+        return "other"
     if precision == CUDA:
         return "fp32"
     if profile.job.kind in _SERVING:

@@ -44,6 +44,7 @@ def told(metrics: dict[str, float] | None = None, **fields: Any) -> str:
         ({"kind": "inference_online", "framework": "vLLM"}, "llm-decode"),
         ({"kind": "inference_offline", "unit": "token"}, "inference"),
         ({"kind": "inference_online", "unit": "prompt"}, "llm-prefill"),
+        ({"precision": "fp64"}, "other"),
         ({"kind": "interactive"}, "other"),
         ({"kind": "unknown"}, "other"),
     ],
@@ -64,6 +65,19 @@ def test_busy_tensor_cores_show_that_tf32_is_on() -> None:
     """fp32 with tensor cores at work is TF32."""
     profile = a_profile({"util.tensor_active": 0.3}, precision="fp32", kind="inference_online")
     assert used_precision(profile, gpus()["A100-SXM-80GB"])[0] == "tf32"
+
+
+def test_double_precision_goes_by_its_own_rate() -> None:
+    """A V100 does FP64 five times as fast as an L40S, whatever the two do in single precision."""
+    job = a_profile({}, gpu="V100-32GB", precision="fp64", kind="unknown")
+    l40s, h100 = (kernel_speed_up(job, gpus()[name]) for name in ("L40S", "H100-SXM-80GB"))
+    assert l40s.mid < 0.6
+    assert h100.mid > 1.5
+    assert l40s.weak
+    busy = {"util.fp64_active": 0.6, "util.dram_active": 0.4}
+    counted = kernel_speed_up(a_profile(busy, gpu="V100-32GB", kind="unknown"), gpus()["L40S"])
+    assert counted.mid < 0.5
+    assert not counted.weak
 
 
 @pytest.mark.parametrize("source", ["Tesla T4", "V100-16GB", "P100-SXM-16GB"])
