@@ -127,7 +127,12 @@ class _Sampler:
             return None if self._channel.left else self._finish(target)
 
     def _record(self) -> None:
-        subject = Subject(job=self._task.job, pid=self._task.pid, events=self._events)
+        subject = Subject(
+            job=self._task.job,
+            pid=self._task.pid,
+            events=self._events,
+            chosen=self._task.gpus is not None,
+        )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()
         if self._task.view:

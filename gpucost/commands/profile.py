@@ -1,6 +1,5 @@
 """`gpucost profile`: put it in front of a command and get a job profile, without code changes."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     "--interval", type=DURATION, default="1s", show_default=True, help="Between readings: 0.1s-60s."
 )
 @click.option("--duration", type=DURATION, help="Measure so long at most: 10m.")
-@click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: all the command may use]")
+@click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: those the job works on]")
 @click.option("--pid", type=click.IntRange(min=1), help="Measure a process that runs already.")
 @click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
 @click.option("--name", help="The job's name.")
@@ -79,11 +78,9 @@ def _check(words: tuple[str, ...], pid: int | None, target: str, interval_s: flo
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:
-    """The GPUs to read: as asked, else those that CUDA_VISIBLE_DEVICES leaves to the command."""
+    """The GPUs that are the job's, as asked; None has them found."""
     if text is None:
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-        known = all(word.strip().isdecimal() for word in visible)
-        return tuple(int(word) for word in visible) if known else None
+        return None
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() for word in words):
         raise InputError(f"--gpus {text}: give the driver's indices, such as 0,1.")

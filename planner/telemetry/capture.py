@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT = "gpucost-capture"
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
-_FACTS = ("cpu_cores", "ram_gib", "interconnect")
+_FACTS = ("cpu_cores", "ram_gib")
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     machine = capture_machine.machine(facts, samples, gpus)
     samples, gpus = capture_machine.of_job(facts, samples, gpus)
     host = _host(lines)
-    observed = replace(_observed(lines, facts), machine=machine)
+    observed = replace(_observed(lines, facts, gpus), machine=machine)
     return draft.recording(
         samples, gpus, host=host, observed=observed, mig=any(g.partition for g in gpus)
     )
@@ -169,7 +169,7 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
     return frame if wanted is None else frame[[TIME, *(c for c in columns if c in wanted)]]
 
 
-def _observed(lines: _Lines, facts: dict[str, Any]) -> Observed:
+def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...]) -> Observed:
     steps = together(lines.events)
     machine: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
     return Observed(
@@ -180,6 +180,7 @@ def _observed(lines: _Lines, facts: dict[str, Any]) -> Observed:
         pauses=steps.pauses,
         notes=steps.notes,
         identity=capture_machine.identity(facts),
+        interconnect=capture_machine.interconnect(facts, gpus),
         **machine,
         **steps.facts,
     )

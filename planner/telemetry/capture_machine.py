@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from planner.profile.model import Machine, OtherGpu
 from planner.profile.weighted import durations, statistics
 from planner.telemetry.observed import MachineIdentity
-from planner.telemetry.recording import GPU, TIME
+from planner.telemetry.recording import GPU, GPU_USERS, JOB_GPUS, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from planner.telemetry.recording import GpuIdentity
 
-# Facts of a capture: keys of the job's GPUs, and the users of each other one; without the first,
-# all are the job's.
-JOB_GPUS, USERS = "job_gpus", "gpu_users"
 _OF_MACHINE = {
     "machine_gpus": "gpu_count",
     "machine_cores": "cpu_cores",
@@ -31,6 +28,12 @@ def identity(facts: dict[str, Any]) -> MachineIdentity:
     """Return which machine it was, as far as the capture says."""
     names = [field.name for field in fields(MachineIdentity)]
     return MachineIdentity(**{name: facts.get(name) for name in names})
+
+
+def interconnect(facts: dict[str, Any], gpus: Sequence[GpuIdentity]) -> str | None:
+    """Return what joins the job's GPUs; the driver was asked about all that were read."""
+    alone = sum(gpu.partition is None for gpu in gpus) == 1
+    return "single" if alone and facts.get(JOB_GPUS) is not None else facts.get("interconnect")
 
 
 def of_job(
@@ -47,7 +50,7 @@ def machine(
 ) -> Machine | None:
     """Return the machine, with its GPUs that are not the job's; None where nothing is known."""
     known = {name: facts[fact] for fact, name in _OF_MACHINE.items() if facts.get(fact)}
-    ours, users = _ours(facts, gpus), facts.get(USERS) or {}
+    ours, users = _ours(facts, gpus), facts.get(GPU_USERS) or {}
     others = tuple(
         OtherGpu(
             index=gpu.index,

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 TIME, GPU, JOB = "t_s", "gpu", "job"
 CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost profile`
+# Facts of a capture: keys of the job's GPUs, and the users of each other one; without the first,
+# all are the job's.
+JOB_GPUS, GPU_USERS = "job_gpus", "gpu_users"
 
 # Columns of samples that are no slots yet. Counters count up from a start that is not ours;
 # `merge.resolve` turns them into the slot beside them, per second.
@@ -51,6 +54,7 @@ class GpuIdentity:
         model: product name as the source writes it.
         memory_gib: total memory of the device.
         partition: MIG profile or instance, None for a whole device.
+        mig_uuid: the driver's identity of a MIG instance.
         host: which machine; tells devices apart, never written out by its name.
     """
 
@@ -60,6 +64,7 @@ class GpuIdentity:
     model: str | None = None
     memory_gib: float | None = None
     partition: str | None = None
+    mig_uuid: str | None = None
     host: str | None = None
 
 

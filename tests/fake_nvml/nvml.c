@@ -40,6 +40,7 @@ typedef struct { char key[64]; int n; double *t, *v, *area; char **text; } Serie
 typedef struct { char name[32]; int n; Series series[MOST_KEYS]; } Device;
 typedef struct { Device *device; double at; double area[16]; } Sample;
 typedef struct { u32 pid; u64 bytes; u32 gpu_instance, compute_instance; } Process;
+typedef struct { u32 pid; u64 stamp; u32 sm, memory, encoder, decoder; } Utilized;
 typedef struct { u32 id, scope; int64_t stamp, latency; u32 type, code; union { u64 wide; u32 narrow; double real; } value; } Field;
 typedef struct { u32 id, code; double value; const char *names[3]; } Metric;
 typedef struct { u32 version, n; Sample *first, *second; Metric metrics[]; } Metrics;
@@ -350,7 +351,33 @@ int nvmlDeviceGetP2PStatus(Device *d, Device *other, u32 capability, u32 *status
   return OK;
 }
 
-/* ---- processes: keys "process.PID" and "process.children", GiB each; below 0 it is not there ---- */
+/* ---- processes: keys "process.PID" and "process.children", GiB each; below 0 it is not there ----
+ *
+ * And programs that take part: FAKE_NVML_PROCESSES names a folder of files "DEVICE,PID,KIND" (compute, graphics
+ * or mps) that hold "GIB SM_PERCENT"; a process is on the device while it lives.
+ */
+
+typedef struct { u32 pid; double gib, sm; } Present;
+
+static int present(Device *d, const char *kind, Present *out, int most) {
+  const char *folder = getenv("FAKE_NVML_PROCESSES");
+  DIR *names = folder ? opendir(folder) : NULL;
+  int n = 0;
+  for (struct dirent *entry; names && n < most && (entry = readdir(names));) {
+    char path[600], device[32], what[16];
+    Present p = {0, 0, 0};
+    if (sscanf(entry->d_name, "%31[^,],%u,%15s", device, &p.pid, what) != 3) continue;
+    if (strcmp(device, d->name) || (kind && strcmp(what, kind))) continue;
+    snprintf(path, sizeof path, "/proc/%u/fd", p.pid);
+    if (access(path, F_OK)) continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%lf %lf", &p.gib, &p.sm) >= 1) out[n++] = p;
+    if (f) fclose(f);
+  }
+  if (names) closedir(names);
+  return n;
+}
 
 /* The sampler, which has a session of its own, measures a child of the process that started it. */
 static int children(u32 *pids, int most) {
@@ -368,11 +395,14 @@ static int children(u32 *pids, int most) {
   return n;
 }
 
-static int running(Device *d, u32 *count, Process *out) {
+static int running(Device *d, u32 *count, Process *out, const char *kind) {
   u32 pids[MOST_PROCESSES];
   Process found[MOST_PROCESSES];
-  int n = 0, stated = 0;
-  for (int i = 0; i < d->n; i++) {
+  Present there[MOST_PROCESSES];
+  int n = 0, stated = getenv("FAKE_NVML_PROCESSES") != NULL, compute = !strcmp(kind, "compute");
+  for (int i = present(d, kind, there, MOST_PROCESSES); i-- > 0;)
+    found[n++] = (Process){there[i].pid, (u64)(there[i].gib * GIB), 0xFFFFFFFFu, 0xFFFFFFFFu};
+  for (int i = 0; i < d->n && compute; i++) {
     const char *key = d->series[i].key;
     double gib;
     if (strncmp(key, "process.", 8)) continue;
@@ -383,17 +413,33 @@ static int running(Device *d, u32 *count, Process *out) {
     for (int k = 0; k < many && n < MOST_PROCESSES; k++)
       found[n++] = (Process){pids[k], isnan(gib) ? UNKNOWN_SIZE : (u64)(gib * GIB), 0xFFFFFFFFu, 0xFFFFFFFFu};
   }
-  if (!stated) return NOT_SUPPORTED;
+  if (!stated && compute) return NOT_SUPPORTED;
   if ((u32)n > *count || (n && !out)) { *count = n; return INSUFFICIENT_SIZE; }
   if (n) memcpy(out, found, n * sizeof *out);
   *count = n;
   return OK;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p); }
-int nvmlDeviceGetComputeRunningProcesses_v2(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p); }
-int nvmlDeviceGetGraphicsRunningProcesses_v3(Device *d, u32 *n, Process *p) { (void)p; OPEN(d); *n = 0; return OK; }
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(Device *d, u32 *n, Process *p) { (void)p; OPEN(d); *n = 0; return OK; }
+int nvmlDeviceGetComputeRunningProcesses_v3(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p, "compute"); }
+int nvmlDeviceGetComputeRunningProcesses_v2(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p, "compute"); }
+int nvmlDeviceGetGraphicsRunningProcesses_v3(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p, "graphics"); }
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(Device *d, u32 *n, Process *p) { OPEN(d); return running(d, n, p, "mps"); }
+
+/* What each process did since a time; success and no sample where nothing ran, as the real one. */
+int nvmlDeviceGetProcessUtilization(Device *d, Utilized *out, u32 *count, u64 since) {
+  Present there[MOST_PROCESSES];
+  struct timespec now;
+  (void)since;
+  OPEN(d);
+  if (!getenv("FAKE_NVML_PROCESSES")) return NOT_SUPPORTED;
+  clock_gettime(CLOCK_REALTIME, &now);
+  int n = present(d, NULL, there, MOST_PROCESSES);
+  if (n && (!out || *count < (u32)n)) { *count = n; return INSUFFICIENT_SIZE; }
+  for (int i = 0; i < n; i++)
+    out[i] = (Utilized){there[i].pid, now.tv_sec * 1000000ull + now.tv_nsec / 1000, lround(there[i].sm), 0, 0, 0};
+  *count = n;
+  return OK;
+}
 
 /* ---- MIG ---- */
 

@@ -7,7 +7,8 @@ A device is a table of what it states. Keys are slots of a profile, in their uni
     throttle.reasons       bit mask of nvmlClocksEventReasons
     process.PID            GiB that a process holds; `process.children`: that each child of the
                            measuring process holds, or of who started the sampler; below 0:
-                           it is not there, nan: not said
+                           it is not there, nan: not said. Programs that take part say
+                           themselves where they are: job.py
     mig.mode               1 where it is split; instances are devices "0:1", "0:2"
     nvlink.peers           devices that it is joined with, "1,2"
     offers.energy, offers.power_instant, offers.pcie_throughput, offers.gpm

@@ -21,7 +21,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
     from planner.telemetry.recording import GpuIdentity
@@ -113,6 +113,7 @@ class NvmlReader:
             processes=ProcessMemory(self._nvml, self._notes),
             pcie=self._pcie,
             elapsed_s=lambda: self._clock() - self._start_s,
+            chosen=gpus is not None,
         )
         self._devices: list[Device] = []
         for who, handle in whole:
@@ -158,12 +159,12 @@ class NvmlReader:
         """The keys of devices that will answer nothing any more."""
         return frozenset(d.identity.key for d in self._devices if d.lost)
 
-    def read(
-        self, pids: Collection[int] = (), *, everything: bool = False
-    ) -> list[dict[str, object]]:
+    def read(self, pids: Collection[int] = (), *, everything: bool = False) -> list[dict[str, Any]]:
         """Return a row for each device that says something: `gpu` and what is known now, by slot.
 
-        Columns are slots and counters of `recording.COUNTERS`. What is not in a row is unknown at
+        Columns are slots and counters of `recording.COUNTERS`, and in about one row a second
+        `nvml_device.HOLDERS`, the processes on the device. Once the job was seen on some devices,
+        the others are read that often, and little of them. What is not in a row is unknown at
         this tick; what moves slowly is in about one row a second.
 
         Args:

@@ -24,14 +24,16 @@ from planner.telemetry.measure.nvml_readings import (
     Reading,
 )
 from planner.telemetry.measure.pace import Pace
+from planner.telemetry.measure.process_utilisation import ProcessUtilisation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
 
     from planner.telemetry.measure.notes import Notes
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
     from planner.telemetry.measure.pcie_thread import PcieThread
-    from planner.telemetry.measure.process_memory import ProcessMemory
+    from planner.telemetry.measure.process_memory import Holder, ProcessMemory
     from planner.telemetry.recording import GpuIdentity
 
 # Of one core that a reading of all devices may take, at every tick and of what moves slowly; one
@@ -44,6 +46,11 @@ _STUBBORN = 10  # failures in a row that are worth a note
 _PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
 # What GPM gives instead, where it does.
 _BY_GPM = {PCIE: "io.pcie_rx_mib_s", NVLINK: "io.nvlink_rx_mib_s"}
+# What is read of a device once the job is known to work on others: whether it comes here too, and
+# how busy the device is meanwhile.
+_ASIDE = {"utilisation", "memory in use"}
+HOLDERS = "holders"  # of a row: the processes on the device, by the driver's numbers
+_BUSY = "util.kernel_time"
 GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
 
 
@@ -74,6 +81,7 @@ class Device:
         self.identity, self.handle, self.lost = identity, handle, False
         self._nvml, self._shared, self._of, self._instance = nvml, shared, of, instance
         self._split = split
+        self._is_shared = False
         early_s = min(_EARLY_S, shared.slow_s / 4)
         slow = (shared.slow_s, SLOW_SHARE / shared.devices, early_s)
         self._paces = {
@@ -84,6 +92,10 @@ class Device:
         self._way = {reading.what: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
         self._process_pace = Pace(*slow)
+        # Until the job is seen somewhere, at every tick: it may live for a second.
+        self._first_pace = Pace(0.0, SLOW_SHARE / shared.devices)
+        self._utilisation = ProcessUtilisation(nvml)
+        self._has_utilisation = of is None
         self._gpm_pace = Pace(LEAST_S, OFTEN_SHARE / shared.devices)
         self._gpm: Gpm | None = None
         if not split:
@@ -96,21 +108,30 @@ class Device:
 
     def read(
         self, now_s: float, pids: Collection[int], *, everything: bool = False
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """Return what is known now, by slot; only the key where nothing is."""
-        row: dict[str, object] = {"gpu": self.identity.key}
+        row: dict[str, Any] = {"gpu": self.identity.key}
         if self._of is not None and self._of.lost:
             self.lost = True
         if self.lost:
             return row
+        aside = self._aside
+        if aside and (everything or not self._process_pace.due(now_s)):
+            return row
         for reading, pace in tuple(self._paces.items()):
-            if everything or pace.due(now_s):
+            if (reading.what in _ASIDE) if aside else (everything or pace.due(now_s)):
                 with pace.taking(now_s):
                     self._ask(reading, row)
         # At its end a job's processes are gone, and so is their memory.
-        if not everything and self._process_pace.due(now_s):
-            with self._process_pace.taking(now_s):
-                self._try("process memory", row, lambda: self._processes(pids))
+        met = self._shared.processes.met
+        pace = self._process_pace if met or not pids else self._first_pace
+        if not everything and pace.due(now_s):
+            with pace.taking(now_s):
+                self._try("processes", row, lambda: self._processes(pids))
+        if aside:
+            return row
+        if self._is_shared:
+            self._try("utilisation of processes", row, lambda: self._own_share(row, now_s, pids))
         gpm = self._gpm
         if gpm is not None and self._gpm_pace.due(now_s):
             with self._gpm_pace.taking(now_s):
@@ -133,12 +154,45 @@ class Device:
             why = LACKING[Code(code)] if verdict(code) is Verdict.NEVER else str(error)
             self._shared.notes.lacks(self.label, GPM_SLOTS, why)
 
-    def _processes(self, pids: Collection[int]) -> dict[str, float]:
+    @property
+    def _aside(self) -> bool:
+        """Whether the job was seen on other devices, and not on this one."""
+        met = self._shared.processes.met
+        return bool(met) and not self._shared.chosen and self.identity.key not in met
+
+    def _processes(self, pids: Collection[int]) -> dict[str, Any]:
         if self._split:
             return {}
-        return self._shared.processes.read(self.identity.key, self.handle, pids)
+        processes, key = self._shared.processes, self.identity.key
+        holders = processes.holders(key, self.handle)
+        found: dict[str, Any] = {HOLDERS: holders, **processes.of_job(key, holders, pids)}
+        self._is_shared = _are_others(holders, pids) and any(pid in pids for pid in holders)
+        return found
 
-    def _ask(self, reading: Reading, row: dict[str, object]) -> None:
+    def _own_share(
+        self, row: dict[str, Any], now_s: float, pids: Collection[int]
+    ) -> dict[str, float]:
+        """The job's own use of a device on which others compute too; all of it where unsaid."""
+        whole = row.get(_BUSY)
+        if not self._has_utilisation or not isinstance(whole, float):
+            return {}
+        try:
+            own = self._utilisation.share(self.handle, pids, now_s, whole)
+        except failures(self._nvml) as error:
+            if verdict(code_of(error)) is not Verdict.NEVER:
+                raise
+            self._has_utilisation = False
+            self._shared.notes.say(
+                f"{self.label} is shared, and the driver does not tell its processes apart: its "
+                "utilisation is of all."
+            )
+            return {}
+        if own is None:
+            del row[_BUSY]
+            return {}
+        return {_BUSY: own}
+
+    def _ask(self, reading: Reading, row: dict[str, Any]) -> None:
         nvml = self._nvml
         while not self.lost:
             way = reading.ways[self._way[reading.what]]
@@ -159,7 +213,9 @@ class Device:
         self._way[reading.what] += more
         return more
 
-    def _try(self, what: str, row: dict[str, object], read: Callable[[], dict[str, float]]) -> None:
+    def _try(
+        self, what: str, row: dict[str, Any], read: Callable[[], Mapping[str, object]]
+    ) -> None:
         if self.lost:
             return
         try:
@@ -204,7 +260,7 @@ class Device:
         if reading is None or not reading.quiet:
             self._shared.notes.lacks(self.label, what, LACKING[Code(code)])
 
-    def _drop_counters(self, row: dict[str, object]) -> None:
+    def _drop_counters(self, row: dict[str, Any]) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""
         for reading, slot in _BY_GPM.items():
             if slot in row:
@@ -224,6 +280,7 @@ class Shared:
         notes: what a reader of the profile should know.
         processes: the memory of the job's processes.
         pcie: the traffic of devices without counters.
+        chosen: whether the user has chosen the devices, so that none is set aside.
         elapsed_s: seconds since the start.
     """
 
@@ -233,3 +290,8 @@ class Shared:
     processes: ProcessMemory
     pcie: PcieThread
     elapsed_s: Callable[[], float]
+    chosen: bool = False
+
+
+def _are_others(holders: Mapping[int, Holder], pids: Collection[int]) -> bool:
+    return any(holder.computes for pid, holder in holders.items() if pid not in pids)

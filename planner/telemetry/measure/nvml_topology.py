@@ -60,6 +60,7 @@ def instances(
             model=whole.model,
             memory_gib=_total_gib(nvml, part),
             partition=f"{profile} {mine}",
+            mig_uuid=_text(nvml, nvml.nvmlDeviceGetUUID, part),
         )
         yield who, part, gpu_instance
 

@@ -1,28 +1,52 @@
-"""Device memory of the job's processes, as the driver counts it per process."""
+"""The processes on a device, as the driver lists them, and what of it the job's take."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.nvml_codes import Code, Verdict, code_of, failures, verdict
 from planner.telemetry.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from planner.telemetry.measure.notes import Notes
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
 
-# Kinds of processes, each with the calls that list them, the newest first. A process may be of two.
+# Kinds of processes, each with whether they compute, and the calls that list them, the newest
+# first. A process may be of two kinds. MPS lists the clients of its server.
 _LISTS = (
-    ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
-    ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
-    ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"),
+    (True, ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")),
+    (
+        False,
+        ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    ),
+    (
+        True,
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+        ),
+    ),
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process on a device.
+
+    Attributes:
+        gib: memory of the device that it holds; None where the driver does not say.
+        computes: whether it does more than draw.
+    """
+
+    gib: float | None
+    computes: bool
+
+
 class ProcessMemory:
-    """The memory of a job's processes on any device.
+    """The processes on any device, and the memory of the job's.
 
     In a container the driver may name processes by other numbers than the job has there. So until
     one of the job's processes was found on some device, nothing is known; after that, none is 0.
@@ -30,35 +54,47 @@ class ProcessMemory:
     Args:
         nvml: the module `pynvml`, initialised.
         notes: where it is said that others use a device too.
+
+    Attributes:
+        met: the keys of devices on which a process of the job was seen.
     """
 
     def __init__(self, nvml: Nvml, notes: Notes) -> None:
         self._nvml = nvml
         self._notes = notes
-        self._met = False
+        self.met: set[str] = set()
         self._left_out: set[tuple[str, str]] = set()
 
-    def read(self, key: str, handle: Handle, pids: Collection[int]) -> dict[str, float]:
-        """Return the GiB that the job holds on a device, by slot; empty where it is unknown.
+    def holders(self, key: str, handle: Handle) -> dict[int, Holder]:
+        """Return the processes on a device, by the driver's numbers.
 
         Raises:
             pynvml.NVMLError: the device is gone, or does not answer now.
         """
-        held = dict[int, int | None]()
-        for calls in _LISTS:
+        found = dict[int, Holder]()
+        for computes, calls in _LISTS:
             for pid, used in self._listed(key, handle, calls):
-                held[pid] = max(used, held.get(pid) or 0) if used is not None else None
-        ours = [used for pid, used in held.items() if pid in pids]
-        others = [used for pid, used in held.items() if pid not in pids and used]
-        self._met = self._met or bool(ours)
-        if not self._met or None in ours:
+                before = found.get(pid, Holder(0.0, computes=False))
+                gib = None if used is None else max(used / GIB, before.gib or 0.0)
+                found[pid] = Holder(gib, computes or before.computes)
+        return found
+
+    def of_job(
+        self, key: str, holders: Mapping[int, Holder], pids: Collection[int]
+    ) -> dict[str, float]:
+        """Return the GiB that the job holds on a device, by slot; empty where it is unknown."""
+        ours = [holder.gib for pid, holder in holders.items() if pid in pids]
+        others = [h.gib for pid, h in holders.items() if pid not in pids and h.gib]
+        if ours:
+            self.met |= {key, key.partition(":")[0]}
+        if not self.met or None in ours:
             return {}
         if ours and others:
             self._notes.say(
                 f"GPU {key} is shared: processes outside this job hold memory on it too "
-                f"({sum(others) / GIB:.1f} GiB when first seen), and its readings are of all."
+                f"({sum(others):.1f} GiB when first seen); power and activity are of all."
             )
-        return {"mem.process_gib": sum(used for used in ours if used is not None) / GIB}
+        return {"mem.process_gib": sum(gib for gib in ours if gib is not None)}
 
     def _listed(
         self,

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.measure.event_tail import EventTail
-from planner.telemetry.measure.host import EVERY_S, HostReader
-from planner.telemetry.measure.process_tree import ProcessTree, own_number
+from planner.telemetry.measure.job_watch import JobWatch
 from planner.telemetry.measure.processes import unreached
 from planner.telemetry.probe import FOLDER_VARIABLE
 from planner.telemetry.recording import COUNTERS, GpuIdentity
@@ -56,11 +55,13 @@ class Subject:
         job: its name.
         pid: the process at its top, None for the whole machine.
         events: where the probe writes, None without a probe.
+        chosen: whether the user has said which GPUs are its.
     """
 
     job: str | None
     pid: int | None = None
     events: EventTail | None = None
+    chosen: bool = False
 
 
 class Recorder:
@@ -80,9 +81,9 @@ class Recorder:
         self._gpus = gpus
         self._subject = subject
         self._interval_s = interval_s
-        self._tree = _tree(subject)
         # Without a GPU the host's readings are the clock of the measurement.
-        self._host = HostReader(self._tree, EVERY_S if gpus else min(EVERY_S, interval_s))
+        clock_s = interval_s if gpus is None else None
+        self._watch = JobWatch(subject.pid, _mark(subject), chosen=subject.chosen, clock_s=clock_s)
         self._identities: dict[str, dict[str, Any]] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
@@ -131,7 +132,7 @@ class Recorder:
     def tick(self, *, last: bool = False) -> None:
         """Read once; after the job ended its counters alone: they reach to its end."""
         # First, since it finds the job's processes.
-        host = self._host.read(time.monotonic(), last=last)
+        host = self._watch.read_host(time.monotonic(), last=last)
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
@@ -144,19 +145,14 @@ class Recorder:
         self.tick(last=True)
         if self._subject.events is not None:
             self._say(_shortcomings(self._subject.events))
-        self._say(_killed(self._host.killed_for_memory))
+        self._tell_facts()
+        self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
         self._capture.end(self.now_s)
 
     def _found(self) -> dict[str, Any]:
         """What is known of job and machine now."""
-        host = self._host
-        return {
-            "cpu_cores": host.cpu_cores,
-            "ram_gib": host.ram_gib,
-            "machine_cores": host.machine_cores,
-            "machine_ram_gib": round(host.machine_ram_gib, 3),
-            **(self._gpus.facts if self._gpus is not None else {}),
-        }
+        gpus = self._gpus
+        return self._watch.facts(gpus.identities if gpus else ()) | (gpus.facts if gpus else {})
 
     def _tell_facts(self) -> None:
         """Write what became known, or changed, since it was last written."""
@@ -167,13 +163,13 @@ class Recorder:
             self._capture.facts(news)
 
     def _read(self, gpus: GpuReader, *, last: bool) -> None:
-        pids = self._tree.members if self._tree is not None else ()
-        rows = gpus.read(pids, everything=last)
+        rows = gpus.read(self._watch.pids, everything=last)
         if len(gpus.identities) != len(self._identities):  # known once the driver has answered
             self._identities = {gpu.key: asdict(gpu) for gpu in gpus.identities}
             self._tell_facts()
         for taken_s, readings in rows:
             for reading in readings:
+                self._watch.take_holders(reading)
                 who = self._identities[str(reading.pop("gpu"))]
                 counts = {name: value for name, value in reading.items() if name in COUNTERS}
                 self._capture.row(taken_s + self._offset_s, who, counts if last else reading)
@@ -196,13 +192,13 @@ class Recorder:
     def _look_around(self) -> None:
         """Now and then: which processes the job has, and which of them the probe missed."""
         now = time.monotonic()
-        if self._tree is None or now - self._looked_s < _LOOK_AROUND_S:
+        if now - self._looked_s < _LOOK_AROUND_S:
             return
         self._looked_s = now
         self._tell_facts()
         events = self._subject.events
         if events is not None:
-            missed = unreached(self._tree.members, events.reached(), self.now_s)
+            missed = unreached(self._watch.pids, events.reached(), self.now_s)
             self._say([_unreached(name) for name in missed])
 
     def _say(self, sentences: list[str]) -> None:
@@ -212,12 +208,10 @@ class Recorder:
                 self._capture.note(sentence)
 
 
-def _tree(subject: Subject) -> ProcessTree | None:
-    if subject.pid is None:
-        return None
+def _mark(subject: Subject) -> bytes | None:
+    """What only the environment of the job's processes holds: where the probe writes."""
     events = subject.events
-    mark = None if events is None else f"{FOLDER_VARIABLE}={events.folder.resolve()}".encode()
-    return ProcessTree(own_number(subject.pid), mark)
+    return None if events is None else f"{FOLDER_VARIABLE}={events.folder.resolve()}".encode()
 
 
 def _unreached(name: str) -> str:
@@ -225,13 +219,6 @@ def _unreached(name: str) -> str:
         f"{name}: the probe is not in it, so its steps are not in this profile. Python was started "
         "without our path (-I, -E, -S, `env -i`, or PYTHONPATH set anew)."
     )
-
-
-def _killed(count: int) -> list[str]:
-    if not count:
-        return []
-    which = "a process" if count == 1 else f"{count} processes"
-    return [f"the kernel killed {which} of the job's control group for want of memory."]
 
 
 def _shortcomings(events: EventTail) -> list[str]:
