@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader
+from planner.telemetry.measure.nvml_device import HOLDERS
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +40,8 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
             now.write_text(str(step["t"]))
             time.sleep(step.get("wait_s", 0))
             pids = {*step.get("pids", ()), *children}
-            told.append(reader.read(pids, everything=step.get("everything", False)))
+            rows = reader.read(pids, everything=step.get("everything", False))
+            told.append([{k: v for k, v in row.items() if k != HOLDERS} for row in rows])
     if child:
         child.kill()
     return {

@@ -76,7 +76,8 @@ def test_every_slot_that_a_device_offers_is_read(
     read_nvml: Read, devices: dict[str, Any], expected: dict[str, set[str]]
 ) -> None:
     """A device's rows hold the slots that it offers, and no other."""
-    assert columns(read_nvml(Scenario(devices=devices), 0.0, 0.5, 1.0, pids=[4242])) == expected
+    answer = read_nvml(Scenario(devices=devices), 0.0, 0.5, 1.0, pids=[4242], child=True)
+    assert columns(answer) == expected
 
 
 def _mean(answer: dict[str, Any], gpu: str, column: str, times_s: list[float]) -> float:
@@ -264,3 +265,20 @@ def test_the_stand_in_runs_by_the_clock_too(
     ).stdout.split()
     assert said[0] == "1500.0"
     assert float(said[1]) == pytest.approx(340.25, rel=0.1)
+
+
+def test_devices_without_the_job_are_read_seldom(read_nvml: Read) -> None:
+    """Once the job was seen on a device, others give use and memory about once a second."""
+    devices = machine(3, a100)
+    for name in ("0", "2"):
+        devices[name]["process.4242"] = -1.0
+    answer = read_nvml(Scenario(devices=devices), *(i / 10 for i in range(41)), pids=[4242])
+    told = [
+        sum("power.board_w" in row for step in answer["rows"] for row in step if row["gpu"] == g)
+        for g in "012"
+    ]
+    used = [len([v for v in series(answer, g, "util.kernel_time") if v is not None]) for g in "012"]
+    assert told[1] == 41
+    assert max(told[0], told[2]) <= 2
+    assert used[1] == 41
+    assert 4 <= used[0] <= 7

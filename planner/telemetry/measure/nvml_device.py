@@ -81,7 +81,7 @@ class Device:
         self.identity, self.handle, self.lost = identity, handle, False
         self._nvml, self._shared, self._of, self._instance = nvml, shared, of, instance
         self._split = split
-        self._is_shared = False
+        self._is_shared = self._is_listed = False
         early_s = min(_EARLY_S, shared.slow_s / 4)
         slow = (shared.slow_s, SLOW_SHARE / shared.devices, early_s)
         self._paces = {
@@ -158,13 +158,16 @@ class Device:
     def _aside(self) -> bool:
         """Whether the job was seen on other devices, and not on this one."""
         met = self._shared.processes.met
-        return bool(met) and not self._shared.chosen and self.identity.key not in met
+        here = self.identity.key in met or not (self._is_listed or self._split)
+        return bool(met) and not (here or self._shared.chosen)
 
     def _processes(self, pids: Collection[int]) -> dict[str, Any]:
         if self._split:
             return {}
         processes, key = self._shared.processes, self.identity.key
+        self._is_listed = False
         holders = processes.holders(key, self.handle)
+        self._is_listed = True
         found: dict[str, Any] = {HOLDERS: holders, **processes.of_job(key, holders, pids)}
         self._is_shared = _are_others(holders, pids) and any(pid in pids for pid in holders)
         return found
@@ -183,7 +186,7 @@ class Device:
                 raise
             self._has_utilisation = False
             self._shared.notes.say(
-                f"{self.label} is shared, and the driver does not tell its processes apart: its "
+                f"{self.label}: the driver does not tell the processes on it apart, so its "
                 "utilisation is of all."
             )
             return {}
