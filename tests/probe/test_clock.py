@@ -122,6 +122,14 @@ def test_steps_and_evaluations_fill_the_time(name: str) -> None:
     assert kept.total("step_s") + kept.total("evaluation_s") == pytest.approx(last - trains)
 
 
+def test_an_evaluation_beside_steps_without_a_loader_is_one() -> None:
+    """A loop that makes its batches itself evaluates with a loader: no wait of a step."""
+    kept, _ = play("step - step iV V - V - V. - step")
+    assert kept.spans == [("evaluation", 6)]
+    assert [line["data_wait_s"] for line in kept.lines[:-1]] == [None] * (len(kept.lines) - 1)
+    assert kept.lines[-2]["evaluation_s"] == 6
+
+
 def test_an_evaluation_after_the_last_step_is_told() -> None:
     """What is read after the last step is written at the end."""
     kept, _ = play("iT T step T. iV V - V.")

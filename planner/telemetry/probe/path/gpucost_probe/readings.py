@@ -109,16 +109,18 @@ class Interval:
         last.extend(end_s)
         return last
 
-    def training(self, known: Loader | None) -> Loader | None:
+    def training(self, known: Loader | None, *, stepped: bool) -> Loader | None:
         """Return the loader that the step was trained with.
 
         Args:
             known: the training loader until now; it may have given this step's batch earlier.
+            stepped: there were steps before: those without a loader make no loader that was read
+                to its end between two of them the training one.
         """
         for reading in reversed(self.readings):
             if reading.batches and reading.loader.is_open:
                 return reading.loader
-        if known is None and self.readings:
+        if known is None and self.readings and not stepped:
             return self.readings[-1].loader
         return known
 

@@ -126,7 +126,7 @@ class Steps:
         interval = self._of_step()
         self.thread = get_ident()
         self._otherwise.stop()
-        training = interval.training(self.training)
+        training = interval.training(self.training, stepped=self.count > 0)
         trained, evaluated = interval.split(training)
         start_s = self._end_s
         if start_s is None:
