@@ -34,7 +34,7 @@ def test_a_week_of_eight_ranks_takes_a_hundred_megabytes_at_most() -> None:
     now_s, turn = 0.0, 0
     while now_s < WEEK_S:
         turn += 1
-        now_s += max(0.25, 0.9 * width_s(now_s))  # as many lines as there can be
+        now_s += max(0.25, 0.9 * width_s(now_s))  # nearly as many lines as there can be
         steps.stepped(now_s, 0.001)
         if turn % 10 == 0:
             steps.spans.add("checkpoint", now_s, 0.1, saved=(1, turn))

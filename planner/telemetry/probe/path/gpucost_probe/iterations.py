@@ -67,40 +67,30 @@ class Iterations:
 
     def __init__(self, events: Events, samples: Samples) -> None:
         self._samples = samples
-        self._batches: Rounds | None = Rounds(events, "batch")
-        self._backwards: Rounds | None = Rounds(events, "backward")
-
-    def stop(self) -> None:
-        """Take that an optimizer steps: nothing of this is told any more."""
-        self._batches = self._backwards = None
+        self._batches = Rounds(events, "batch")
+        self._backwards = Rounds(events, "backward")
 
     def waited(self, begin_s: float, end_s: float) -> None:
         """Take a wait that gave no batch: the start of an iteration, or its end."""
         for rounds in (self._batches, self._backwards):
-            if rounds is not None:
-                rounds.waited(end_s - begin_s, 0)
+            rounds.waited(end_s - begin_s, 0)
 
     def fetched(self, loader: Loader, begin_s: float, end_s: float, items: int | None) -> None:
         """Take a batch."""
-        if self._batches is None:
-            return
         self._started(self._batches)
         for rounds in (self._batches, self._backwards):
-            if rounds is not None:
-                rounds.waited(end_s - begin_s, items)
+            rounds.waited(end_s - begin_s, items)
         self._batches.ended(end_s, loader.number)
 
     def went_back(self, end_s: float) -> None:
         """Take the end of a backward pass."""
-        if self._backwards is not None:
-            self._started(self._backwards)
-            self._backwards.ended(end_s, None)
+        self._started(self._backwards)
+        self._backwards.ended(end_s, None)
 
     def flush(self) -> None:
         """Write what was held back."""
         for rounds in (self._batches, self._backwards):
-            if rounds is not None:
-                rounds.flush()
+            rounds.flush()
 
     def _started(self, rounds: Rounds) -> None:
         if rounds.end_s is None:

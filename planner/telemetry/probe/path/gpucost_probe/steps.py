@@ -46,7 +46,7 @@ class Steps:
         self.samples = Samples(events)
         self.thread = 0
         self._tally = Tally(events)
-        self._otherwise = Iterations(events, self.samples)
+        self._otherwise: Iterations | None = Iterations(events, self.samples)
         self._intervals: dict[int, Interval] = {}
         self._end_s: float | None = None
         self._main = main_thread().ident or 0
@@ -69,7 +69,8 @@ class Steps:
         interval.waited(loader, begin_s, end_s, starts=True)
         loader.is_open = False
         loader.started_s = begin_s
-        self._otherwise.waited(begin_s, end_s)
+        if self._otherwise is not None:
+            self._otherwise.waited(begin_s, end_s)
         if len(interval.readings) > MOST_READINGS:
             kept = interval.readings.pop()
             self._write_evaluations(interval.readings)
@@ -81,7 +82,8 @@ class Steps:
         reading.batches += 1
         reading.items = plus(reading.items, items)
         loader.is_open = True
-        self._otherwise.fetched(loader, begin_s, end_s, items)
+        if self._otherwise is not None:
+            self._otherwise.fetched(loader, begin_s, end_s, items)
         if loader.started_s is None:
             loader.started_s = begin_s
         if loader.evaluates and loader is not self.training and end_s - reading.begin_s >= PIECE_S:
@@ -93,7 +95,8 @@ class Steps:
     def exhausted(self, loader: Loader, begin_s: float, end_s: float) -> None:
         """Take the last call, which found no batch."""
         self._interval().waited(loader, begin_s, end_s, starts=False).is_end = True
-        self._otherwise.waited(begin_s, end_s)
+        if self._otherwise is not None:
+            self._otherwise.waited(begin_s, end_s)
         loader.is_open = False
 
     def saved(self, seconds: float) -> None:
@@ -105,7 +108,8 @@ class Steps:
 
     def went_back(self, end_s: float) -> None:
         """Take the end of a backward pass: in a loop without an optimizer it tells the steps."""
-        self._otherwise.went_back(end_s)
+        if self._otherwise is not None:
+            self._otherwise.went_back(end_s)
 
     def is_reading(self, but: Loader | None = None) -> bool:
         """Return whether a loader was read since the last step, leaving one out of account."""
@@ -125,7 +129,7 @@ class Steps:
         """
         interval = self._of_step()
         self.thread = get_ident()
-        self._otherwise.stop()
+        self._otherwise = None  # what an optimizer steps needs no other count
         training = interval.training(self.training, stepped=self.count > 0)
         trained, evaluated = interval.split(training)
         start_s = self._end_s
@@ -222,7 +226,8 @@ class Steps:
             for reading in left if self.count else ():
                 self.samples.settle("evaluation", reading.begin_s, reading.end_s)
         self._intervals.clear()
-        self._otherwise.flush()
+        if self._otherwise is not None:
+            self._otherwise.flush()
         self.spans.flush()
         self.samples.settle("teardown" if self.count else "unstepped")
         self.samples.write()

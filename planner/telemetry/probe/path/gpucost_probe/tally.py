@@ -87,9 +87,7 @@ class Spent:
         self.evaluation_s += other.evaluation_s
         self.items = plus(self.items, other.items)
         self.longest_s = max(self.longest_s, other.longest_s)
-        mine = self.lengths
-        for key, n in other.lengths.items():
-            mine[key] = mine.get(key, 0) + n
+        _add(self.lengths, other.lengths)
 
 
 def bucket(length_s: float) -> int:
@@ -117,7 +115,7 @@ class Tally:
         self._held: Spent | None = None
         self._loader: int | None = None
         self._first_s: float | None = None
-        self._line_s = 0.0
+        self._due_s = 0.0
         self._lengths: dict[int, int] = {}
 
     def hold(self, spent: Spent, loader: int | None) -> None:
@@ -142,9 +140,7 @@ class Tally:
 
     def is_due(self, end_s: float) -> bool:
         """Return whether a line is due when a step ends, by time.perf_counter()."""
-        if self._first_s is None:
-            self._first_s = end_s
-        return end_s - self._line_s >= width_s(end_s - self._first_s)
+        return end_s >= self._due_s
 
     def flush(self, end_s: float | None = None, copies_s: float | None = None) -> None:
         """Write the steps that were held back.
@@ -156,15 +152,19 @@ class Tally:
         held, self._held = self._held, None
         if held is None:
             return
-        self._line_s = time.perf_counter()
+        if end_s is None:
+            end_s = time.perf_counter()
+        if self._first_s is None:
+            self._first_s = end_s
+        self._due_s = end_s + width_s(end_s - self._first_s)
         lengths = held.lengths
         # The length of a single step is told by `longest_s`.
         told = ",".join(['"%d":%d' % each for each in lengths.items()]) if held.n > 1 else ""
-        self._keep(lengths)
+        _add(self._lengths, lengths)
         values = (
             self._event,
             self._said,
-            wall(self._line_s if end_s is None else end_s),
+            wall(end_s),
             self.count,
             held.n,
             _number(held.step_s),
@@ -192,10 +192,10 @@ class Tally:
                 return float(2.0 ** ((key + 0.5) / BUCKETS))
         return None
 
-    def _keep(self, lengths: dict[int, int]) -> None:
-        mine = self._lengths
-        for key, n in lengths.items():
-            mine[key] = mine.get(key, 0) + n
+
+def _add(sums: dict[int, int], more: dict[int, int]) -> None:
+    for key, n in more.items():
+        sums[key] = sums.get(key, 0) + n
 
 
 def _number(value: float | None) -> str:
