@@ -91,6 +91,8 @@ class StepWatch:
 
 def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether a step was given a function that runs the model."""
+    if not args and not kwargs:
+        return False
     return any(callable(value) for value in (*args, *kwargs.values()))
 
 

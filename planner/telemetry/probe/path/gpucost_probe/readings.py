@@ -126,6 +126,8 @@ class Interval:
 
     def split(self, training: Loader | None) -> tuple[list[Reading], list[Reading]]:
         """Return what was read for training and what for evaluation."""
+        if len(self.readings) == 1 and self.readings[0].loader is training:
+            return self.readings, _NOTHING  # nearly every step
         last, given = -1, 0
         for index, reading in enumerate(self.readings):
             if reading.loader is training and reading.batches:
@@ -141,6 +143,18 @@ class Interval:
                 aside = aside or (reading.is_end and reading.batches > 0)
             (evaluated if aside else trained).append(reading)
         return trained, evaluated
+
+
+_NOTHING: list[Reading] = []
+
+
+def waited_s(readings: list[Reading], start_s: float) -> float:
+    """Return how long all readings since a moment waited for batches."""
+    wait_s = 0.0
+    for reading in readings:
+        if reading.begin_s >= start_s:
+            wait_s += reading.wait_s
+    return wait_s
 
 
 def items_of(readings: list[Reading], loader: Loader | None) -> int | None:

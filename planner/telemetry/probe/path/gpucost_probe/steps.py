@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import get_ident, main_thread
 
 from .iterations import Iterations
-from .readings import Interval, first_start_s, items_of
+from .readings import Interval, first_start_s, items_of, waited_s
 from .spans import Spans
 from .stacks import Samples
 from .tally import Spent, Tally, plus
@@ -145,7 +145,7 @@ class Steps:
         if training is None or start_s is None or not self.waits_known:
             spent.wait_s = spent.items = None
         else:
-            spent.wait_s = sum(r.wait_s for r in trained if r.begin_s >= start_s)
+            spent.wait_s = waited_s(trained, start_s)
             spent.items = items_of(trained, training)
         length_s = spent.measured()
         stalled = length_s is not None and self._is_stall(length_s)
