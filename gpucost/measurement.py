@@ -55,6 +55,7 @@ class Asked:
         duration_s: the longest time, None until the command ends or Ctrl-C.
         gpus: the driver's indices, None for all that the command may use.
         no_gpu: measure the host and the steps alone.
+        metadata: whether a cloud's metadata service may be asked which machine this is.
         hints: what the measurement cannot see, as fields of `hints.Hints`.
     """
 
@@ -65,6 +66,7 @@ class Asked:
     duration_s: float | None
     gpus: tuple[int, ...] | None
     no_gpu: bool
+    metadata: bool
     hints: Mapping[str, Any]
 
     def task(self, pid: int | None, probe_folder: str | None, output: Output) -> Task:
@@ -79,6 +81,7 @@ class Asked:
             probe_folder=probe_folder,
             gpus=self.gpus,
             no_gpu=self.no_gpu,
+            metadata=self.metadata,
             hints={name: value for name, value in self.hints.items() if value is not None},
             view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
             color=output.color,

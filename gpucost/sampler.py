@@ -132,6 +132,7 @@ class _Sampler:
             pid=self._task.pid,
             events=self._events,
             chosen=self._task.gpus is not None,
+            metadata=self._task.metadata,
         )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()

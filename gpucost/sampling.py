@@ -48,6 +48,7 @@ class Task:
         probe_folder: where the probe writes; it is removed in the end. None without a probe.
         gpus: the driver's indices, None for all.
         no_gpu: read no GPU.
+        metadata: ask a cloud's metadata service which machine this is.
         hints: fields of `hints.Hints`, for the profile.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
@@ -62,6 +63,7 @@ class Task:
     probe_folder: str | None = None
     gpus: tuple[int, ...] | None = None
     no_gpu: bool = False
+    metadata: bool = True
     hints: Mapping[str, Any] = field(default_factory=dict)
     view: bool = False
     color: bool = False

@@ -33,6 +33,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 @click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: those the job works on]")
 @click.option("--pid", type=click.IntRange(min=1), help="Measure a process that runs already.")
 @click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
 @click.option("--name", help="The job's name.")
 @click.option("--kind", type=click.Choice(KINDS), help="What sort of job it is.")
 @click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric format of the work.")
@@ -58,6 +59,7 @@ def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -
         duration_s=None if duration is None else float(duration),
         gpus=_indices(gpus),
         no_gpu=no_gpu,
+        metadata=not given.pop("no_metadata"),
         hints=given,
     )
     return measure(asked, output)

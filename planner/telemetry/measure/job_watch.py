@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.telemetry.measure.host import EVERY_S, HostReader
 from planner.telemetry.measure.job_devices import JobDevices
+from planner.telemetry.measure.machine_identity import MachineIdentityReader
 from planner.telemetry.measure.nvml_device import HOLDERS
 from planner.telemetry.measure.process_tree import ProcessTree, own_number
 
@@ -23,6 +24,7 @@ class JobWatch:
         mark: NAME=VALUE that stands in the environment of the job's processes alone.
         chosen: whether the user has said which GPUs are the job's.
         clock_s: seconds between readings where the host is all that is read; None beside GPUs.
+        metadata: whether the metadata service of a cloud may be asked which machine this is.
     """
 
     def __init__(
@@ -32,7 +34,9 @@ class JobWatch:
         *,
         chosen: bool = False,
         clock_s: float | None = None,
+        metadata: bool = True,
     ) -> None:
+        self._identity = MachineIdentityReader(metadata=metadata)
         tree = None if pid is None else ProcessTree(own_number(pid), mark)
         self._tree = tree
         self._chosen = chosen
@@ -61,6 +65,7 @@ class JobWatch:
             devices: those that are read.
         """
         found: dict[str, Any] = {
+            **self._identity.known(),
             "cpu_cores": self._host.cpu_cores,
             "ram_gib": self._host.ram_gib,
             "machine_cores": self._host.machine_cores,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 OFTEN_SHARE = 0.02
 SLOW_SHARE = 0.005
 _EARLY_S = 0.05
+FIRST_S = 0.25  # between two looks for the job, until it is seen on a device
 _STUBBORN = 10  # failures in a row that are worth a note
 # A device with instances says nothing of its utilisation, and its memory is theirs.
 _PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
@@ -92,8 +93,8 @@ class Device:
         self._way = {reading.what: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
         self._process_pace = Pace(*slow)
-        # Until the job is seen somewhere, at every tick: it may live for a second.
-        self._first_pace = Pace(0.0, SLOW_SHARE / shared.devices)
+        # Until the job is seen somewhere: it may live for a second.
+        self._first_pace = Pace(min(FIRST_S, shared.slow_s), SLOW_SHARE / shared.devices)
         self._utilisation = ProcessUtilisation(nvml)
         self._has_utilisation = of is None
         self._gpm_pace = Pace(LEAST_S, OFTEN_SHARE / shared.devices)

@@ -56,12 +56,14 @@ class Subject:
         pid: the process at its top, None for the whole machine.
         events: where the probe writes, None without a probe.
         chosen: whether the user has said which GPUs are its.
+        metadata: whether the metadata service of a cloud may be asked which machine this is.
     """
 
     job: str | None
     pid: int | None = None
     events: EventTail | None = None
     chosen: bool = False
+    metadata: bool = True
 
 
 class Recorder:
@@ -83,7 +85,13 @@ class Recorder:
         self._interval_s = interval_s
         # Without a GPU the host's readings are the clock of the measurement.
         clock_s = interval_s if gpus is None else None
-        self._watch = JobWatch(subject.pid, _mark(subject), chosen=subject.chosen, clock_s=clock_s)
+        self._watch = JobWatch(
+            subject.pid,
+            _mark(subject),
+            chosen=subject.chosen,
+            clock_s=clock_s,
+            metadata=subject.metadata,
+        )
         self._identities: dict[str, dict[str, Any]] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
