@@ -24,7 +24,8 @@ _SAME = 1e-9
 def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how long each sample stood, in seconds.
 
-    That is the time until the next one, at most 3 times the usual interval (a gap is not filled);
+    That is the time until the next one, at most 3 times the usual interval before or after it (a
+    gap is not filled, a change of pace is none);
     samples of one instant share its time; the last one stands for the usual interval. A single
     instant stands for one second.
 
@@ -37,9 +38,18 @@ def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(instants) == 1:
         return np.full(len(t_s), 1.0 / len(t_s))
     steps = np.diff(instants)
-    usual = pd.Series(steps).rolling(_NEIGHBOURS, center=True, min_periods=1).median().to_numpy()
+    usual = _usual(steps)
     stood = np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
     return np.asarray((stood / counts)[place], dtype=float)
+
+
+def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The usual interval around each step, or on one side of it where the pace changes there."""
+    series = pd.Series(steps)
+    around = series.rolling(_NEIGHBOURS, center=True, min_periods=1).median()
+    before = series.rolling(_NEIGHBOURS).median()
+    sides = pd.concat([around, before, before.shift(1 - _NEIGHBOURS)], axis="columns")
+    return sides.max(axis="columns").to_numpy(dtype=float)
 
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:

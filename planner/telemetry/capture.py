@@ -3,14 +3,19 @@
 The first line says what was measured, with what interval and on which host. A `columns` line
 declares a series (a GPU or the host) and gives it a number; rows are lists `[number, t_s, values]`.
 A `facts` line says what became known later, as which GPUs are the job's; a later one replaces it.
-Lines of the probe carry `event`. A last line that was cut off is left out.
+A `folded` line is a block of rows of a long capture (`measure.block`). Lines of the probe carry
+`event`; what a sampler that was killed had not taken from it lies in `probe_folder`, and is read
+from there. A last line that was cut off is left out.
 """
 
 from __future__ import annotations
 
+import io
 import json
+from array import array
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +25,10 @@ from planner.profile.slots import SLOTS
 from planner.telemetry import capture_machine
 from planner.telemetry.draft import Draft
 from planner.telemetry.events import together
+from planner.telemetry.folded import Unfolded, unfolded
+from planner.telemetry.folded import together as joined
+from planner.telemetry.left_events import left_events
+from planner.telemetry.measure.block import block_of_json
 from planner.telemetry.observed import Observed
 from planner.telemetry.recording import (
     CAPTURE_SCHEMA,
@@ -38,6 +47,10 @@ if TYPE_CHECKING:
 FORMAT = "gpucost-capture"
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")
 _HOST = "host"
+_FOLDED = (
+    "a long measurement: its first and its last readings are kept one by one, those between as "
+    "distributions over stretches of time."
+)
 _FACTS = ("cpu_cores", "ram_gib")
 
 
@@ -49,7 +62,8 @@ class _Lines:
     facts: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
-    rows: dict[int, list[list[float | None]]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_floats))
+    blocks: dict[int, list[Unfolded]] = field(default_factory=lambda: defaultdict(list))
     events: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     device_notes: list[str] = field(default_factory=list)
@@ -63,7 +77,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     Raises:
         InputError: it is no capture, of another version, or holds no reading.
     """
-    lines = _sorted_lines(payload.text)
+    lines = _sorted_lines(payload.data)
     if lines.begin.get("capture") != CAPTURE_SCHEMA:
         raise InputError(
             f"{payload.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
@@ -76,6 +90,9 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     draft.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
     if not lines.end:
         draft.notes.append("the measurement was cut off; what it had measured until then is here.")
+        lines.events += left_events(lines.begin.get("probe_folder"), lines.events)
+    if lines.blocks:
+        draft.notes.append(_FOLDED)
     facts = {**lines.begin, **lines.facts}
     samples, gpus = _gpus(lines, draft)
     machine = capture_machine.machine(facts, samples, gpus)
@@ -87,20 +104,22 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     )
 
 
-def _sorted_lines(text: str) -> _Lines:
+def _sorted_lines(data: bytes) -> _Lines:
     lines = _Lines()
-    for line in text.split("\n"):
-        if not line:
+    for line in io.BytesIO(data):
+        # A capture on a disk that was full may hold zeros.
+        text = line.decode("utf-8", "replace").replace("\0", "").strip()
+        if not text:
             continue
         try:
-            item = json.loads(line)
+            item = json.loads(text)
         except (ValueError, RecursionError):
             lines.damaged += 1
             continue
         if isinstance(item, list):
             lines.damaged += not _keep_row(lines, item)
         elif isinstance(item, dict):
-            _keep_word(lines, item)
+            lines.damaged += not _keep_word(lines, item)
         else:
             lines.damaged += 1
     return lines
@@ -111,18 +130,32 @@ def _keep_row(lines: _Lines, item: list[Any]) -> bool:
     known = all(v is None or isinstance(v, int | float) for v in item)
     if declared is None or not known or len(item) != len(declared["columns"]) + 2:
         return False
-    lines.rows[item[0]].append(item[1:])
+    lines.rows[item[0]].extend(nan if v is None else v for v in item[1:])
     lines.read += 1
     return True
 
 
-def _keep_word(lines: _Lines, item: dict[str, Any]) -> None:
+def _keep_block(lines: _Lines, item: dict[str, Any]) -> bool:
+    if item["folded"] not in lines.series:
+        return False
+    try:
+        block = block_of_json(item)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    lines.blocks[item["folded"]].append(unfolded(block))
+    lines.read += block.n
+    return True
+
+
+def _keep_word(lines: _Lines, item: dict[str, Any]) -> bool:
     if "capture" in item:
         lines.begin = lines.begin or item
     elif isinstance(item.get("columns"), list) and isinstance(item.get("id"), int):
         lines.series[item["id"]] = item
     elif isinstance(item.get("facts"), dict):
         lines.facts |= item["facts"]
+    elif "folded" in item:
+        return _keep_block(lines, item)
     elif "event" in item:
         lines.events.append(item)
     elif "note" in item:
@@ -131,6 +164,7 @@ def _keep_word(lines: _Lines, item: dict[str, Any]) -> None:
         lines.device_notes = [str(note) for note in item["device_notes"]]
     elif "end" in item:
         lines.end = item
+    return True
 
 
 def _gpus(lines: _Lines, draft: Draft) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
@@ -164,9 +198,17 @@ def _host(lines: _Lines) -> pd.DataFrame | None:
 
 
 def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.DataFrame:
-    columns = [str(name) for name in lines.series[number]["columns"]]
-    frame = pd.DataFrame(lines.rows.get(number, []), columns=[TIME, *columns]).astype(float)
-    return frame if wanted is None else frame[[TIME, *(c for c in columns if c in wanted)]]
+    columns = [TIME, *(str(name) for name in lines.series[number]["columns"])]
+    table = np.array(lines.rows.get(number, ()), dtype=float).reshape(-1, len(columns))
+    frame = pd.DataFrame(table, columns=columns)
+    if blocks := lines.blocks.get(number):
+        frame = pd.concat([frame, joined(blocks)])
+        frame = frame.sort_values(TIME, kind="stable", ignore_index=True)
+    return frame if wanted is None else frame[[c for c in frame.columns if c in {TIME, *wanted}]]
+
+
+def _floats() -> array[float]:
+    return array("d")
 
 
 def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...]) -> Observed:

@@ -87,14 +87,19 @@ class Stream:
         return bytes(self._read[:HEAD_BYTES])
 
     def load(self) -> Payload:
-        """Return the whole source."""
+        """Return the whole source; once, as it is not kept here."""
         self._fill(None)
         return Payload(
             name=self.name,
-            data=bytes(self._read),
+            data=self._taken(),
             sha256=self._hash.hexdigest(),
             path=self.path,
         )
+
+    def _taken(self) -> bytes:
+        data = bytes(self._read)
+        self._read = bytearray()  # one copy is enough for a large source
+        return data
 
     def _skip_hole(self) -> None:
         # A log that was truncated under its writer begins with zeros, up to its former length.

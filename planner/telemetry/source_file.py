@@ -56,6 +56,11 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from planner.telemetry import jobs  # noqa: PLC0415 - lazy on purpose
 
-    return jobs.all_profiles(
-        [one.format.read(one.payload, hints) for one in ordered if one.format is not None], hints
-    )
+    del opened
+    recordings = []
+    while ordered:  # a capture of weeks is let go of before its readings are worked on
+        one = ordered.pop(0)
+        if one.format is not None:
+            recordings.append(one.format.read(one.payload, hints))
+        del one
+    return jobs.all_profiles(recordings, hints)

@@ -108,8 +108,10 @@ class Recorder:
     def begin(self) -> None:
         """Write what is measured, and on what."""
         self._facts = self._found()
-        first = {"job": self._subject.job, "interval_s": self._interval_s, **self._facts}
-        self._capture.begin(self.now_s, first)
+        events = self._subject.events
+        probe = {} if events is None else {"probe_folder": str(events.folder)}
+        first = {"job": self._subject.job, "interval_s": self._interval_s}
+        self._capture.begin(self.now_s, {**first, **probe, **self._facts})
 
     def record(
         self,
@@ -196,6 +198,8 @@ class Recorder:
     def _drain(self) -> None:
         if self._subject.events is not None:
             self._capture.lines(self._subject.events.new_lines())
+            if self._capture.problem is None:
+                self._subject.events.free()
 
     def _look_around(self) -> None:
         """Now and then: which processes the job has, and which of them the probe missed."""

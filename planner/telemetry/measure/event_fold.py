@@ -1,0 +1,173 @@
+"""The probe's events of a long run, kept within bounds.
+
+The first and the last of each process stay as they are; the others are added up, several of a kind
+as one that tells the same totals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from math import floor, log2
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Event = dict[str, Any]
+
+HEAD, RECENT, AT_ONCE = 100, 400, 100
+# Of one kind and process; twice as many are added up in pairs.
+MOST = 200
+MOST_PLACES = 48
+MOST_PROCESSES = 4096
+# As the probe writes them: bucket b holds steps of 2**(b/16) to 2**((b+1)/16) seconds.
+_BUCKETS = 16
+_SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
+
+
+class EventFold:
+    """Keeps the events of all processes within bounds.
+
+    Attributes:
+        left_out: whether there were more processes than are kept.
+    """
+
+    def __init__(self) -> None:
+        self._processes: dict[str, _Process] = {}
+        self.left_out = False
+
+    def add(self, line: str) -> bool:
+        """Take a line; return whether older ones were folded."""
+        key = _process_of(line)
+        process = self._processes.get(key)
+        if process is None:
+            if len(self._processes) >= MOST_PROCESSES:
+                self.left_out = True
+                return False
+            process = self._processes[key] = _Process()
+        return process.add(line)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is kept, process by process."""
+        for process in self._processes.values():
+            yield from process.lines()
+
+
+@dataclass(slots=True)
+class _Process:
+    head: list[str] = field(default_factory=list)
+    recent: deque[str] = field(default_factory=deque)
+    folded: dict[tuple[object, ...], list[Event]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, line: str) -> bool:
+        if len(self.head) < HEAD:
+            self.head.append(line)
+            return False
+        self.recent.append(line)
+        if len(self.recent) < RECENT + AT_ONCE:
+            return False
+        for _ in range(AT_ONCE):
+            event = json.loads(self.recent.popleft())
+            same = self.folded[_kind(event)]
+            same.append(event)
+            if len(same) >= 2 * MOST:
+                same[:] = _in_pairs(same)
+        return True
+
+    def lines(self) -> Iterator[str]:
+        yield from self.head
+        every = [event for events in self.folded.values() for event in events]
+        for event in sorted(every, key=lambda event: float(event.get("t_s") or 0.0)):
+            yield json.dumps(event, separators=(",", ":"))
+        yield from self.recent
+
+
+def _process_of(line: str) -> str:
+    """The process that a line names at its end, as `EventTail` writes it; without a parse."""
+    return line.rpartition('"process":"')[2].partition('"')[0] if '"process":"' in line else ""
+
+
+def _kind(event: Event) -> tuple[object, ...]:
+    """What events must have in common to be added up."""
+    kind = event.get("event")
+    apart = [event.get(name) for name in ("kind", "by")]
+    known = [event.get(name) is None for name in _SUMS]
+    return (kind, *apart, *known)
+
+
+def _in_pairs(events: list[Event]) -> list[Event]:
+    add = _ADDED.get(str(events[0].get("event")), _latest)
+    return [
+        add(*events[i : i + 2]) if i + 1 < len(events) else events[i]
+        for i in range(0, len(events), 2)
+    ]
+
+
+def added_steps(one: Event, other: Event) -> Event:
+    """Return the steps of two lines as one; the later line's place, the sum of everything else."""
+    lengths: dict[str, int] = defaultdict(int)
+    for line in (one, other):
+        for bucket, n in _lengths(line):
+            lengths[bucket] += n
+    sums = {name: _plus(one.get(name), other.get(name)) for name in _SUMS if name in other}
+    found = {**one, **other, **sums, "n": int(one.get("n") or 1) + int(other.get("n") or 1)}
+    if "longest_s" in one or "longest_s" in other:
+        found["longest_s"] = max(one.get("longest_s") or 0.0, other.get("longest_s") or 0.0)
+        found["lengths"] = dict(sorted(lengths.items()))
+    return found
+
+
+def _lengths(line: Event) -> Iterator[tuple[str, int]]:
+    """Steps by bucket of length; the one step of a line that names none is its longest."""
+    told = line.get("lengths")
+    if told:
+        yield from told.items()
+    elif (longest := line.get("longest_s")) is not None:
+        yield str(floor(log2(max(longest, 1e-6)) * _BUCKETS)), int(line.get("n") or 1)
+
+
+def _added_spans(one: Event, other: Event) -> Event:
+    """Two stretches as one that tells their number and the time that they spread over."""
+    begin, end = one["t_s"], other["t_s"] + (other.get("over_s") or other["s"])
+    sums = {name: _plus(one.get(name), other.get(name)) for name in ("wait_s", "bytes")}
+    return {
+        **one,
+        **other,
+        **{name: value for name, value in sums.items() if name in other},
+        "t_s": begin,
+        "s": round(one["s"] + other["s"], 6),
+        "n": int(one.get("n") or 1) + int(other.get("n") or 1),
+        "over_s": round(end - begin, 6),
+    }
+
+
+def _added_stacks(one: Event, other: Event) -> Event:
+    """Samples of two lines counted together; the rarest places become one."""
+    counts: dict[tuple[str, ...], int] = defaultdict(int)
+    for *place, n in [*one["seen"], *other["seen"]]:
+        counts[tuple(place)] += n
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    rows = [[*place, n] for place, n in ranked[:MOST_PLACES]]
+    rest: dict[tuple[str, ...], int] = defaultdict(int)
+    for (during, _, *doing), n in ranked[MOST_PLACES:]:
+        rest[during, "", *doing] += n
+    return {**one, **other, "seen": rows + [[*place, n] for place, n in sorted(rest.items())]}
+
+
+def _latest(_: Event, other: Event) -> Event:
+    """Of what is said again when it changed, the last word counts."""
+    return other
+
+
+_ADDED: dict[str, Callable[[Event, Event], Event]] = {
+    "step": added_steps,
+    "iteration": added_steps,
+    "span": _added_spans,
+    "stacks": _added_stacks,
+}
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else round(one + other, 6)
