@@ -24,6 +24,9 @@ TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
             "local-cache",
             "offline-preprocessing",
             "gpu-preprocessing",
+            "environment-workers",
+            "gpu-sampling",
+            "device-data",
         ),
     ),
     ("R15", "half precision and TF32", ("no-mixed-precision",), ("mixed-precision", "tf32")),
@@ -52,7 +55,7 @@ TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "R18",
         "inference: pruning, quantisation, batching",
         ("under-used-inference", "latency-risk", "memory-bandwidth-bound"),
-        ("pruning", "quantization", "dynamic-batching", "share-gpu", "scale-down"),
+        ("pruning", "quantization", "dynamic-batching", "kv-cache-room", "share-gpu", "scale-down"),
     ),
     ("R19", "checkpoints", ("host-bound",), ("checkpoint-interval", "spot")),
     (

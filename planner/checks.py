@@ -11,7 +11,7 @@ from planner.host_room import HostNeed, host_lacks, host_need, host_unknown
 from planner.option import Reason
 from planner.profile.model import Profile
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.signals import worst_latency_ms
+from planner.signals import holds_in_advance, worst_latency_ms
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
 from pricing.offer import Offer
@@ -101,7 +101,7 @@ def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         today = case.profile.hardware.gpu_memory_gib or case.gpu.memory_gib
         if offer.gpu_memory_gib < today and offer.gpu != case.gpu.name:
             less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
-            yield "memory", f"{less}; memory use was not measured, so nothing shows that it fits"
+            yield "memory", f"{less}; {_unseen_need(case)}, so nothing shows that it fits"
         return
     need = case.memory_gib
     total = gpus_used(offer, case)
@@ -153,6 +153,12 @@ def unproven(offer: Offer, case: Case) -> str | None:
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None
     return host_unknown(need, *known)
+
+
+def _unseen_need(case: Case) -> str:
+    if holds_in_advance(case.profile):
+        return f"what {case.profile.job.framework} holds it took in advance, whatever it needs"
+    return "memory use was not measured"
 
 
 def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:

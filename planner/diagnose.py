@@ -20,6 +20,7 @@ _NOTHING = Finding(
     confidence="possible",
     cause="No reading points to a cause of waste: record step times, power and CPU use beside it.",
 )
+_NO_CURE = "No cure is known for this framework: its own guide to performance is the place to look."
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -63,14 +64,17 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     case = next((c for c in rule.cases if all(t.holds(signals) for t in c.tests)), None)
     if case is None:
         return None
+    wanted = rule.actions if case.actions is None else case.actions
+    actions = _applicable(wanted, signals)
+    unhelped = wanted and not actions and signals["job.family"] is not None
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
         confidence=case.confidence,
-        cause=case.cause + _named(case, signals),
+        cause=case.cause + _named(case, signals) + (f" {_NO_CURE}" if unhelped else ""),
         evidence=_evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
-        actions=_applicable(rule.actions if case.actions is None else case.actions, signals),
+        actions=actions,
         waste_fraction=case.waste.share(signals) if case.waste else None,
     )
     return case, finding

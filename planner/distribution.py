@@ -13,6 +13,7 @@ from planner.interruption import Checkpoints, checkpoint_interval_s
 from planner.layout import Layout
 from planner.overhead import link_class
 from planner.profile.model import Profile
+from planner.remedies.effects import MOST_LOST_S
 from planner.rules.limits import NODE_NETWORK_GBPS
 
 GPU_HOURS_A_FAILURE = 16384 * 54 * 24 / 419
@@ -33,7 +34,7 @@ class Distribution:
         failures: expected over the hours of the period.
         max_restarts: torchrun's --max-restarts, enough with 99 %.
         nnodes: torchrun's --nnodes: elastic, MIN:MAX, where the mode can lose a machine.
-        checkpoint_every_s: best time of work between checkpoints (Daly).
+        checkpoint_every_s: best time of work between checkpoints (Daly), at most an hour.
     """
 
     mode: str
@@ -69,7 +70,9 @@ def distribution(
         failures=failures,
         max_restarts=max(1, _restarts(failures)),
         nnodes=f"{least}:{nodes}" if least < nodes else str(nodes),
-        checkpoint_every_s=checkpoint_interval_s(mean_up_s, checkpoints),
+        checkpoint_every_s=min(
+            checkpoint_interval_s(mean_up_s, checkpoints), max(MOST_LOST_S, checkpoints.write_s)
+        ),
     )
 
 

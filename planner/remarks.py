@@ -7,6 +7,7 @@ from planner.bounds import contradictions
 from planner.confidence import thin
 from planner.plan import JobPlan
 from planner.requirements import Period, Requirements
+from planner.signals import holds_in_advance
 from pricing.catalog import Catalog
 from pricing.money import plain
 
@@ -60,6 +61,11 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
         found.extend(job.baseline.warnings)
         found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
         found.extend(f"{job.name}: {doubt}." for doubt in contradictions(job.profile))
+        if holds_in_advance(job.profile):
+            found.append(
+                f"{job.name}: the GPU memory held is what {job.profile.job.framework} takes when "
+                "it starts (gpu_memory_utilization and the like); what it needs is unknown."
+            )
         if ground := thin(job.profile):
             found.append(f"{job.name}: {ground}; the plan is no better than that.")
         if (best := job.choice) and best.move and best.move.once_usd is None:

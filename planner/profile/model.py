@@ -108,6 +108,16 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What a server of language models reports of its queue and cache, means over the window."""
+
+    kv_cache_fraction: float | None = fraction("share of the KV cache in use")
+    requests_running: float | None = number("requests in the batch")
+    requests_waiting: float | None = number("requests that wait for the batch")
+    preemptions_per_s: float | None = number("requests thrown out of the batch for memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What runs."""
 
@@ -127,6 +137,7 @@ class Job:
     requests_per_s: float | None = number("requests per second")
     replicas: Replicas | None = record(Replicas, "copies of an inference job")
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
+    serving: Serving | None = record(Serving, "what the server reports of its queue and cache")
     demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
 
 

@@ -14,6 +14,7 @@ from planner.profile.model import Profile
 from planner.remedies.action import Action
 from planner.remedies.combine import combined, compatible
 from planner.remedies.effects import fitted
+from planner.remedies.families import for_its_families
 from planner.remedies.feeding import FEEDING
 from planner.remedies.kernels import KERNELS
 from planner.remedies.machines import STRUCTURAL, TOGETHER
@@ -24,7 +25,7 @@ from pricing.errors import InputError
 __all__ = ("ACTIONS", "SWITCH_HOURS", "Action", "action", "combined", "fixes", "reclaimable")
 
 ACTIONS: Mapping[str, Action] = {
-    one.code: one for one in (*FEEDING, *KERNELS, *TOGETHER, *STRUCTURAL)
+    one.code: for_its_families(one) for one in (*FEEDING, *KERNELS, *TOGETHER, *STRUCTURAL)
 }
 SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism
 
@@ -56,7 +57,7 @@ def fixes(findings: tuple[Finding, ...], signals: Signals) -> tuple[Action, ...]
     wanted = compatible(
         one
         for one in (action(code, signals) for code in codes)
-        if one.kind == "safe" and _gain(one) > 1.0
+        if one.kind == "safe" and _gain(one) > 1.0 and one.is_proved(signals)
     )
     return tuple(
         one for one in wanted if one.effort_hours <= SWITCH_HOURS or one is _strongest(one, wanted)

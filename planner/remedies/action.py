@@ -44,6 +44,7 @@ class Action:
             unknown.
         effort_hours: engineering time, our own estimate; 0 for a switch.
         when: what must hold for it to apply; a reading that is missing is no obstacle.
+        needs: what must be known before an option counts on it; without it, it is only listed.
         excludes: actions that make no sense beside it.
         remark: what to watch.
     """
@@ -59,6 +60,7 @@ class Action:
     memory: Range | None = None
     effort_hours: float = 0.0
     when: tuple[Test, ...] = ()
+    needs: tuple[Test, ...] = ()
     excludes: tuple[str, ...] = ()
     remark: str = ""
 
@@ -82,6 +84,10 @@ class Action:
             return None
         low, mid, high = (1.0 / (1.0 - self.share + self.share / f) for f in self.effect)
         return (low, mid, high)
+
+    def is_proved(self, signals: Signals) -> bool:
+        """Return whether all that an option must know of the job to count on it is known."""
+        return all(test.holds(signals) for test in self.needs)
 
     def applies(self, signals: Signals) -> bool:
         """Return whether nothing that was measured stands against it."""

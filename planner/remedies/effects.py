@@ -39,6 +39,8 @@ _ACCUMULATED = 4
 # Llama 3 report: 419 unexpected interruptions in 54 days on 16,384 GPUs.
 GPU_HOURS_TO_INTERRUPTION = 54 * 24 * 16384 / 419
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
+MOST_LOST_S = 3600.0  # an hour of work, our choice: runs write every 15 to 60 minutes
+_MOST_WRITING = 0.1  # of the time, where a checkpoint takes so long that an hour is too often
 _SERVING = ("inference_online", "inference_offline")
 
 
@@ -55,6 +57,14 @@ def _workers(signals: Signals) -> Range | None:
         return _FULL_CPU
     most = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
     return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * loader_factor()))
+
+
+def _environments(signals: Signals) -> Range | None:
+    cpu = _number(signals, CPU)
+    if cpu is None or cpu <= 0.0 or cpu >= CPU_FULL:
+        return None
+    most = min(_MOST_FROM_CORES, 1.0 / cpu)
+    return (1.0, math.sqrt(most), most)
 
 
 def _prefetch(signals: Signals) -> Range | None:
@@ -165,21 +175,27 @@ def mean_up_s(signals: Signals) -> float:
 
 
 def best_interval_s(signals: Signals, cost_s: float = _CHECKPOINT_S[1]) -> float:
-    """Return the Young/Daly interval between checkpoints that take `cost_s` each, seconds."""
-    return math.sqrt(2.0 * cost_s * mean_up_s(signals)) - cost_s
+    """Return the time between checkpoints that take `cost_s` each, seconds.
+
+    Young's and Daly's optimum, and no more than people care to lose at once: for one GPU and
+    machines that hardly fail the optimum is days, and a crash of the program itself is likelier.
+    """
+    optimum = math.sqrt(2.0 * cost_s * mean_up_s(signals)) - cost_s
+    return min(optimum, max(MOST_LOST_S, cost_s / _MOST_WRITING))
 
 
 def _checkpoints(signals: Signals) -> Range | None:
     now = _number(signals, "step.checkpoint_exposed")
     if not now:
         return None
-    best = (math.sqrt(cost_s / (2.0 * mean_up_s(signals))) for cost_s in _CHECKPOINT_S)
+    best = (cost_s / (best_interval_s(signals, cost_s) + cost_s) for cost_s in _CHECKPOINT_S)
     low, mid, high = (max(1.0, now / share) for share in best)
     return (1.0, min(low, mid), high)
 
 
 EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "dataloader-workers": _workers,
+    "environment-workers": _environments,
     "dataloader-prefetch": _prefetch,
     "local-cache": _cache,
     "pinned-memory": _pinned,

@@ -1,9 +1,10 @@
 """Actions on the host's side of a job: loading, copying, launching, writing."""
 
 from planner.remedies.action import Action
-from planner.rule import unless_known
+from planner.rule import Test, is_, unless_known
 from planner.rules.limits import LINK_FULL
 
+_PICTURES = ("images",)
 _VLDB = "Mohan et al., VLDB 2021: data stalls fixed give up to 5x on one server"
 
 FEEDING: tuple[Action, ...] = (
@@ -27,8 +28,37 @@ FEEDING: tuple[Action, ...] = (
         grade="estimate",
         source=f"{_VLDB}; the low and middle figures are our estimate",
         effort_hours=4.0,
+        when=(Test(signal="job.input", op="in", limit=_PICTURES, or_unknown=True, quiet=True),),
+        needs=(is_("job.input", "in", _PICTURES),),
         excludes=("offline-preprocessing",),
-        remark="adds about a tenth to the GPU's own work; augmentations differ in detail",
+        remark="only where images or video are decoded; adds about a tenth to the GPU's own work; "
+        "augmentations differ in detail",
+    ),
+    Action(
+        code="environment-workers",
+        title="step more environments, in processes beside the learner",
+        mechanism="loading",
+        grade="computed",
+        source="environments do not wait for each other, so their rate grows with the cores that "
+        "are idle, at most in proportion",
+        effort_hours=4.0,
+        remark="off-policy data and more environments at a time change what is learned: watch the "
+        "return; on full cores only more cores or an environment on the GPU help",
+    ),
+    Action(
+        code="gpu-sampling",
+        title="sample neighbours on the GPU",
+        source="DGL's and PyG's own guides: sampling on the GPU with features in pinned memory or "
+        "on the device takes the CPU out of the step; no range that holds across graphs",
+        effort_hours=6.0,
+        remark="the graph's structure must fit GPU memory, or be read over UVA",
+    ),
+    Action(
+        code="device-data",
+        title="build the training matrix on the device",
+        source="XGBoost's guide to GPU training: QuantileDMatrix from device arrays saves the "
+        "copy and much of the memory; no range that holds across data sets",
+        effort_hours=1.0,
     ),
     Action(
         code="dataloader-prefetch",
@@ -133,8 +163,8 @@ FEEDING: tuple[Action, ...] = (
         title="checkpoint at the best interval",
         mechanism="checkpointing",
         grade="computed",
-        source="Young/Daly: at the best interval checkpoints take sqrt(C / 2M) of the time; M from "
-        "Meta's Llama 3 report, one interruption in about 50,000 GPU-hours; C 30-300 s",
+        source="Young/Daly, M from Meta's Llama 3 report: one interruption in about 50,000 "
+        "GPU-hours; at most an hour apart, so that no more is lost (our choice); C 30-300 s",
         effort_hours=0.5,
         remark="rarer checkpoints lose more work when the job is interrupted; the plan works out "
         "the interval on spot from its own interruption rate",

@@ -107,6 +107,25 @@ _LOADER = {
     ),
 }
 
+_OWN = {
+    "environment-workers": HowTo(
+        by="code",
+        words="Gymnasium: AsyncVectorEnv with one environment a core; Stable-Baselines3: "
+        "SubprocVecEnv; RLlib: num_env_runners; EnvPool or an environment on the GPU (Isaac Lab, "
+        "Brax) where there is one",
+    ),
+    "gpu-sampling": HowTo(
+        by="code",
+        words="DGL: DataLoader(graph, ids, sampler, device='cuda', use_uva=True, num_workers=0); "
+        "PyG: NeighborLoader over cuGraph-PyG",
+    ),
+    "device-data": HowTo(
+        by="code",
+        words="XGBoost: QuantileDMatrix from CuPy or cuDF arrays with device='cuda'; "
+        "ExtMemQuantileDMatrix where the data exceed the GPU; LightGBM: device_type=cuda",
+    ),
+}
+
 _STEP = {
     "compile": _code(
         "model = torch.compile(model); look at torch._dynamo.explain for graph breaks",
@@ -189,6 +208,12 @@ _STEP = {
 }
 
 _SERVING = {
+    "kv-cache-room": HowTo(
+        by="code",
+        words="vLLM: --gpu-memory-utilization 0.95, --max-model-len and --max-num-seqs to what the "
+        "requests need, --kv-cache-dtype fp8, --tensor-parallel-size N; SGLang: "
+        "--mem-fraction-static; watch vllm:kv_cache_usage_perc and vllm:num_preemptions_total",
+    ),
     "quantization": HowTo(
         by="code",
         words="vLLM: --quantization fp8; TensorRT: an INT8 or FP8 engine with calibration data; "
@@ -284,4 +309,4 @@ _MACHINES = {
     "reduce-egress": _machine("keep readers in the region of the data; compress; cache"),
 }
 
-HOW_TO: Mapping[str, HowTo] = {**_LOADER, **_STEP, **_SERVING, **_TOGETHER, **_MACHINES}
+HOW_TO: Mapping[str, HowTo] = {**_LOADER, **_OWN, **_STEP, **_SERVING, **_TOGETHER, **_MACHINES}

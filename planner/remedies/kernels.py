@@ -108,6 +108,16 @@ KERNELS: tuple[Action, ...] = (
         remark="check accuracy; FP8 needs compute capability 8.9, INT8 7.5",
     ),
     Action(
+        code="kv-cache-room",
+        title="more room for the KV cache",
+        source="vLLM's guide to preemption: a larger gpu_memory_utilization, a shorter "
+        "max_model_len, fewer sequences at a time, a cache in FP8, or more GPUs for the weights; "
+        "what it gains depends on the requests",
+        effort_hours=1.0,
+        when=(_SERVES,),
+        remark="a cache in FP8 may change results; too large a share of memory ends the server",
+    ),
+    Action(
         code="pruning",
         title="prune",
         kind="numeric",

@@ -11,6 +11,7 @@ from planner.rules.limits import (
     CPU_FULL,
     DATA_WAIT,
     FAST_READS_MIB_S,
+    FED,
     IDLE,
     LEARNS,
     LINK_FULL,
@@ -32,7 +33,15 @@ _NO_DATA_WAIT = unless_known(DATA_WAIT, "<", STEP_SHARE)
 _NO_COPY_WAIT = unless_known(COPIES, "<", STEP_SHARE)
 _SEEN_WAITING = unless_known(DATA_WAIT, ">=", STEP_SHARE)
 _LOADER = ("dataloader-prefetch", "pinned-memory", "persistent-workers")
-_LAUNCHES = ("compile", "cuda-graphs", "async-copy", "larger-batch", "fused-optimizer")
+_LAUNCHES = (
+    "environment-workers",
+    "gpu-sampling",
+    "compile",
+    "cuda-graphs",
+    "async-copy",
+    "larger-batch",
+    "fused-optimizer",
+)
 # Code that is no launch is not sped up by fewer launches: the GPU can be lent meanwhile.
 _BESIDE = ("share-gpu", "smaller-gpu")
 _NEITHER_BUSY = (
@@ -48,6 +57,9 @@ _DATA = Rule(
     source="Mohan et al., VLDB 2021 (data stalls); practice: GPU low, CPU high is the input",
     actions=(
         "gpu-preprocessing",
+        "environment-workers",
+        "gpu-sampling",
+        "device-data",
         "dataloader-workers",
         "dataloader-prefetch",
         "offline-preprocessing",
@@ -89,6 +101,7 @@ _DATA = Rule(
                 is_(BUSY, "<", STARVED),
                 is_(CPU, ">=", CPU_FULL),
                 where("job.kind", "in", WORKS),
+                FED,
                 _SEEN_WAITING,
             ),
             waste=WAITING,

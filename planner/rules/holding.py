@@ -19,6 +19,7 @@ from planner.rules.limits import (
     SERVES,
     SM,
     SPINNING,
+    SPINNING_POWER,
     STEP_SHARE,
     WAITING,
     WORK_SHOWN,
@@ -33,7 +34,7 @@ _NOTHING_RUNS = (
     unless_known("power.over_idle", "<", WORKING_POWER),
     NO_VIDEO,
 )
-# A collective that waits runs one kernel without a gap, at little more than idle power.
+# A collective that waits runs one kernel without a gap, on few SMs.
 _SPINS = 0.99
 _END = ("end-job", "idle-shutdown")
 _NEEDED_AT_TIMES = is_("util.kernel_time.p95", ">=", BUSY_NOW)
@@ -86,14 +87,14 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="All GPUs read busy without a gap and draw little more than idle power: a "
+                cause="All GPUs read busy without a gap and draw less than any training does: a "
                 "collective spins, as when a rank is lost.",
                 tests=(
                     where("job.kind", "in", ("training",)),
                     where("hardware.gpu_count", ">", 1),
                     is_("util.kernel_time.least", ">=", _SPINS),
                     is_("util.kernel_time.p05", ">=", _SPINS),
-                    is_("power.over_idle", "<", WORKING_POWER),
+                    is_(POWER, "<", SPINNING_POWER),
                     unless_known("work.rate_per_s", "<=", 0.0),
                     unless_known(SM, "<", 0.1),
                     *NOT_AT_WORK,

@@ -13,7 +13,9 @@ from planner.rules.limits import (
     HOST_KEEPS_UP,
     IDLE,
     IDLE_POWER,
+    KV_CACHE_FULL,
     LOW,
+    NEURAL,
     NOT_AT_WORK,
     NOT_STARVED,
     POWER,
@@ -92,6 +94,7 @@ RULES: tuple[Rule, ...] = (
                 cause="Kernels leave most SMs empty and half of the memory is free.",
                 tests=(
                     where("job.kind", "in", WORKS),
+                    NEURAL,
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
                     is_(SM, "<", LOW),
@@ -104,6 +107,7 @@ RULES: tuple[Rule, ...] = (
                 cause="A batch of few items, half of the memory free and little power drawn.",
                 tests=(
                     where("job.kind", "in", WORKS),
+                    NEURAL,
                     is_("job.batch_per_gpu", "<=", FEW_ITEMS),
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
@@ -117,6 +121,7 @@ RULES: tuple[Rule, ...] = (
                 cause="The GPU draws little power though busy, and half of the memory is free.",
                 tests=(
                     where("job.kind", "in", WORKS),
+                    NEURAL,
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
                     is_(SM, "unknown"),
@@ -138,6 +143,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="Half precision is unused, and this GPU's FP32 path has no tensor cores.",
                 tests=(
+                    NEURAL,
                     is_("job.precision", "in", ("fp32",)),
                     is_("hardware.compute_capability", ">=", 7.0),
                     where("hardware.compute_capability", "<", 8.0),
@@ -150,6 +156,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="Half precision is unused.",
                 tests=(
+                    NEURAL,
                     is_("job.precision", "in", ("fp32", "tf32")),
                     is_("hardware.compute_capability", ">=", 8.0),
                     unless_known("util.tensor_active.mean", "<", 0.1),
@@ -189,11 +196,30 @@ RULES: tuple[Rule, ...] = (
     Rule(
         code="memory-pressure",
         meaning="Memory ran out, or GPU memory is nearly full: it keeps the batch small, or one "
-        "larger batch ends the job.",
-        source="practice: PyTorch's caching allocator; activation checkpointing",
+        "larger batch ends the job; of a server of language models, the KV cache is full while "
+        "requests wait.",
+        source="practice: PyTorch's caching allocator; activation checkpointing; vLLM's metrics "
+        "and its guide to preemption",
         actions=("gradient-checkpointing", "allocator-tuning", "sharded-data-parallel"),
         against=(is_(SM, ">=", FILLED), is_("job.batch_per_gpu", ">", FEW_ITEMS)),
         cases=(
+            *(
+                Case(
+                    confidence="measured",
+                    cause=f"The KV cache is full {why}: memory keeps the batch small, and the "
+                    "requests late.",
+                    tests=(is_("serving.kv_cache_fraction", ">=", KV_CACHE_FULL), waits),
+                    severity="high",
+                    actions=("kv-cache-room", "quantization", "tensor-parallel"),
+                )
+                for why, waits in (
+                    (
+                        "and requests are thrown out of the batch, their work done twice",
+                        is_("serving.preemptions_per_s", ">", 0.0),
+                    ),
+                    ("while requests wait", is_("serving.requests_waiting", ">=", 1.0)),
+                )
+            ),
             Case(
                 confidence="measured",
                 cause="GPU memory ran out, and that ended the job.",

@@ -3,7 +3,8 @@
 Limits are round figures from practice, each with its reason; they are not fitted to any file.
 """
 
-from planner.rule import Signals, Waste, is_, unless_known
+from planner.frameworks import LEARNING, OTHER
+from planner.rule import Signals, Test, Waste, is_, unless_known
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low
@@ -21,6 +22,7 @@ LINK_FULL = 0.6
 IDLE_POWER = 0.4  # of the limit; boards idle at 10-40 % of it (idle_w in pricing/data/gpus.csv)
 # Training runs draw 28-82 % of TDP, median 57 % (Zeus traces); kernels that wait draw 20-30 %.
 WORK_POWER = 0.5
+SPINNING_POWER = 0.28  # the least of those training runs
 NEAR_IDLE_POWER = 1.2  # times idle power; boards of one model differ by less
 # Times idle power: a server that waits with its model loaded drew 1.7 times (an H100, 114 W).
 WORKING_POWER = 2.0
@@ -29,6 +31,7 @@ WORKING_POWER = 2.0
 FILLED = 0.6
 DRAM_BOUND = 0.6  # three quarters of the 0.8 that the same guide calls the practical peak
 FULL_MEMORY = 0.95  # what is left is a context or two
+KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
 FEW_ITEMS = 8.0  # a batch that can be doubled three times before it is large by any practice
 
 NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for between nodes
@@ -101,6 +104,15 @@ COMMUNICATING = Waste(
 
 # So does one that waits for another rank.
 BEHIND = Waste(pool="busy", share=_behind, words="ranks.behind x (GPUs - 1) / GPUs")
+
+
+def _of(*families: str) -> Test:
+    return Test(signal="job.family", op="in", limit=families, or_unknown=True, quiet=True)
+
+
+# Programs that train networks or run them, and those that read a set of data as they go.
+NEURAL = _of(*LEARNING, "server")
+FED = _of(*LEARNING, "server", "boosting", "video", OTHER)
 
 NO_VIDEO = unless_known(VIDEO, "<", IDLE)
 NOT_AT_WORK = (

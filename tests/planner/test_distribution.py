@@ -60,4 +60,4 @@ def test_restarts_grow_with_the_failures_to_expect() -> None:
     assert many.failures == pytest.approx(7.27, rel=0.01)
     assert many.failures < many.max_restarts < 20
     assert (few.nnodes, many.nnodes) == ("1", "63:64")
-    assert many.checkpoint_every_s < few.checkpoint_every_s
+    assert many.checkpoint_every_s <= few.checkpoint_every_s <= 3600.0

@@ -1,6 +1,7 @@
 """Actions: what they gain, where, for whom, how they combine and how they are applied."""
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -74,6 +75,11 @@ def chosen(profile: Profile) -> list[str]:
     return [a.code for a in fixes(diagnose(profile), measure(profile))]
 
 
+def listed(profile: Profile) -> set[str]:
+    """The actions that the findings of a profile name."""
+    return {code for finding in diagnose(profile) for code in finding.actions}
+
+
 STARVED = {BUSY: 0.2}
 
 
@@ -134,14 +140,20 @@ def test_a_larger_batch_follows_the_batch_law() -> None:
     assert settings("larger-batch", signals) == {"batch_per_gpu": 32}
 
 
-def test_checkpoints_take_what_young_and_daly_say() -> None:
-    """Eight GPUs: a failure in 6,300 hours, so a checkpoint of 2 minutes every 20 hours."""
-    signals = measure(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
-    assert mean_up_s(signals) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
-    assert best_interval_s(signals) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(signals)) - 120)
-    assert settings("checkpoint-interval", signals)["interval_s"] == round(best_interval_s(signals))
-    _, mid, _ = action("checkpoint-interval", signals).effect or (0, 0, 0)
-    assert mid > 50
+def test_no_checkpoint_is_hours_away() -> None:
+    """Young and Daly, but at most an hour: 20 hours are their optimum for eight GPUs, no advice."""
+    few, many = (
+        measure(a_profile({BUSY: 0.6}, gpu_count=n, mean_s=1.0, checkpoint_s=0.3))
+        for n in (8, 16384)
+    )
+    assert mean_up_s(few) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
+    assert best_interval_s(few) == 3600.0
+    assert best_interval_s(few, cost_s=1200.0) == 12000.0
+    assert best_interval_s(many) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(many)) - 120)
+    assert settings("checkpoint-interval", few) == {"interval_s": 3600}
+    low, mid, high = action("checkpoint-interval", few).effect or (0, 0, 0)
+    assert (low, mid) == (1.0, pytest.approx(0.3 / (300 / 3900)))
+    assert high == pytest.approx(0.3 / (30 / 3630))
     assert chosen(a_profile({BUSY: 0.6}, mean_s=1.0, checkpoint_s=0.3)) == ["checkpoint-interval"]
 
 
@@ -180,9 +192,71 @@ def test_settings_follow_the_machine(
 
 def test_fixes_leave_results_unchanged() -> None:
     """Only safe actions that gain something are applied unasked, each once."""
-    found = chosen(a_profile(STARVED, host={"cpu_util": 0.97}, precision="fp32"))
+    found = chosen(a_profile(STARVED, host={"cpu_util": 0.97}, precision="fp32", unit="image"))
     assert found == ["gpu-preprocessing", "dataloader-workers"]
     assert all(ACTIONS[code].kind == "safe" for code in found)
+
+
+_UNSTATED = ("pytorch", None)  # it may be pictures: named, and not counted on
+
+
+@pytest.mark.parametrize(
+    ("framework", "unit", "counted"),
+    [
+        ("pytorch", "image", True),
+        ("PyTorch 2.9", "video frames", True),
+        ("triton", "image", True),
+        ("pytorch", "token", False),
+        ("pytorch", None, False),
+        ("stable-baselines3", "frame", False),
+        ("DGL", "node", False),
+        ("xgboost", "row", False),
+        ("vasp", None, False),
+    ],
+)
+def test_decoding_on_the_gpu_is_for_pictures(
+    framework: str,
+    unit: str | None,
+    counted: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """DALI is counted on where the input is known to be decoded, and nowhere else."""
+    busy = {"cpu_util": 0.97}
+    profile = a_profile(STARVED, host=busy, framework=framework, unit=unit, rate_per_s=9.0)
+    assert ("gpu-preprocessing" in chosen(profile)) == counted
+    assert ("gpu-preprocessing" in listed(profile)) == (counted or (framework, unit) == _UNSTATED)
+
+
+@pytest.mark.parametrize(
+    ("framework", "given", "never"),
+    [
+        ("xgboost", "device-data", {"mixed-precision", "tf32", "gpu-preprocessing", "compile"}),
+        ("vasp", None, {"mixed-precision", "tf32", "larger-batch", "dataloader-workers"}),
+        ("jax", "dataloader-workers", {"compile", "tf32", "channels-last", "pinned-memory"}),
+        ("tensorflow", "dataloader-workers", {"tf32", "channels-last", "fused-optimizer"}),
+        ("dgl", "gpu-sampling", {"channels-last", "gpu-preprocessing"}),
+        ("rllib", "environment-workers", {"gpu-preprocessing", "dataloader-workers"}),
+        ("vllm", "kv-cache-room", {"mixed-precision", "dynamic-batching", "compile"}),
+        ("some code of our own", None, {"mixed-precision", "compile", "dataloader-workers"}),
+    ],
+)
+def test_cures_fit_the_framework(framework: str, given: str | None, never: set[str]) -> None:
+    """Each family has its own actions, and none that its programs do not have."""
+    kind = "inference_online" if framework == "vllm" else "training"
+    signals = measure(a_profile(framework=framework, precision="fp32", kind=kind))
+    codes = {code for code, one in ACTIONS.items() if one.applies(signals)}
+    assert not never & codes
+    assert given is None or given in codes
+
+
+def test_where_nothing_is_known_the_finding_says_so() -> None:
+    """A starved VASP run gets a sentence, not PyTorch's settings."""
+    profile = a_profile({BUSY: 0.3}, host={"cpu_util": 0.2}, framework="VASP 6.4", precision="fp64")
+    first = diagnose(profile)[0]
+    assert first.code == "host-bound"
+    assert set(first.actions) <= {"cuda-graphs", "async-copy"}
+    unknown = diagnose(replace(profile, job=replace(profile.job, framework="our solver")))[0]
+    assert unknown.actions == ()
+    assert "No cure is known for this framework" in unknown.cause
 
 
 def test_a_busy_gpu_needs_no_fix() -> None:

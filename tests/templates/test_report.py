@@ -196,7 +196,7 @@ PLACES = {
 def test_no_text_of_a_profile_is_markup(name: str, place: str) -> None:
     """Free text of a profile breaks no table, opens no HTML, link, image or code, ends no fold."""
     text = NAMES[name]
-    value = [text] if place == "note" else text
+    value: object = {"note": [text], "unit": f"image {text}"}.get(place, text)
     jobs = [training("plain"), training("plain")]
     clean, dirty = jobs[0], changed(jobs[1], PLACES[place], value)
     plain, report = (render_report(plan_document((job,), {})) for job in (clean, dirty))

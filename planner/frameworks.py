@@ -1,0 +1,94 @@
+"""What a profile's own words for framework and work say: which family of programs it is of.
+
+Actions are known family by family: what helps a PyTorch loop is no advice for XGBoost or VASP. A
+framework that is not in the table is of no family of which anything is known.
+"""
+
+import re
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "pytorch": (
+        *("pytorch", "torch", "lightning", "transformers", "accelerate", "deepspeed", "megatron"),
+        *("nemo", "llm foundry", "composer", "timm", "detectron2", "mmdetection", "mmengine"),
+        *("fairseq", "diffusers", "torchtitan", "axolotl", "trl", "nanogpt", "ultralytics"),
+        *("ignite", "fastai", "monai"),
+    ),
+    "tensorflow": ("tensorflow", "keras", "tf", "tf2"),
+    "jax": ("jax", "flax", "haiku", "maxtext", "t5x", "equinox", "brax", "alphafold"),
+    "graphs": ("dgl", "pyg", "torch geometric", "pytorch geometric", "graphlearn", "graphstorm"),
+    "reinforcement": (
+        *("rllib", "ray rllib", "stable baselines3", "sb3", "cleanrl", "sample factory", "acme"),
+        *("tianshou", "skrl", "rl games", "isaac gym", "isaac lab", "openai gym", "gymnasium"),
+    ),
+    "boosting": ("xgboost", "lightgbm", "catboost", "cuml", "rapids", "cudf"),
+    "llm-server": ("vllm", "sglang", "tgi", "text generation inference", "lmdeploy", "llama.cpp"),
+    "server": ("triton", "tensorrt", "tensorrt llm", "onnxruntime", "onnx runtime", "torchserve"),
+    "video": ("ffmpeg", "gstreamer", "nvenc", "handbrake", "video codec sdk"),
+    "simulation": (
+        *("vasp", "gromacs", "namd", "amber", "lammps", "openfoam", "fluent", "ansys", "cp2k"),
+        *("quantum espresso", "qe", "openmm", "nek5000", "nekrs", "pyfr", "wrf", "hoomd", "su2"),
+        *("cfd", "cuda", "openacc", "kokkos", "fortran"),
+    ),
+}
+LEARNING = ("pytorch", "tensorflow", "jax", "graphs", "reinforcement")
+"""Families that train networks by gradients."""
+OTHER = "other"
+
+# Servers that take a fixed share of the GPU's memory when they start, whatever they need of it:
+# vLLM's gpu_memory_utilization (0.9), SGLang's mem_fraction_static, TensorRT-LLM's
+# free_gpu_memory_fraction, JAX's XLA_PYTHON_CLIENT_MEM_FRACTION (0.75), TensorFlow without
+# memory growth (all of it).
+_PREALLOCATE = ("llm-server", "jax", "tensorflow")
+_PREALLOCATING_NAMES = ("tensorrt llm",)
+
+_PICTURES = ("image", "frame", "video", "clip", "photo", "picture", "scan", "patch")
+_NO_PICTURES = (
+    *("token", "sequence", "sentence", "document", "word", "node", "graph", "edge", "episode"),
+    *("transition", "row", "request", "query", "atom", "cell", "tree", "round", "utterance"),
+    *("environment", "env", "timestep", "simulation", "molecule", "ns", "click", "trial"),
+)
+
+
+def _plain(text: str | None) -> str:
+    return re.sub(r"[\s_\-/]+", " ", (text or "").strip().lower())
+
+
+_BY_LENGTH = sorted(
+    ((name, one) for one, names in FAMILIES.items() for name in names),
+    key=lambda pair: (-len(pair[0]), pair),
+)
+
+
+def family(framework: str | None) -> str | None:
+    """Return the family of a framework, `other` where the table has none; None where not stated.
+
+    The longest name that stands in the text counts: "PyTorch Geometric 2.5" is of the graphs.
+    """
+    text = f" {_plain(framework)} "
+    if not text.strip():
+        return None
+    return next((one for name, one in _BY_LENGTH if f" {name} " in text), OTHER)
+
+
+def preallocates(framework: str | None) -> bool:
+    """Return whether the program takes GPU memory when it starts, before it needs it."""
+    named = f" {_plain(framework)} "
+    return family(framework) in _PREALLOCATE or any(
+        f" {name} " in named for name in _PREALLOCATING_NAMES
+    )
+
+
+def decodes(unit: str | None, framework: str | None, decoder: float | None) -> str | None:
+    """Return `images` where the input is pictures or video, `none` where it is not; else None.
+
+    A unit of work says it, or a video decoder at work. Frames of an environment that is played are
+    drawn, not decoded.
+    """
+    words = _plain(unit).split()
+    stems = {word.removesuffix("s") for word in words} | set(words)
+    kind = family(framework)
+    if kind in ("reinforcement", "graphs", "boosting", "simulation", "llm-server"):
+        return "none"
+    if decoder or stems & set(_PICTURES):
+        return "images"
+    return "none" if stems & set(_NO_PICTURES) else None

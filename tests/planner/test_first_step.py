@@ -1,0 +1,144 @@
+"""A job that is left where it is hears what to do first, and how sure the advice is."""
+
+from datetime import timedelta
+
+import pytest
+
+from planner.plan import JobPlan
+from planner.profile.model import Column, Profile, Provenance, Serving, Source, Statistics, Window
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+from tests.pricing.factories import ASKED_ON
+
+BUSY, POWER, HELD = "util.kernel_time", "power.board_w", "mem.used_gib"
+CHEAP = sold("cheap", "0.20", provider="elsewhere")
+
+
+def planned(profile: Profile, *offers: object) -> JobPlan:
+    """The plan of a running job over today's machine and these."""
+    (job,) = plan(running(profile), offers=(TODAY, *offers)).jobs  # type: ignore[arg-type]
+    return job
+
+
+def recorded(profile: Profile, samples: int) -> Profile:
+    """The profile as if read from a recording of so many samples, a second apart."""
+    column = Column(source="gpu", slot=BUSY, n=samples)
+    source = Source(path="smi.csv", format="nvidia-smi-csv", columns=(column,))
+    window = Window(duration_s=float(max(samples, 1)), interval_s=1.0)
+    parts = {n: getattr(profile, n) for n in profile.__dataclass_fields__}
+    return Profile(**parts | {"provenance": Provenance(sources=(source,)), "window": window})
+
+
+SPINS = {BUSY: Statistics(mean=1.0, p05=1.0), POWER: 85.0, HELD: Statistics(max=60.0)}
+ASLEEP = {BUSY: Statistics(mean=0.0, p95=0.0), POWER: 60.0, HELD: Statistics(max=60.0)}
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        a_profile(SPINS, gpu_count=1, rate_per_s=0.0),
+        a_profile(SPINS, gpu_count=8, interconnect="nvlink"),
+        a_profile(ASLEEP),
+        a_profile(ASLEEP, kind="inference_offline"),
+    ],
+    ids=["no work done", "eight GPUs spin", "memory held, no kernel", "batch job asleep"],
+)
+def test_a_job_that_hangs_is_ended_not_moved(profile: Profile) -> None:
+    """However cheap another provider is: it would do nothing there, too."""
+    job = planned(profile, CHEAP, sold("eight", "1.00", gpu_count=8, provider="elsewhere"))
+    assert job.findings[0].code == "idle-held"
+    assert job.recommended == "o0"
+    assert job.first_step is not None
+    assert job.first_step.kind == "end"
+    assert job.named.smallest_change == "o0"
+
+
+def test_eight_gpus_at_work_do_not_hang() -> None:
+    """The same readings with work getting done, or at the power of work, are no hang."""
+    for changed in ({"rate_per_s": 900.0}, {"metrics": SPINS | {POWER: 350.0}}):
+        fields = {"metrics": SPINS, "gpu_count": 8, "interconnect": "nvlink"} | changed
+        assert "idle-held" not in {f.code for f in planned(a_profile(**fields)).findings}
+
+
+def test_a_waste_of_unknown_cause_is_measured_first() -> None:
+    """The GPU waits and nothing says for what: one command records the CPU beside it."""
+    job = planned(a_profile({BUSY: 0.22, HELD: Statistics(max=8.0)}))
+    assert job.recommended == "o0"
+    assert job.findings[0].code == "unmeasured"
+    assert job.findings[0].waste_usd
+    assert job.first_step is not None
+    assert job.first_step.command is not None
+    assert job.first_step.command.startswith("gpucost profile")
+    assert "CPU" in job.first_step.what
+
+
+def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
+    """The effort is named; what is left alone without waste hears nothing."""
+    starved = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=9.0)
+    step = planned(starved).first_step
+    assert step is not None
+    assert step.kind == "try"
+    assert "4 h, $400" in step.what
+    assert planned(a_profile({BUSY: 0.97, "util.sm_active": 0.9, HELD: 60.0})).first_step is None
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"), [(1, "one sample"), (0, "one instant"), (600, None), (None, "declared")]
+)
+def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
+    """One sample, an instant or declared figures: in the confidence and among the warnings."""
+    profile = a_profile({BUSY: 0.97, HELD: 60.0})
+    if samples is not None:
+        profile = recorded(profile, samples)
+    if samples == 0:
+        parts = {n: getattr(profile, n) for n in profile.__dataclass_fields__}
+        profile = Profile(**parts | {"window": None})
+    made = plan(running(profile))
+    why = made.jobs[0].assurance.diagnosis.why
+    said = [line for line in made.warnings if "no better than that" in line]
+    assert bool(said) == (words is not None)
+    assert words is None or (words in why and words in said[0])
+
+
+def test_the_advice_is_as_sure_as_its_weakest_part() -> None:
+    """An old price of a marketplace makes a well-measured advice weak, and says so."""
+    old = sold("old", "0.20", provider="vast", as_of=ASKED_ON - timedelta(days=200))
+    job = planned(recorded(a_profile({BUSY: 0.9, HELD: 9.0}, hours=700.0), 600), old)
+    assert job.choice is not None
+    assert job.assurance.speed is not None
+    assert (job.assurance.speed.level, job.assurance.price.level) == ("good", "low")
+    assert "may have risen by 153%" in job.assurance.price.why
+    assert job.assurance.level == "low"
+
+
+SERVES = {BUSY: 0.95, HELD: Statistics(mean=72.0, min=72.0, max=72.0)}
+VLLM = {"kind": "inference_online", "framework": "vllm", "requests_per_s": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("serving", "words"),
+    [
+        (Serving(kv_cache_fraction=0.99, requests_waiting=12.0), "while requests wait"),
+        (Serving(kv_cache_fraction=0.98, preemptions_per_s=0.4), "thrown out of the batch"),
+        (Serving(kv_cache_fraction=0.4, requests_waiting=12.0), None),
+        (Serving(kv_cache_fraction=0.99), None),
+        (None, None),
+    ],
+)
+def test_a_full_kv_cache_is_a_finding(serving: Serving | None, words: str | None) -> None:
+    """Full and somebody waits for it: memory limits the server, and its own cures are named."""
+    found = {f.code: f for f in planned(a_profile(SERVES, **VLLM, serving=serving)).findings}
+    assert ("memory-pressure" in found) == (words is not None)
+    if words:
+        first = found["memory-pressure"]
+        assert words in first.cause
+        assert first.actions[0] == "kv-cache-room"
+
+
+def test_memory_taken_in_advance_is_no_need() -> None:
+    """What vLLM holds says nothing: less memory is refused with the reason, the plan says so."""
+    small = sold("small", "0.10", "L40S", gpu_memory_gib=48)
+    made = plan(running(a_profile(SERVES, **VLLM)), offers=(TODAY, small))
+    (refused,) = (r for r in made.jobs[0].rejected if r.offer == small.name)
+    assert refused.reason == "memory"
+    assert "took in advance" in refused.detail
+    assert any("what it needs is unknown" in line for line in made.warnings)
