@@ -55,7 +55,7 @@ class Weighed:
 
 def weigh(draft: Draft, case: Case) -> Weighed:
     """Return what a draft is worth against today, over the horizon that was asked for."""
-    periods = _periods(case)
+    periods = case.periods
     today, low, high = case.baseline.cost, draft.cost_at("low"), draft.cost_at("high")
     hours = effort_hours(draft, case)
     effort = usd(str(hours)) * case.asked.engineer_usd_per_hour
@@ -77,12 +77,6 @@ def weigh(draft: Draft, case: Case) -> Weighed:
         ),
         spends=high * periods + effort + (once or 0),
     )
-
-
-def _periods(case: Case) -> Decimal:
-    """Return how many of the plan's periods the horizon holds: months, or the one run."""
-    month = case.work.storage_h is not None
-    return case.asked.horizon if month else Decimal(1)
 
 
 def _move(draft: Draft, case: Case) -> Move | None:

@@ -1,6 +1,7 @@
 """All that the checks of one job need, and how many machines of a size the job would take."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 
 from planner.estimate import Estimate
@@ -55,6 +56,11 @@ class Case:
     def gpu(self) -> Gpu:
         """The GPU that was profiled."""
         return source_gpu(self.profile)
+
+    @property
+    def periods(self) -> Decimal:
+        """How many of the plan's periods the horizon holds: months, or the one run."""
+        return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
 
     @cached_property
     def memory_gib(self) -> float | None:

@@ -4,16 +4,19 @@ A job that wastes money and is left alone without a word is no advice: its cause
 cure may not surely pay, or no machine may help it because it does nothing.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.case import Case
 from planner.finding import Finding
-from planner.remedies import ACTIONS, Action
+from planner.remedies import Action, action
 from planner.requirements import Requirements
+from planner.signals import measure
+from pricing.money import usd
 
 END = "end-job"
 _WORTH = 0.1  # of the bill; less waste needs no first step
+_GAINS = 1.1  # on its part of the time; less is not worth a try
 _RECORD = "gpucost profile -o profile.json -- COMMAND"
 
 
@@ -37,16 +40,19 @@ def must_end(findings: tuple[Finding, ...]) -> bool:
     return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
 
 
-def first_step(findings: tuple[Finding, ...], asked: Requirements) -> FirstStep | None:
-    """Return what to do first about a job that is left where it is; None where nothing is lost."""
-    if must_end(findings):
+def first_step(case: Case) -> FirstStep | None:
+    """Return what to do first about a job that is left where it is; None where nothing is worth it.
+
+    A cure is named only where all of the waste over the horizon would pay for its work.
+    """
+    if must_end(case.findings):
         return FirstStep(
             kind="end",
             what="end it and start it again from its last checkpoint: it holds the machine and "
             "gets nothing done, and it would do no more elsewhere",
             command=None,
         )
-    wasting = [f for f in findings if (f.waste_fraction or 0.0) >= _WORTH]
+    wasting = [f for f in case.findings if (f.waste_fraction or 0.0) >= _WORTH]
     worst = max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
     if worst is None:
         return None
@@ -56,21 +62,35 @@ def first_step(findings: tuple[Finding, ...], asked: Requirements) -> FirstStep 
             what="find the cause: record the CPU and the steps beside the GPU, one command",
             command=_RECORD,
         )
-    cure = _cure(worst.actions)
-    if worst.confidence == "possible" or cure is None:
+    if worst.confidence == "possible" or not worst.actions:
         return FirstStep(
             kind="measure",
             what=f"make sure of the cause ({worst.code}): record the job while it works",
             command=_RECORD,
         )
-    return FirstStep(kind="try", what=_attempt(cure, asked), command=_way(cure))
+    cure = _cure(worst, case)
+    if cure is None:
+        return None
+    return FirstStep(kind="try", what=_attempt(cure, case.asked), command=_way(cure))
 
 
-def _cure(codes: Iterable[str]) -> Action | None:
-    """Return the first action with a known effect, else the first."""
-    known = [ACTIONS[code] for code in codes]
-    return next((one for one in known if one.effect or one.grade == "computed"), None) or next(
-        iter(known), None
+def _cure(cause: Finding, case: Case) -> Action | None:
+    """Return the first action that gains something, and whose work the waste would pay for.
+
+    Where no gain of any is known, the first that the waste would pay for.
+    """
+    signals, rate = measure(case.profile), case.asked.engineer_usd_per_hour
+    at_stake = None if cause.waste_usd is None else cause.waste_usd * case.periods
+    found = [action(code, signals) for code in cause.actions]
+    known = [one for one in found if one.effect is not None]
+    helping = [one for one in known if one.effect and one.effect[1] >= _GAINS] if known else found
+    return next(
+        (
+            one
+            for one in helping
+            if at_stake is None or usd(str(one.effort_hours)) * rate < at_stake
+        ),
+        None,
     )
 
 

@@ -144,7 +144,7 @@ def plan_job(
         recommended=choice.recommended,
         named=choice.named,
         assurance=assure(case.profile, case.findings, case.baseline, best, catalog.as_of),
-        first_step=first_step(case.findings, asked) if best is None else None,
+        first_step=first_step(case) if best is None else None,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
         probe=propose(case, choice.options, choice.recommended),
         home=find_home(case, drafts),

@@ -36,6 +36,7 @@ _LOADER = ("dataloader-prefetch", "pinned-memory", "persistent-workers")
 _LAUNCHES = (
     "environment-workers",
     "gpu-sampling",
+    "device-data",
     "compile",
     "cuda-graphs",
     "async-copy",
