@@ -133,7 +133,8 @@ def actions() -> Iterator[str]:
         "nothing is known, nothing is promised and no option counts on it. Of several actions "
         "on the same part the best counts, so no second is saved twice. Effort is our estimate. "
         "Facts about frameworks are of PyTorch 2, Lightning 2, Transformers 4 and 5, Accelerate "
-        "1 and Keras 3; `N` is the value that the profile gives."
+        "1, Keras 3 and JAX; `N` is the value that the profile gives. What belongs to one kind of "
+        "program is given to no other (`planner/remedies/families.py`)."
     )
     yield from ("", "## By wish", "")
     yield from table(

@@ -83,7 +83,7 @@ def _cure(cause: Finding, case: Case) -> Action | None:
     at_stake = None if cause.waste_usd is None else cause.waste_usd * case.periods
     found = [action(code, signals) for code in cause.actions]
     known = [one for one in found if one.effect is not None]
-    helping = [one for one in known if one.effect and one.effect[1] >= _GAINS] if known else found
+    helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
     return next(
         (
             one

@@ -1,13 +1,14 @@
 """How each action is applied: environment, launcher, and a line for each framework.
 
-Facts about frameworks are of PyTorch 2.x, Lightning 2.x, Transformers 4.x and 5.x, Accelerate 1.x
-and Keras 3.x. `N` stands for the value that `planner.remedies.settings` works out.
+Facts about frameworks are of PyTorch 2.x, Lightning 2.x, Transformers 4.x and 5.x, Accelerate 1.x,
+Keras 3.x and JAX (Flax, Optax, Grain). `N` stands for the value that `planner.remedies.settings`
+works out.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-FRAMEWORKS = ("pytorch", "lightning", "transformers", "accelerate", "keras")
+FRAMEWORKS = ("pytorch", "lightning", "transformers", "accelerate", "keras", "jax")
 _SAME = "as in PyTorch"
 
 
@@ -38,9 +39,10 @@ def _code(  # noqa: PLR0913 - one line a framework
     transformers: str = "",
     accelerate: str = _SAME,
     keras: str = "",
+    jax: str = "",
     words: str = "",
 ) -> HowTo:
-    lines = (pytorch, lightning, transformers, accelerate, keras)
+    lines = (pytorch, lightning, transformers, accelerate, keras, jax)
     known = {name: line for name, line in zip(FRAMEWORKS, lines, strict=True) if line}
     return HowTo(by="code", frameworks=known, words=words)
 
@@ -58,6 +60,7 @@ _LOADER = {
         accelerate="the DataLoader given to prepare(): num_workers=N",
         keras="PyDataset(workers=N, use_multiprocessing=True); tf.data: map(..., "
         "num_parallel_calls=tf.data.AUTOTUNE)",
+        jax="grain.DataLoader(worker_count=N), or tf.data: num_parallel_calls=tf.data.AUTOTUNE",
         words="first make sure that items, sampler and transforms draw no random numbers of their "
         "own: each worker would repeat or reorder them",
     ),
@@ -65,6 +68,8 @@ _LOADER = {
         "DataLoader(..., num_workers >= 1, prefetch_factor=N)",
         transformers="TrainingArguments(dataloader_prefetch_factor=N)",
         keras="PyDataset(max_queue_size=N); tf.data: prefetch(tf.data.AUTOTUNE)",
+        jax="grain.DataLoader(worker_buffer_size=N); put the next batch on the device while a step "
+        "runs",
         words="df /dev/shm must hold workers x N batches",
     ),
     "persistent-workers": _code(
@@ -153,6 +158,7 @@ _STEP = {
         lightning="ModelCheckpoint(train_time_interval=timedelta(seconds=N))",
         transformers="TrainingArguments(save_strategy='steps', save_steps=N / step time)",
         keras="keras.callbacks.BackupAndRestore(save_freq=N / step time)",
+        jax="orbax.checkpoint.CheckpointManager, asynchronous, every N / step time steps",
     ),
     "mixed-precision": _code(
         "with torch.autocast('cuda', dtype=torch.bfloat16): forward and loss only; before Ampere "
@@ -161,6 +167,8 @@ _STEP = {
         transformers="TrainingArguments(bf16=True), before Ampere fp16=True",
         accelerate="accelerate launch --mixed_precision bf16",
         keras="keras.mixed_precision.set_global_policy('mixed_bfloat16')",
+        jax="flax.linen.Module(dtype=jnp.bfloat16, param_dtype=jnp.float32); jmp for a policy with "
+        "loss scaling before Ampere",
     ),
     "tf32": HowTo(
         by="launcher",
@@ -179,6 +187,7 @@ _STEP = {
         transformers="TrainingArguments(per_device_train_batch_size=N, auto_find_batch_size=True)",
         accelerate="accelerate.utils.find_executable_batch_size",
         keras="model.fit(batch_size=N)",
+        jax="the loader's batch size N",
         words="scale the learning rate with the batch and warm it up; LARS or LAMB from some "
         "thousands on",
     ),
@@ -188,12 +197,14 @@ _STEP = {
         transformers="TrainingArguments(gradient_accumulation_steps=N)",
         accelerate="Accelerator(gradient_accumulation_steps=N) and accumulate(model)",
         keras="optimizer(..., gradient_accumulation_steps=N)",
+        jax="optax.MultiSteps(optimizer, every_k_schedule=N)",
     ),
     "gradient-checkpointing": _code(
         "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
         transformers="TrainingArguments(gradient_checkpointing=True)",
         accelerate="model.gradient_checkpointing_enable()",
         keras="keras.remat around blocks",
+        jax="jax.checkpoint around blocks",
     ),
     "channels-last": _code(
         "model.to(memory_format=torch.channels_last), and the input batches as well",

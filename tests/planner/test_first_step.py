@@ -73,11 +73,13 @@ def test_a_waste_of_unknown_cause_is_measured_first() -> None:
 
 def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
     """The effort is named; what is left alone without waste hears nothing."""
-    starved = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=9.0)
+    starved = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=50.0)
     step = planned(starved).first_step
     assert step is not None
     assert step.kind == "try"
     assert "4 h, $400" in step.what
+    cheap = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=9.0)
+    assert planned(cheap).first_step is None  # all of the waste is $76 over the horizon
     assert planned(a_profile({BUSY: 0.97, "util.sm_active": 0.9, HELD: 60.0})).first_step is None
 
 

@@ -14,6 +14,7 @@ from planner.pipeline import make_plan
 from planner.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
 from planner.requirements import Requirements
+from planner.rules.limits import NODE_NETWORK_GBPS
 from pricing.catalog import load_catalog
 from tests.pricing.factories import ASKED_ON
 
@@ -36,8 +37,8 @@ def fewer_cores(option: Option, job: JobPlan) -> bool:
 
 
 def slow_network(option: Option, _: JobPlan) -> bool:
-    """Several machines over a network that is unknown or far from today's 3,200 Gbit/s."""
-    return option.count > 1 and (option.offer.network_gbps or 0.0) < 800.0
+    """Several machines over a network that is unknown or slower than exchange needs."""
+    return option.count > 1 and (option.offer.network_gbps or 0.0) < NODE_NETWORK_GBPS
 
 
 def no_encoder(option: Option, _: JobPlan) -> bool:
@@ -47,7 +48,7 @@ def no_encoder(option: Option, _: JobPlan) -> bool:
 
 def slow_fp64(option: Option, _: JobPlan) -> bool:
     """A GPU whose double precision is a 32nd or a 64th of its single precision."""
-    return re.match(r"T4|L4|A10|A40|RTX|L40|Quadro", option.offer.gpu) is not None
+    return re.fullmatch(r"T4G?|L4|A10G?|A40|L40S?|(RTX|Quadro).*", option.offer.gpu) is not None
 
 
 def outside_eu(option: Option, _: JobPlan) -> bool:
