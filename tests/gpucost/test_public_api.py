@@ -80,6 +80,7 @@ def test_the_api_and_the_command_agree(call: Call, write: Write) -> None:
     written = json.loads(call("plan", "--as-of", AS_OF, "-o", "-").out)
     ours = json.loads(dump(plan))
     for job in (*ours["jobs"], *written["jobs"]):
+        job.pop("first_launchable")
         for option in job["options"]:
             option.pop("provisionable")  # the command knows what it can launch
     assert ours == written
