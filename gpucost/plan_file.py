@@ -24,6 +24,15 @@ _OFFER |= {"purchase": _TEXT, "usd_per_hour": _TEXT, "source": _TEXT, "gpu_count
 _HOURS = {"low": _NUMBER, "mid": _NUMBER, "high": _NUMBER, "basis": _TEXT}
 _LINE = {"what": _TEXT, "usd": _TEXT, "how": _TEXT, "rule": _TEXT, "as_of": _TEXT}
 _REASON = {"reason": _TEXT, "detail": _TEXT}
+_BENEFIT = {
+    "net_usd": _MONEY,
+    "periods": _TEXT,
+    "saves_usd": _MONEY,
+    "effort_hours": _NUMBER,
+    "effort_usd": _TEXT,
+    "moving_usd": _MONEY,
+}
+_SURE = {"level": ("good", "fair", "low"), "why": _TEXT}
 # What a reader of a plan relies on: types, words, a record, or a list of records.
 _SHAPE: _Json = {
     "as_of": _TEXT,
@@ -71,11 +80,17 @@ _SHAPE: _Json = {
                     "hours": _HOURS,
                     "cost": {"low": _TEXT, "mid": _TEXT, "high": _TEXT, "lines": [_LINE]},
                     "saves": {"usd": _MONEY},
+                    "benefit?": _BENEFIT,
                     "why": _TEXT,
                 }
             ],
             "rejected": [{"offer": _TEXT, **_REASON}],
             "recommended": _TEXT,
+            "smallest_change?": _TEXT,
+            "cheapest?": _TEXT,
+            "first_launchable?": _MONEY,
+            "confidence?": {"level": _TEXT, "diagnosis": _SURE, "price": _SURE},
+            "first_step?": (dict, type(None)),
         }
     ],
     "actions": {},

@@ -12,6 +12,7 @@ from planner.finding import Confidence, Finding
 from planner.option import Baseline, Option
 from planner.profile.model import Profile
 from planner.signals import is_snapshot
+from pricing.dates import STALE_AFTER_DAYS
 from pricing.offer import Offer
 from pricing.price_age import risen_at_most
 
@@ -76,7 +77,7 @@ def assure(
     return Assurance(
         diagnosis=_diagnosis(profile, findings),
         speed=None if chosen is None else _speed(chosen, baseline),
-        price=_price(baseline, chosen.offer if chosen else baseline.offer, day),
+        price=_price(baseline, chosen.offer if chosen else None, day),
     )
 
 
@@ -118,12 +119,16 @@ def _speed(chosen: Option, baseline: Baseline) -> Part:
     return Part(level=level, why=f"hours known to x/÷ {factor:.2f}")
 
 
-def _price(baseline: Baseline, offer: Offer | None, day: date) -> Part:
-    if offer is None:
+def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> Part:
+    """Return how sure the price is: of where the job would go, or of today's machine."""
+    offer = moves_to or baseline.offer
+    if offer is None or baseline.offer is None:
         return Part(level="low", why="no price of today's machine is known")
     if baseline.assumed:
         return Part(level="low", why="where it runs today was not stated")
     age = (day - offer.as_of).days
+    if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
+        return Part(level="good" if age <= STALE_AFTER_DAYS else "fair", why=f"read {age} days ago")
     if not offer.dated:
         return Part(level="low", why="the price is not dated to the day")
     risen = float(risen_at_most(offer, day))  # a factor, no amount

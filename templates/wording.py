@@ -199,8 +199,8 @@ def columns(job: Document) -> list[tuple[str, Document]]:
     by_id = {option["id"]: option for option in job["options"]}
     wanted = (
         ("recommended", choice(job)),
-        ("smallest change", by_id.get(job["smallest_change"])),
-        ("cheapest", by_id.get(job["cheapest"])),
+        ("smallest change", by_id.get(job.get("smallest_change", ""))),
+        ("cheapest", by_id.get(job.get("cheapest", ""))),
         ("fastest", fastest(job["options"])),
     )
     titles: dict[str, list[str]] = {}
@@ -218,7 +218,7 @@ def _stay(job: Document) -> str:
     if job["baseline"]["breaks"]:
         broken = ", ".join(sorted({b["reason"] for b in job["baseline"]["breaks"]}))
         return f"Nothing keeps every limit: today's machine breaks {broken}, and so does the rest."
-    first = job["first_step"]
+    first = job.get("first_step")
     if first is not None and first["kind"] == "end":
         return f"{_sentence(first)}."
     return _leave(job) + (
@@ -240,14 +240,17 @@ def _leave(job: Document) -> str:
     saves = cheapest["saves"]["usd"]
     if saves is None or Decimal(saves) <= 0:
         return "Leave it: no option is cheaper."
-    sure = [o for o in job["options"] if Decimal(o["benefit"]["saves_usd"] or 0) > 0]
+    worth = [o["benefit"]["saves_usd"] for o in job["options"] if "benefit" in o]
+    sure = [saves for saves in worth if saves is not None and Decimal(saves) > 0]
     if not sure:
         return "Leave it: some options look cheaper, none is surely so (see their ranges)."
     return "Leave it: what is surely saved does not pay for the work and the move (see benefit)."
 
 
 def named(job: Document) -> str:
-    """Return the options that are always named: smallest change, cheapest, first to launch."""
+    """Return the named options: smallest change, cheapest, first to launch; empty for old plans."""
+    if "cheapest" not in job:
+        return ""
     launch = job["first_launchable"]
     return (
         f"smallest change that pays: {_id(job['smallest_change'])}; cheapest: "
@@ -261,7 +264,9 @@ def _id(option: str) -> str:
 
 def confidence(job: Document) -> str:
     """Return how sure the advice is, and each part of it, in words."""
-    sure = job["confidence"]
+    sure = job.get("confidence")
+    if sure is None:
+        return "unknown: plan again to have it said"
     parts = ((name, sure[name]) for name in ("diagnosis", "speed", "price"))
     said = [f"{name} {part['level']} ({part['why']})" for name, part in parts if part]
     return f"{sure['level']}: {'; '.join(said)}"
@@ -269,8 +274,8 @@ def confidence(job: Document) -> str:
 
 def benefit(option: Document, plan: Document) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
-    worth = option["benefit"]
-    if worth["net_usd"] is None:
+    worth = option.get("benefit")
+    if worth is None or worth["net_usd"] is None:
         return "unknown"
     over = "a run" if plan["period"] == "run" else f"{worth['periods']} months"
     if Decimal(worth["net_usd"]) <= 0:

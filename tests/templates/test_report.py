@@ -1,5 +1,6 @@
 """The markdown report: reviewed as golden files, whole as markdown, safe with any name."""
 
+import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -249,3 +250,16 @@ def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, Docu
     ((option, value),) = asked.items()
     with pytest.raises(NotBuiltYetError, match=f"--{option} {value}"):
         render_report(plans["leave-it"], **asked)
+
+
+def test_a_plan_of_an_earlier_version_still_reads(plans: dict[str, Document]) -> None:
+    """Without the advice that this version adds, the report says what is there."""
+    plan = json.loads(json.dumps(plans["visual-search"]))
+    for job in plan["jobs"]:
+        for key in ("smallest_change", "cheapest", "first_launchable", "confidence", "first_step"):
+            del job[key]
+        for option in job["options"]:
+            del option["benefit"]
+    report = render_report(plan)
+    assert "Confidence unknown" in report
+    assert "| net benefit | - | unknown |" in report
