@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -199,10 +200,12 @@ class Sampling:
         return Outcome(capture=self.capture, problems=(problem,), cut_off=True)
 
     def close(self) -> None:
-        """Let go of it, and collect it where it has ended."""
+        """Let go of it, and collect it where it has ended; one that was given up is killed."""
         self._socket.close()
         if self.pid is not None:
             with contextlib.suppress(OSError):
+                if self.outcome is None or self.outcome.cut_off:
+                    os.killpg(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, os.WNOHANG)
 
     def _items(self) -> list[dict[str, Any]]:

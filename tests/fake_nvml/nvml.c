@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+enum { HANGS = -1, CRASHES = -2 }; /* as the "code" of an error: the call does not return, the process ends */
 enum { MOST_DEVICES = 128, MOST_KEYS = 96, MOST_PROCESSES = 64 };
 #define GIB 1073741824.0
 #define MIB 1048576.0
@@ -162,6 +163,8 @@ static int injected(Device *d, const char *function) {
     snprintf(key, sizeof key, "error.%s", every ? "*" : function);
     Series *s = series(d, key);
     int i = s ? row(s, now ? now : (now = trace_time())) : -1;
+    for (; i >= 0 && s->v[i] == HANGS; i = row(s, trace_time())) usleep(20000);
+    if (i >= 0 && s->v[i] == CRASHES) abort();
     if (i >= 0 && s->v[i]) return (int)s->v[i];
   }
   return OK;

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MACHINE = "*"
+HANGS, CRASHES = -1, -2
 THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # nvmlClocksEventReasons: power cap, slowdowns, brake
 Value = str | float
 
@@ -43,7 +44,7 @@ class Failure:
 
     Attributes:
         function: of NVML, "*" for every one of the device.
-        code: what it returns.
+        code: what it returns; HANGS: it does not, until `until_s`; CRASHES: the process ends.
         device: "0"; "*" for functions of the machine, as nvmlInitWithFlags.
         from_s: trace time from which it fails.
         until_s: trace time until which it fails, None for ever.
