@@ -52,6 +52,7 @@ bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20
 	$(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/sampler.py
+	$(BIN)/python benchmarks/around.py
 	$(BIN)/python benchmarks/probe.py
 
 .venv-focus/.ready: # the official validator needs an older numpy and pandas than we do

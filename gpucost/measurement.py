@@ -121,19 +121,25 @@ def _around_command(asked: Asked, output: Output) -> int:
             _remove(folder)
         raise
     relay.begun(child)
-    let_go()
-    front = _Front(Sampling(asked.task(child.pid, folder, output)), asked, output)
+    try:
+        let_go()
+        front = _Front(Sampling(asked.task(child.pid, folder, output)), asked, output)
+    except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
+        front = None
+        _warn(f"measuring failed ({error!r}); the job runs on without it.")
     while child.code is None:
         relay.serve(child)
-        front.hear()
-        if child.stopped_by is not None:
+        if front is not None:
+            front.hear()
+        if front is not None and child.stopped_by is not None:
             front.stop(child.stopped_by)
-            child.stopped_by = None
-    if front.sampling.gone and folder is not None:
-        _remove(folder)
-    code = front.finish(relay.after, child.code)
-    relay.close()
-    return code
+        child.stopped_by = None
+    try:
+        return child.code if front is None else front.finish(relay.after, child.code)
+    finally:
+        relay.close()
+        if folder is not None and Path(folder).exists():  # the sampler came to no end
+            _remove(folder)
 
 
 def _beside(asked: Asked, output: Output) -> int:
@@ -223,7 +229,7 @@ class _Front:
         if problems and code == 0 and not outcome.cut_off:
             raise AroundChildError(problems)
         for problem in problems:
-            self._warn(problem)
+            _warn(problem)
         return code
 
     def _tell(self, outcome: Outcome) -> None:
@@ -237,22 +243,24 @@ class _Front:
             share = verdict["waste_fraction"]
             wastes = "" if share is None else f", wastes {share:.0%}"
             self._say(f"{verdict['code']}: {verdict['cause']} ({verdict['confidence']}{wastes})")
-        target = self._asked.target
+        asked = self._asked.target
+        target = asked if str(asked.absolute()) == outcome.target else outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")
 
     def _say(self, sentence: str) -> None:
         with contextlib.suppress(OSError):  # nobody reads it any more; the job goes on
             self._output.say(sentence)
 
-    def _warn(self, problem: str) -> None:
-        with contextlib.suppress(OSError):
-            click.echo(f"gpucost: {printable(problem)}", err=True)
-
     def _clear_view(self) -> None:
         """Give back the lines of a view whose drawer is gone."""
         if self.sampling.drawn:
             with contextlib.suppress(OSError):
                 os.write(2, b"\x1b7\x1b[r\x1b8\x1b[J")
+
+
+def _warn(problem: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(f"gpucost: {printable(problem)}", err=True)
 
 
 def _name(command: tuple[str, ...]) -> str | None:
@@ -265,10 +273,11 @@ def _folder(output: Output) -> str | None:
     try:
         return events_folder(os.environ)
     except OSError as error:
-        output.say(
-            f"gpucost: no folder for the steps can be made ({error.strerror or error}); measuring "
-            "without them."
-        )
+        with contextlib.suppress(OSError):
+            output.say(
+                f"no folder for the steps can be made ({error.strerror or error}), so they are not "
+                "measured."
+            )
         return None
 
 

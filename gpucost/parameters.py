@@ -12,6 +12,7 @@ import click
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
 
+DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _BYTES = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))},

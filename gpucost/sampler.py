@@ -12,6 +12,7 @@ import select
 import shutil
 import signal
 import socket
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -113,10 +114,10 @@ class _Sampler:
         """Sample until the end, and have the profile written; None where nobody waits for it."""
         target = Path(self._task.target)
         try:
-            self._capture = CaptureFile(target.with_name(f"{target.stem}.capture.jsonl"))
+            target, self._capture = self._opened(target)
         except OSError as error:
             reason = error.strerror or error
-            problem = f"{target}: nothing can be written beside it: {reason}."
+            problem = f"{target}: nothing can be written there, nor in /tmp: {reason}."
             return Outcome(problems=(problem,))
         self._channel.say(capture=str(self._capture.path))
         with Writer() as self._writer:
@@ -125,6 +126,25 @@ class _Sampler:
             if self._task.probe_folder is not None:
                 shutil.rmtree(Path(self._task.probe_folder).parent, ignore_errors=True)
             return None if self._channel.left else self._finish(target)
+
+    def _opened(self, target: Path) -> tuple[Path, CaptureFile]:
+        """Return where the profile goes, and the capture beside it.
+
+        Where nothing can be written, that is a folder of its own for temporary files: a job that
+        runs for hours is not measured in vain.
+        """
+        capture = f"{target.stem}.capture.jsonl"
+        try:
+            return target, CaptureFile(target.with_name(capture))
+        except OSError as error:
+            elsewhere = Path(tempfile.mkdtemp(prefix="gpucost-")) / target.name
+            opened = CaptureFile(elsewhere.with_name(capture))
+            reason = error.strerror or error
+            self._channel.say(
+                said=f"{target.parent}: cannot be written to ({reason}); the profile goes to "
+                f"{elsewhere}."
+            )
+            return elsewhere, opened
 
     def _record(self) -> None:
         subject = Subject(

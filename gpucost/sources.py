@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpucost.parameters import DEFAULT_PROFILE
 from planner.interruption import Availability, parse_trace
 from planner.profile.model import Profile
 from pricing.errors import InputError
@@ -11,7 +12,6 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from planner.telemetry.folder import Skipped
 
-DEFAULT_PROFILE = "profile.json"
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
 

@@ -11,7 +11,8 @@ from gpucost.parameters import DURATION, MAPPING, WORK
 from gpucost.sources import tell_skipped
 from gpucost.writing import write_file
 from planner.profile.codec import dump
-from planner.profile.model import KINDS, PRECISIONS, Profile
+from planner.profile.kinds import KINDS, PRECISIONS
+from planner.profile.model import Profile
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

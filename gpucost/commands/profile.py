@@ -1,13 +1,14 @@
 """`gpucost profile`: put it in front of a command and get a job profile, without code changes."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gpucost.output import Output, common_options
-from gpucost.parameters import DURATION
-from planner.profile.model import KINDS, PRECISIONS
+from gpucost.parameters import DEFAULT_PROFILE, DURATION
+from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
 
 _SHORTEST_S, _LONGEST_S = 0.1, 60.0
@@ -22,7 +23,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     "-o",
     "--output",
     "target",
-    default="profile.json",
+    default=DEFAULT_PROFILE,
     show_default=True,
     help="Where the profile goes; the series lie beside it.",
 )
@@ -75,6 +76,8 @@ def _check(words: tuple[str, ...], pid: int | None, target: str, interval_s: flo
         problems.append(f"-o {target}: name a file, such as profile.json; series lie beside it.")
     elif not Path(target).parent.is_dir():
         problems.append(f"-o {target}: there is no folder {Path(target).parent}; make it first.")
+    elif target != DEFAULT_PROFILE and not os.access(Path(target).parent, os.W_OK | os.X_OK):
+        problems.append(f"-o {target}: nothing can be written to {Path(target).parent}.")
     if problems:
         raise InputError(problems)
 

@@ -17,20 +17,9 @@ from planner.profile.fields import (
     texts,
     time,
 )
+from planner.profile.kinds import KINDS, PRECISIONS
 
 SCHEMA = "gpucost.profile/v1"
-KINDS = (
-    "training",
-    "interactive",
-    "data_preparation",
-    "inference_online",
-    "inference_offline",
-    "unknown",
-)
-PRECISIONS = (
-    *("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16"),
-    *("fp8", "int8", "int4", "fp4"),
-)
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
 PHASES = (
     "start-up",

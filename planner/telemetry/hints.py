@@ -5,7 +5,7 @@ from datetime import timedelta, timezone, tzinfo
 from re import fullmatch
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from planner.profile.model import KINDS, PRECISIONS
+from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.slots import SLOTS
 from pricing.errors import InputError
 
@@ -20,8 +20,8 @@ class Hints:
     Attributes:
         format: the input's format, as `sniff.FORMATS` names it; None recognises it by content.
         gpu: GPU model.
-        kind: what sort of job, as `model.KINDS` names it.
-        precision: numeric format, as `model.PRECISIONS` names it.
+        kind: what sort of job, as `kinds.KINDS` names it.
+        precision: numeric format, as `kinds.PRECISIONS` names it.
         batch: items a GPU takes at a time.
         work: unit and number of units done over the whole source, as ("image", 2900000.0).
         tz: zone of local times, an IANA name or an offset such as +08:00; None takes them as UTC.

@@ -100,8 +100,8 @@ class Observed:
         ram_gib: host memory that it may use.
         interconnect: between the GPUs, as `model.Hardware` names it.
         framework: the framework that stepped.
-        kind: what sort of job, as `model.KINDS` names it.
-        precision: as `model.PRECISIONS` names it.
+        kind: what sort of job, as `kinds.KINDS` names it.
+        precision: as `kinds.PRECISIONS` names it.
         batch_per_gpu: items a GPU takes at a time.
         parallelism: as `model.PARALLELISMS` names it.
         parameters: of the model.

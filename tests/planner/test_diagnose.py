@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
 from planner.finding import Finding
-from planner.profile.model import KINDS, PRECISIONS, Profile, Statistics
+from planner.profile.kinds import KINDS, PRECISIONS
+from planner.profile.model import Profile, Statistics
 from planner.remedies import ACTIONS
 from planner.signals import SIGNALS
 from pricing.money import cents

@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 
 from planner.profile.codec import parse_profiles, rules
 from planner.profile.fields import Rule
-from planner.profile.model import KINDS, PRECISIONS, GpuReadings, Host, Job, Profile, Statistics
+from planner.profile.kinds import KINDS, PRECISIONS
+from planner.profile.model import GpuReadings, Host, Job, Profile, Statistics
 from planner.profile.schema import schema
 from planner.profile.slots import SLOTS
 from pricing.errors import InputError

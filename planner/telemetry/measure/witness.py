@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALL = frozenset(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}
 _COMM_BYTES = 15
+_NOBODY = -1
 _ARGUMENTS = slice(45, 47)  # begin and end in memory: of /proc/PID/stat, counted after the name
 _PENDING = (b"SigPnd:", b"ShdPnd:")
 
@@ -51,18 +52,17 @@ class Witness:
     def renew(self) -> None:
         """Begin anew, with nothing seen."""
         before, self.pid = self.pid, self._forked()
-        with contextlib.suppress(OSError):
-            os.kill(before, signal.SIGKILL)
-            os.waitpid(before, 0)
+        _end(before)
 
     def close(self) -> None:
         """End it."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        _end(self.pid)
 
     def _forked(self) -> int:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            return _NOBODY  # no process may be added: every signal is passed on then
         if pid:
             return pid
         try:
@@ -72,6 +72,13 @@ class Witness:
             os.read(self._end, 1)  # until we are gone
         finally:
             os._exit(0)
+
+
+def _end(pid: int) -> None:
+    if pid != _NOBODY:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def let_go(*, errors: bool = False) -> None:

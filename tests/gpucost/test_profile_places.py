@@ -1,0 +1,76 @@
+"""`gpucost profile` where little can be written: the job runs as ever, and its profile is said."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from planner.telemetry.hints import Hints
+from planner.telemetry.sources import read_source
+from tests.gpucost.test_profile import FAST, GPUCOST
+
+# Nothing can be made there, not even by root.
+READ_ONLY = "/proc"
+
+
+def _profile(
+    *words: str, cwd: str | Path | None = None, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [GPUCOST, "profile", *words],
+        cwd=cwd,
+        env=None if environ is None else dict(environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_read_only_folder_sends_the_profile_elsewhere(tmp_path: Path) -> None:
+    """The job runs and its code is passed on; where the profile lies is said twice."""
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = _profile(*FAST, "--", "sh", "-c", "sleep 1; exit 3", cwd=READ_ONLY, environ=environ)
+    assert ran.returncode == 3, ran.stderr
+    assert "cannot be written to" in ran.stderr
+    written = re.search(r"wrote (\S+profile\.json)", ran.stderr)
+    assert written is not None, ran.stderr
+    (profile,) = read_source(written[1], Hints())
+    assert profile.host is not None
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_by_name() -> None:
+    """A target that was asked for: said before the job starts."""
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    ran = _profile(*FAST, "-o", "/profile.json", "--", "touch", "started")
+    assert ran.returncode == 2
+    assert not Path("started").exists()
+
+
+@pytest.mark.parametrize("folder", ["TMPDIR", "both"])
+def test_no_room_for_steps_costs_the_steps_alone(folder: str, tmp_path: Path) -> None:
+    """No folder for temporary files: the job runs, and its host is measured."""
+    missing = str(tmp_path / "missing")
+    environ = {**os.environ, "TMPDIR": missing}
+    if folder == "both":
+        environ |= {"TEMP": missing, "TMP": missing}
+    ran = _profile(*FAST, "--", "sh", "-c", "sleep 1; exit 4", environ=environ)
+    assert ran.returncode == 4, ran.stderr
+    (profile,) = read_source("profile.json", Hints())
+    assert profile.host is not None
+
+
+def test_cron_is_enough(empty_folder: Path) -> None:
+    """No HOME, a minimal PATH, no terminal, no input: measured all the same."""
+    environ = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
+    command = f"{GPUCOST} profile --no-gpu -- {sys.executable} -c 'print(7)' </dev/null"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
+    assert (empty_folder / "profile.json").exists()
