@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from gpucost.launch import launchable
 from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
 from gpucost.plan_view import print_plan
@@ -31,7 +32,12 @@ def command(report_path: str, output: Output) -> None:
     data = resources.files("gpucost.examples").joinpath(EXAMPLE).read_bytes()
     day = today()
     plan = to_json(
-        make_plan(parse_profiles(data, EXAMPLE), load_catalog(day), Requirements(), as_of=day)
+        make_plan(
+            parse_profiles(data, EXAMPLE),
+            load_catalog(day),
+            Requirements(launchable=launchable()),
+            as_of=day,
+        )
     )
     ours = _may_write(report_path)
     if ours:
