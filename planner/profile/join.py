@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from planner.profile.model import GpuReadings
+    from planner.profile.model import GpuReadings, Rank
 
 _STEPS = "step"
 _DIGITS = 6
@@ -43,8 +43,8 @@ def join(parts: Sequence[Profile]) -> Profile:
     """Return the parts of one run as one profile, whatever their order.
 
     GPUs add up (each device once), machines are counted, work done in samples or tokens adds up.
-    Steps, phases, window and the job itself are those of the leading part: the one that saw the
-    most steps. Host readings are per machine: means over the machines, and quantiles and maxima of
+    All ranks are kept. Steps, phases, window and the job itself are those of the leading part: the
+    one that saw the most steps. Host readings are per machine: means over the machines, and quantiles and maxima of
     the busiest, as every machine of the run has to hold them.
 
     Args:
@@ -63,6 +63,7 @@ def join(parts: Sequence[Profile]) -> Profile:
         hardware=replace(lead.hardware, gpu_count=count or None, nodes=nodes),
         run=Run(id=run, world=next((p.run.world for p in ordered if p.run and p.run.world), None)),
         work=_work(ordered),
+        ranks=_ranks(ordered),
         gpus=gpus,
         host=_host([part.host for part in by_machine.values() if part.host is not None]),
         series=None,
@@ -109,6 +110,15 @@ def _work(parts: Sequence[Profile]) -> Work | None:
         done=sum(done) if len(done) == len(same) else None,
         rate_per_s=sum(rates) if len(rates) == len(same) else None,
     )
+
+
+def _ranks(parts: Sequence[Profile]) -> tuple[Rank, ...]:
+    """The ranks of all parts, by number; a rank that two parts saw is that of the leading one."""
+    seen: dict[int | None, Rank] = {}
+    for part in parts:
+        for rank in part.ranks:
+            seen.setdefault(rank.rank, rank)
+    return tuple(sorted(seen.values(), key=lambda rank: rank.rank or 0))
 
 
 def _host(hosts: Sequence[Host]) -> Host | None:

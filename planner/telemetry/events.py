@@ -169,7 +169,7 @@ def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
 
 def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
     """Each rank of a run on its own; a restarted rank is what its lives were together."""
-    if len(run) < 2 or any(one.rank is None for one in run):  # noqa: PLR2004 - one is no run
+    if any(one.rank is None for one in run):
         return ()
     lives: dict[int, list[_Process]] = defaultdict(list)
     for one in run:

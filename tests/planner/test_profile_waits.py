@@ -6,6 +6,7 @@ import pytest
 
 from planner.diagnose import diagnose
 from planner.finding import Finding
+from planner.profile.join import join
 from planner.profile.model import (
     GpuReadings,
     Hardware,
@@ -13,6 +14,7 @@ from planner.profile.model import (
     Phase,
     Profile,
     Rank,
+    Run,
     Stalls,
     Statistics,
     Step,
@@ -225,3 +227,18 @@ def test_ranks_are_told_one_by_one() -> None:
     ranks = together(events).facts["ranks"]
     assert [(one.rank, one.steps) for one in ranks] == [(0, 4), (1, 4)]
     assert [one.data_wait_s for one in ranks] == pytest.approx([0.01, 0.08])
+
+
+def test_the_ranks_of_all_parts_of_a_run_are_kept() -> None:
+    """Profiles taken around each rank become one, in which the slow rank is found."""
+    parts = [
+        Profile(
+            run=Run(id="r", node="n"),
+            ranks=(Rank(rank=i, own_fraction=own, place="f (a.py:1)"),),
+            gpus=(GpuReadings(index=i, metrics={"util.kernel_time": Statistics(mean=0.9)}),),
+        )
+        for i, own in enumerate((0.1, 0.8, 0.1))
+    ]
+    joined = join(parts)
+    assert [one.rank for one in joined.ranks] == [0, 1, 2]
+    assert "Rank 1 spends 80%" in _first(joined).cause

@@ -115,7 +115,8 @@ class Watch:
 
     def start(self) -> None:
         """Start the thread, unless it runs or the environment forbids it."""
-        if self._stop is not None or os.environ.get(VARIABLE) == "0":
+        masks = hasattr(signal, "pthread_sigmask")  # without, signals could reach our thread
+        if self._stop is not None or not masks or os.environ.get(VARIABLE) == "0":
             return
         stop, ended = _thread.allocate_lock(), _thread.allocate_lock()
         stop.acquire()
