@@ -44,8 +44,8 @@ def join(parts: Sequence[Profile]) -> Profile:
 
     GPUs add up (each device once), machines are counted, work done in samples or tokens adds up.
     All ranks are kept. Steps, phases, window and the job itself are those of the leading part: the
-    one that saw the most steps. Host readings are per machine: means over the machines, and quantiles and maxima of
-    the busiest, as every machine of the run has to hold them.
+    one that saw the most steps. Host readings are per machine: means over the machines, and
+    quantiles and maxima of the busiest, as every machine of the run has to hold them.
 
     Args:
         parts: at least one.
