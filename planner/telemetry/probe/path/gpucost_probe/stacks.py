@@ -7,12 +7,12 @@ waits until the clock of the steps knows what it was part of: a step, a stall, a
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
 import signal
 import sys
 import time
+from _thread import allocate_lock, get_ident, start_new_thread
 from threading import main_thread
 from time import perf_counter
 
@@ -42,7 +42,7 @@ class Samples:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self._lock = _thread.allocate_lock()
+        self._lock = allocate_lock()
         self._counts: dict[tuple[str, str, str], int] = {}
         self._from_s: float | None = None
         self._width_s = FIRST_LINE_S
@@ -118,13 +118,13 @@ class Watch:
         masks = hasattr(signal, "pthread_sigmask")  # without, signals could reach our thread
         if self._stop is not None or not masks or os.environ.get(VARIABLE) == "0":
             return
-        stop, ended = _thread.allocate_lock(), _thread.allocate_lock()
+        stop, ended = allocate_lock(), allocate_lock()
         stop.acquire()
         ended.acquire()
         # The thread inherits the mask: signals stay those of the program's threads.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            _thread.start_new_thread(self._run, (stop, ended))
+            start_new_thread(self._run, (stop, ended))
             self._stop, self._ended = stop, ended
         except RuntimeError:
             pass  # no more threads, or Python ends
@@ -149,7 +149,7 @@ class Watch:
         try:
             from .places import Places
 
-            places, own, turn = Places(), _thread.get_ident(), 0.0
+            places, own, turn = Places(), get_ident(), 0.0
             while not stop.acquire(timeout=PERIOD_S * (0.5 + turn)):
                 turn = (turn + GOLDEN) % 1.0
                 self._look(places, own)
