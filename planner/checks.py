@@ -96,18 +96,18 @@ def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 
 
 def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    room = gpu_memory_gib(offer)
+    room, total = gpu_memory_gib(offer), gpus_used(offer, case)
+    same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
+    splits = case.profile.job.parallelism in _SPLITS_A_MODEL
+    each = max(1.0, case.profile.gpu_count / total) if splits else 1.0  # shares that one GPU holds
     if case.memory_gib is None:
-        today = case.profile.hardware.gpu_memory_gib or case.gpu.memory_gib
-        if offer.gpu_memory_gib < today and offer.gpu != case.gpu.name:
+        today = (case.profile.hardware.gpu_memory_gib or case.gpu.memory_gib) * each
+        if offer.gpu_memory_gib < today and (offer.gpu != case.gpu.name or each > 1.0):
             less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
+            less += f" of the {each:g} GPUs that it would replace" if each > 1.0 else ""
             yield "memory", f"{less}; {_unseen_need(case)}, so nothing shows that it fits"
         return
-    need = case.memory_gib
-    total = gpus_used(offer, case)
-    if case.profile.job.parallelism in _SPLITS_A_MODEL and total < case.profile.gpu_count:
-        need *= case.profile.gpu_count / total
-    same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
+    need = case.memory_gib * each
     if need > USABLE * room and not same:
         yield "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
 

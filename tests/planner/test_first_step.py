@@ -144,3 +144,14 @@ def test_memory_taken_in_advance_is_no_need() -> None:
     assert refused.reason == "memory"
     assert "took in advance" in refused.detail
     assert any("what it needs is unknown" in line for line in made.warnings)
+
+
+def test_fewer_gpus_must_hold_a_model_that_is_split_over_more() -> None:
+    """Eight GPUs' tables do not fit one of twice the memory, whatever TensorFlow needs of them."""
+    fields = {"framework": "tensorflow", "parallelism": "mixed", "interconnect": "nvlink"}
+    job = a_profile({BUSY: 0.9, HELD: 70.0}, gpu_count=8, **fields)
+    eight = sold("eight", "20.00", gpu_count=8, interconnect="nvlink")
+    one = sold("one", "0.10", "B200-SXM", gpu_memory_gib=180)
+    (found,) = plan(running(job, eight), offers=(eight, one)).jobs
+    assert "memory" in {r.reason for r in found.rejected if r.offer == one.name}
+    assert one.name not in {o.offer.name for o in found.options}

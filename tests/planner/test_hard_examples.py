@@ -28,6 +28,13 @@ def less_memory(option: Option, job: JobPlan) -> bool:
     return today is not None and option.offer.gpu_memory_gib < 0.99 * today.gpu_memory_gib
 
 
+def less_in_all(option: Option, job: JobPlan) -> bool:
+    """Less memory over all GPUs than today, for a model that is split over them."""
+    today = job.baseline.offer
+    room = option.offer.gpu_memory_gib * option.offer.gpu_count * option.count
+    return today is not None and room < 0.99 * today.gpu_memory_gib * today.gpu_count
+
+
 def fewer_cores(option: Option, job: JobPlan) -> bool:
     """Fewer host cores than the job keeps busy."""
     host, cores = job.profile.host, option.offer.vcpus
@@ -153,6 +160,7 @@ EXAMPLES = {
     "dlrm-tables": Expected(
         verdict=("memory-bandwidth-bound", "well-used"),
         never=(*PICTURES, "channels-last", "tf32"),
+        harm=(less_in_all,),
     ),
     "stable-diffusion": Expected(
         verdict=("under-used-inference",), wanted=("share-gpu", "smaller-gpu"), harm=(late,)
