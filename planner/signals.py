@@ -46,7 +46,7 @@ def _gpu_memory(profile: Profile) -> float | None:
 
 
 def _memory_share(profile: Profile) -> float | None:
-    return _share(profile.peak("mem.used_gib"), _gpu_memory(profile))
+    return _share(memory_need_gib(profile), _gpu_memory(profile))
 
 
 def _power_share(profile: Profile) -> float | None:
@@ -319,7 +319,7 @@ SIGNALS: dict[str, _Signal] = {
     "util.dram_active.mean": (lambda p: p.mean("util.dram_active"), "DRAM active"),
     "util.mem_controller.mean": (lambda p: p.mean("util.mem_controller"), "memory controller busy"),
     "mem.used_fraction.max": (_memory_share, "GPU memory held"),
-    "mem.used_gib.max": (lambda p: p.peak("mem.used_gib"), "GPU memory held, GiB"),
+    "mem.used_gib.max": (memory_need_gib, "GPU memory held, GiB"),
     "power.fraction.mean": (_power_share, "power of limit"),
     "power.over_idle": (_power_over_idle, "power over idle power"),
     "power.cap_fraction": (_cap, "power limit of the board's own"),

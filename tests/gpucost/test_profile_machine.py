@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -163,6 +164,13 @@ def test_a_job_on_one_gpu_of_eight_is_measured_with_one(shared: Callable[..., Sh
     assert others[0].users
     assert others[1].users == ()
     assert "not this job's, so not counted" in said
+    planned = subprocess.run(
+        [GPUCOST, "plan", "mine.json", "-f", "json", "--as-of", "2026-11-21"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(planned.stdout)["jobs"][0]["baseline"]["offer"]["gpu_count"] == 1
     assert "imbalanced-gpus" not in {finding.code for finding in diagnose(profile)}
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 _EARLY_S = 0.05
-_SHARE = 0.003  # of one core that walking the processes may take, where it is done once a second
+_SHARE = 0.0015  # of one core that walking the processes may take, where it is done once a second
 _MOST_SHARE = 0.02  # the same, where it is the measurement's clock and done more often
-_MEMORY_SHARE = 0.002  # the same for their memory: the kernel walks their page tables
+_MEMORY_SHARE = 0.0005  # the same for their memory: the kernel walks their page tables
 _LEAST_S = 0.09  # the kernel counts in steps of 0.01 s: rates of less time say nothing
 _THREADS_FROM = 0.3  # of a core: below, no thread is near to filling one
 _MACHINE = "machine."

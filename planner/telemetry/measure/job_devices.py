@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.telemetry.measure.namespaces import in_container, namespace
 from planner.telemetry.measure.visible_devices import Visible, together, variables, visible
 from planner.telemetry.recording import GPU_USERS, JOB_GPUS
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _UNKNOWN = "unknown"
 # The server of NVIDIA's multi-process service works for its clients, which are listed themselves.
 _SERVERS = ("nvidia-cuda-mps", "nvidia-persiste")
-_FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
 
 class JobDevices:
@@ -61,12 +61,12 @@ class JobDevices:
         self._known = {}  # a number may be another process's by now
         if self._mine or self._chosen:
             return
-        ours = _namespace("self")
+        ours = namespace()
         each = [
             visible(
                 variables(self._tree.environment(pid)),
                 devices,
-                in_container=_namespace(pid) not in {ours, None},
+                in_container=namespace(pid) not in {ours, None},
             )
             for pid in self._tree.members
         ]
@@ -121,16 +121,17 @@ class JobDevices:
     @property
     def _hidden(self) -> bool:
         """Whether the driver may know the job's processes by other numbers than we do."""
-        return _namespace("self") not in {_FIRST_NAMESPACE, None}
+        return in_container()
 
     def _user(self, pid: int) -> str | None:
         """Whose a process is; None the job's, "" nobody's."""
         if pid not in self._known:
-            self._known[pid] = None if self._tree.holds(pid) else _owner(pid)
+            self._known[pid] = None if self._tree.holds(pid) else owner(pid)
         return self._known[pid]
 
 
-def _owner(pid: int) -> str:
+def owner(pid: int) -> str:
+    """Return whose a process is; "" for a service of the driver, "unknown" where it is not seen."""
     try:
         uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 - one call
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
@@ -144,13 +145,6 @@ def _owner(pid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except (ImportError, KeyError):
         return str(uid)
-
-
-def _namespace(pid: int | str) -> str | None:
-    try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    except OSError:
-        return None
 
 
 def _listed(devices: Sequence[GpuIdentity]) -> str:

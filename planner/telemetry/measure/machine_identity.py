@@ -19,6 +19,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.telemetry.measure.namespaces import in_container
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -26,8 +28,6 @@ TIMEOUT_S = 0.05
 _DMI = Path("/sys/class/dmi/id")
 _MACHINE_ID = Path("/etc/machine-id")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_NAMESPACE = Path("/proc/self/ns/pid")
-_FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 # What Slurm sets, and what manifests commonly call the node's name of Kubernetes' downward API.
 _NODE_NAMES = ("SLURMD_NODENAME", "NODE_NAME", "K8S_NODE_NAME", "KUBE_NODE_NAME", "MY_NODE_NAME")
 _FIELDS = ("machine", "instance_type", "region")
@@ -180,18 +180,11 @@ def _name_of_machine(environ: Mapping[str, str]) -> str | None:
     node = next((environ[name] for name in _NODE_NAMES if environ.get(name)), None)
     if node is not None:
         return _digest("host", node)
-    if _is_container():
+    if in_container():
         boot = _text(_BOOT_ID)
         return _digest("boot", boot) if boot else None
     own = _text(_MACHINE_ID)
     return _digest("machine", f"gpucost {own}") if own else _digest("host", socket.gethostname())
-
-
-def _is_container() -> bool:
-    try:
-        return str(_NAMESPACE.readlink()) != _FIRST_NAMESPACE
-    except OSError:
-        return False
 
 
 def _digest(kind: str, name: str) -> str:

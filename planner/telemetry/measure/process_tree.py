@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.telemetry.measure.namespaces import namespace
 from planner.telemetry.measure.process_table import Entry, ProcessTable, process_table
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def own_number(pid: int, numbers: Iterable[int] | None = None) -> int:
     if shown == os.getpid():
         return pid
     for other in sorted(numbers or table.numbers()):
-        if _numbers_of(other)[-1:] == [pid] and _namespace(other) == _namespace(shown):
+        if _numbers_of(other)[-1:] == [pid] and namespace(other) == namespace(shown):
             return other
     return pid
 
@@ -239,10 +240,3 @@ def _numbers_of(pid: int) -> list[int]:
     except OSError:
         return []
     return [int(word) for word in line.split()[1:]]
-
-
-def _namespace(pid: int) -> str | None:
-    try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    except OSError:
-        return None
