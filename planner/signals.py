@@ -46,7 +46,13 @@ def _gpu_memory(profile: Profile) -> float | None:
 
 
 def _memory_share(profile: Profile) -> float | None:
-    return _share(memory_need_gib(profile), _gpu_memory(profile))
+    return _share(_memory_held_gib(profile), _gpu_memory(profile))
+
+
+def _memory_held_gib(profile: Profile) -> float | None:
+    """The most that the job held on one GPU; where that is not told apart, that all held."""
+    own = profile.peak("mem.process_gib")
+    return own if own is not None else profile.peak("mem.used_gib")
 
 
 def _power_share(profile: Profile) -> float | None:
@@ -249,10 +255,7 @@ def memory_need_gib(profile: Profile) -> float | None:
     A caching allocator holds more than it needs, so this is an upper bound of the need. A server
     that preallocates says nothing of it.
     """
-    if holds_in_advance(profile):
-        return None
-    own = profile.peak("mem.process_gib")
-    return own if own is not None else profile.peak("mem.used_gib")
+    return None if holds_in_advance(profile) else _memory_held_gib(profile)
 
 
 def holds_in_advance(profile: Profile) -> bool:
@@ -319,7 +322,7 @@ SIGNALS: dict[str, _Signal] = {
     "util.dram_active.mean": (lambda p: p.mean("util.dram_active"), "DRAM active"),
     "util.mem_controller.mean": (lambda p: p.mean("util.mem_controller"), "memory controller busy"),
     "mem.used_fraction.max": (_memory_share, "GPU memory held"),
-    "mem.used_gib.max": (memory_need_gib, "GPU memory held, GiB"),
+    "mem.used_gib.max": (_memory_held_gib, "GPU memory held, GiB"),
     "power.fraction.mean": (_power_share, "power of limit"),
     "power.over_idle": (_power_over_idle, "power over idle power"),
     "power.cap_fraction": (_cap, "power limit of the board's own"),
