@@ -1,10 +1,11 @@
 """What jobs take of a host, cores and memory, and whether a machine has it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from planner.option import Reason
 from planner.profile.model import Profile
+from planner.rules.limits import CPU_FULL
 
 _ROUNDING = 1e-6
 
@@ -60,3 +61,35 @@ def host_unknown(need: HostNeed, vcpus: float | None, ram_gib: float | None) -> 
     if ram_gib is None and need.ram_gib is not None:
         missing.append(f"memory ({need.ram_gib:.0f} GiB are in use)")
     return f"its host's {' and '.join(missing)} unknown" if missing else None
+
+
+def crowded(
+    profiles: Sequence[Profile], vcpus: float | None, ram_gib: float | None
+) -> tuple[Reason, str] | None:
+    """Return why jobs cannot stand on one host; None where nothing measured speaks against it.
+
+    Memory adds up. Cores add up only where a job fills its own host: below that, runtimes that spin
+    while they wait for the GPU keep cores busy, too, so the sum is no proof (`host_share` has it).
+    """
+    if len(profiles) == 1:
+        return None
+    need = together(host_need(profile) for profile in profiles)
+    if not any(_is_full(profile) for profile in profiles):
+        need = replace(need, cores=None)
+    return host_lacks(need, vcpus, ram_gib)
+
+
+def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
+    """Return the speed of jobs together if all cores that they keep busy do needed work, <= 1."""
+    used = []
+    for profile in profiles:
+        host, cores = profile.host, profile.hardware.cpu_cores
+        share = host.cpu_util.typical if host and host.cpu_util else None
+        used.append((share or 0.0) * (cores or 0.0))
+    total = sum(used)
+    return 1.0 if vcpus is None or len(used) == 1 or total <= vcpus else vcpus / total
+
+
+def _is_full(profile: Profile) -> bool:
+    used = profile.host.cpu_util if profile.host else None
+    return used is not None and (used.typical or 0.0) >= CPU_FULL

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from planner.host_room import host_lacks, host_need, host_unknown, together
 from planner.packing import Tenant
 from pricing.catalog import Catalog
 from pricing.lines import QuoteLine
@@ -96,21 +97,11 @@ def _smaller(today: Offer, tenants: list[Tenant], needed: int, catalog: Catalog)
 
 def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
     """Whether cores and RAM that were measured in use are there; unknown needs need nothing."""
-    cores = sum(_cores(t) for t in tenants)
-    ram = sum(_ram_gib(t) for t in tenants)
-    has_cores = not cores or (offer.vcpus is not None and cores <= offer.vcpus * count)
-    has_ram = not ram or (offer.ram_gib is not None and ram <= offer.ram_gib * count)
-    return has_cores and has_ram
-
-
-def _cores(one: Tenant) -> float:
-    host, cores = one.profile.host, one.profile.hardware.cpu_cores
-    return (host.cpu_util.peak or 0.0) * cores if host and host.cpu_util and cores else 0.0
-
-
-def _ram_gib(one: Tenant) -> float:
-    host = one.profile.host
-    return host.ram_used_gib.peak or 0.0 if host and host.ram_used_gib else 0.0
+    need = together(host_need(t.profile) for t in tenants)
+    vcpus = None if offer.vcpus is None else offer.vcpus * count
+    ram_gib = None if offer.ram_gib is None else offer.ram_gib * count
+    unknown = host_unknown(need, vcpus, ram_gib)
+    return unknown is None and host_lacks(need, vcpus, ram_gib) is None
 
 
 def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) -> Iterator[str]:

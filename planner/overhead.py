@@ -17,7 +17,7 @@ _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 # GeForce boards from the 30 series on have no peer-to-peer access.
 _NO_PEERS = re.compile(r"RTX-[345]0\d\d(Ti)?")
 # A slower link loses no less; where PCIe boxes did better than NVLink ones, other parts did it.
-_BY_SPEED = ("nvlink", "pcie", "geforce")
+BY_SPEED = ("nvlink", "pcie", "geforce")
 _POWER = 2.0  # best on the clusters of docs/accuracy.md, as on each of them by the others
 # Eight nodes did at least 2.8 times the work of one in MLPerf Training v4.0, so two lose at most
 # (8 / 2.8 - 1) / ring(8); a fast network may be set up no better.
@@ -92,7 +92,7 @@ def typical(of_link: str, ranks: int) -> Overhead:
     if ranks == 1:
         return NOTHING
     rows = coefficients("scale")["inside"]
-    no_faster = [rows[name] for name in _BY_SPEED[: _BY_SPEED.index(of_link) + 1]]
+    no_faster = [rows[name] for name in BY_SPEED[: BY_SPEED.index(of_link) + 1]]
     worst = {end: max(row[end] for row in no_faster) for end in ("good", "mid", "bad")}
     return Overhead(**worst).times(growth(_SAMPLE, ranks, of_link))
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.baseline import gpu_memory_gib
 from planner.checks import BUSIEST, USABLE
 from planner.estimate import Estimate
 from planner.home import Home
+from planner.host_room import crowded, host_share
 from planner.option import Baseline, Reason
 from planner.profile.model import Profile
 from planner.requirements import Requirements
@@ -64,7 +65,23 @@ class Tenant:
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     """Return each job's speed relative to running alone, by its name."""
     found = shared_speed([one.there for one in group])
-    return {one.name: speed for one, speed in zip(group, found, strict=True)}
+    busy = host_share([one.profile for one in group], _vcpus(group))
+    return {
+        one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
+        for one, speed in zip(group, found, strict=True)
+    }
+
+
+def _vcpus(group: list[Tenant]) -> float | None:
+    """Return the cores of the host that a group would have; None where nobody knows.
+
+    On a machine of several GPUs the hosts are looked at as a whole (planner/machines_left.py).
+    """
+    home = group[0].home
+    if home is None or home.offer.gpu_count != 1:
+        return None
+    seen = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
+    return home.offer.vcpus or min(seen, default=None)
 
 
 _Order = Callable[[Tenant], tuple[float, str]]
@@ -118,7 +135,7 @@ def _first_fit(
 
 def _refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
     """Return why these jobs cannot share one GPU; None when they can."""
-    checks = (_memory, _unmeasured, _latency, _slowdown)
+    checks = (_memory, _host, _unmeasured, _latency, _slowdown)
     return next((refusal for check in checks if (refusal := check(group, asked))), None)
 
 
@@ -134,6 +151,13 @@ def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
         "memory",
         f"{len(group)} jobs need {need:.1f} GiB with contexts; {room:.1f} may be filled",
     )
+
+
+def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    home = group[0].home
+    if home is None or home.offer.gpu_count != 1:
+        return None
+    return crowded([t.profile for t in group], _vcpus(group), home.offer.ram_gib)
 
 
 def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:

@@ -10,12 +10,14 @@ less than fewer in the same machines.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 
 from planner.allreduce import typical_all_reduce_s
 from planner.estimate import Estimate
 from planner.layout import GPUS_PER_NODE, Layout
 from planner.link_time import link_time
 from planner.overhead import (
+    BY_SPEED,
     NETWORK_REACHED,
     NOTHING,
     Overhead,
@@ -35,6 +37,9 @@ _HIDES = 2.0 / 3.0
 _LEAST_OVERHEAD = 0.01  # what benchmarks lose even where all could be hidden
 _HALVINGS = 30  # of the interval in which a step's computing lies: to a part in 10^9
 
+_FAST_NETWORKS_GBPS = (400.0, 3200.0)  # InfiniBand NDR, and EFA on 8 H100
+_ENDS = ("low", "mid", "high")
+
 Law = Callable[[Layout], tuple[Overhead, str]]
 
 
@@ -51,17 +56,43 @@ def speed_up(
         traffic: what is known of a step on the profiled GPUs.
         faster: speed of one wanted GPU over one profiled GPU; communication does not gain by it.
     """
-    blind = before.machines > 1 and before.network_gbps is None and after.network_gbps is not None
-    before, after = _filled(before, after), _filled(after, before)
-    if traffic.measured is not None:
-        found = _from_measured(before, after, traffic, faster)
-    else:
-        found = _from_typical(before, after, traffic, faster)
-    if not blind or after.machines == 1:
+    found = _between_filled(before, after, traffic, faster)
+    for better in _better_links(before, after):
+        most = _between_filled(before, better, traffic, faster)
+        ends = {end: min(getattr(found, end), getattr(most, end)) for end in _ENDS}
+        found = replace(found, **ends)
+    if not _is_blind(before, after):
         return found
     slow = 1.0 + typical_network(after.machines, fast=False).bad
     basis = f"{found.basis}; the network of today is unknown"
     return replace(found, low=found.low / slow, basis=basis)
+
+
+def _is_blind(before: Layout, after: Layout) -> bool:
+    """Whether the network of today is unknown and that of the wanted machines is not."""
+    known = after.machines > 1 and after.network_gbps is not None
+    return known and before.machines > 1 and before.network_gbps is None
+
+
+def _better_links(before: Layout, after: Layout) -> Iterator[Layout]:
+    """Yield the wanted GPUs over faster links, where today's are unknown.
+
+    Taking today's to be those of the other side must not make slow links look better than fast.
+    """
+    links, networks = [after.link], [after.network_gbps]
+    if before.link is None and link_class(after.link, after.gpu) != "nvlink":
+        links.append("nvlink")
+    if _is_blind(before, after):
+        networks.extend(g for g in _FAST_NETWORKS_GBPS if g > (after.network_gbps or g))
+    for link, gbps in product(links, networks):
+        if (link, gbps) != (after.link, after.network_gbps):
+            yield replace(after, link=link, network_gbps=gbps)
+
+
+def _between_filled(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+    before, after = _filled(before, after), _filled(after, before)
+    law = _from_typical if traffic.measured is None else _from_measured
+    return law(before, after, traffic, faster)
 
 
 def _filled(one: Layout, other: Layout) -> Layout:
@@ -82,9 +113,12 @@ def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float
         ratio * (1.0 + start.good) / (1.0 + end.good),
         mid,
     ]
-    if 1 not in (before.gpus, after.gpus) and _links(before) != _links(after):
-        ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
-        ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
+    changes = list(zip(_slowness(before), _slowness(after), strict=True))
+    if 1 not in (before.gpus, after.gpus):
+        if any(there > here for here, there in changes):
+            ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
+        if any(there < here for here, there in changes):
+            ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
     said = basis_after if after.gpus > 1 else overhead(before, traffic)[1]
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=said)
 
@@ -123,14 +157,11 @@ def _from_measured(before: Layout, after: Layout, traffic: Traffic, faster: floa
     measured = traffic.measured or 0.0
     end, basis = _with_parts(after, lambda layout: _grown(before, layout, traffic, faster))
     ratio = after.gpus / before.gpus
-    most = ratio * (1.0 + measured)  # without any communication
-    same = (after.gpus, after.machines, after.link) == (before.gpus, before.machines, before.link)
-    factor = 1.0 if same else float(coefficients("scale")["probe_factor"])
-    mid = min(most, most / (1.0 + end.mid))
+    most = ratio * (1.0 + measured)  # without any communication, which no end passes
     return Estimate(
-        low=min(mid, most / (1.0 + end.bad)) / factor,
-        mid=mid,
-        high=min(most, max(mid, most / (1.0 + end.good)) * factor),
+        low=most / (1.0 + end.bad),
+        mid=most / (1.0 + end.mid),
+        high=most / (1.0 + end.good),
         basis=basis,
     )
 
@@ -155,7 +186,18 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
         )
+    if _shape(before) != _shape(after):
+        factor = float(coefficients("scale")["probe_factor"])
+        found = Overhead(
+            good=max(0.0, (1.0 + found.good) / factor - 1.0),
+            mid=found.mid,
+            bad=(1.0 + found.bad) * factor - 1.0,
+        )
     return found, basis
+
+
+def _shape(layout: Layout) -> tuple[int, int, str]:
+    return layout.gpus, layout.machines, link_class(layout.link, layout.gpu)
 
 
 def _computing_s(traffic: Traffic, faster: float) -> float | None:
@@ -168,15 +210,16 @@ def _computing_s(traffic: Traffic, faster: float) -> float | None:
 def _change_words(before: Layout, after: Layout) -> str:
     if after.gpus == 1:
         return "of which one has none"
-    if _links(before) == _links(after) and before.gpu == after.gpu:
+    if _slowness(before) == _slowness(after) and before.gpu == after.gpu:
         return f"grown as a ring to {after.gpus}"
     return f"as the links of {after.gpus} others carry it"
 
 
-def _links(layout: Layout) -> tuple[str, int, float | None]:
-    """Return what carries the gradients: the class of links, machines and their network."""
-    network = layout.network_gbps if layout.machines > 1 else None
-    return link_class(layout.link, layout.gpu), layout.machines, network
+def _slowness(layout: Layout) -> tuple[int, int, float]:
+    """Return what carries the gradients, slower is more: class of links, machines, network."""
+    link = BY_SPEED.index(link_class(layout.link, layout.gpu))
+    network = 1.0 / (layout.network_gbps or NODE_NETWORK_GBPS) if layout.machines > 1 else 0.0
+    return link, layout.machines, network
 
 
 def _with_parts(layout: Layout, law: Law) -> tuple[Overhead, str]:

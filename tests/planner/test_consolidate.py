@@ -52,6 +52,36 @@ def four(**fields: Any) -> list[Profile]:
     return [server(f"j{i}", **fields) for i in range(4)]
 
 
+def host(cpu: float, ram_gib: float = 10.0) -> dict[str, Any]:
+    """A host in use, of 20 cores and 240 GiB."""
+    used = {"cpu_util": cpu, "ram_used_gib": Statistics(max=ram_gib)}
+    return {"host": used, "cpu_cores": 20, "ram_gib": 240}
+
+
+@pytest.mark.parametrize(
+    ("fields", "after", "why"),
+    [
+        (host(0.9), 4, {"capability"}),
+        (host(0.1), 1, set()),
+        (host(0.1, ram_gib=100.0), 2, {"memory"}),
+    ],
+    ids=["four that fill their hosts", "four that do not", "memory for two"],
+)
+def test_jobs_share_a_host_as_well(fields: dict[str, Any], after: int, why: set[str]) -> None:
+    """Four jobs that keep 90 % of the cores busy do not fit on one machine at full speed."""
+    fleet = packed(*four(**fields))
+    assert fleet.gpus_after == after
+    assert reasons(fleet) == why
+
+
+def test_cores_that_may_only_spin_are_a_risk_that_is_told() -> None:
+    """Four jobs of 8 cores on 20: together, but at worst at 20 / 32 of what sharing leaves."""
+    (placement,) = packed(*four(**host(0.4))).placements
+    (alone,) = packed(*four(**host(0.1))).placements
+    for name, speed in placement.speed.items():
+        assert speed.low == pytest.approx(alone.speed[name].low * 20 / 32)
+
+
 @pytest.mark.parametrize(
     ("fields", "after", "saves", "why"),
     [
