@@ -51,10 +51,16 @@ def typical_all_reduce_s(
     if ranks == 1:
         return 0.0
     gpu = _NVLINK.get(architecture, _SLOWEST_NVLINK) if nvlink else _PCIE
-    measured = sorted(r for g, r, nodes in _table() if g == gpu and nodes == 1)
-    nearest = min(measured, key=lambda count: abs(math.log(count / ranks)))
+    nearest = _nearest(gpu, ranks)
     time_s = interpolate(_table()[gpu, nearest, 1], message_bytes) / 1e6
     return time_s * (ranks - 1) / ranks * nearest / (nearest - 1)
+
+
+@cache
+def _nearest(gpu: str, ranks: int) -> int:
+    """Return the number of ranks of one machine in the table that is nearest, as a ratio."""
+    measured = sorted(r for g, r, nodes in _table() if g == gpu and nodes == 1)
+    return min(measured, key=lambda count: abs(math.log(count / ranks)))
 
 
 def large_all_reduce_s(architecture: str, ranks: int, *, nvlink: bool) -> float:

@@ -17,6 +17,7 @@ from planner.remedies import Action
 from planner.target import Target
 from planner.work_rate import operations_per_s
 from pricing.errors import InputError
+from pricing.hardware import Gpu
 
 # Of the peak rate. Whole training runs report about half (PaLM 0.46, arXiv 2204.02311; Megatron-LM
 # 0.52 on A100, arXiv 2104.04473), so more than this is a wrong input and no fast job.
@@ -118,8 +119,8 @@ def _arithmetic(profile: Profile, target: Target) -> Iterator[Ceiling]:
     share = utilisation(profile)
     if share is None or not share:
         return
-    here = peak_tflops(source_gpu(profile), profile.job.precision) * profile.gpu_count
-    there = peak_tflops(target.gpu, profile.job.precision) * target.gpu_count
+    here = _peak(source_gpu(profile), profile) * profile.gpu_count
+    there = _peak(target.gpu, profile) * target.gpu_count
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
     yield _flat(most, f"held to {MOST_MFU:.0%} of {target.gpu.name}'s peak at this precision")
@@ -134,13 +135,18 @@ def _bandwidth(profile: Profile, target: Target) -> Iterator[Ceiling]:
     yield _flat(ratio / busy, f"held to {target.gpu.name}'s memory bandwidth")
 
 
+def _peak(gpu: Gpu, profile: Profile) -> float:
+    """Return the peak rate of a job's precision, TFLOP/s; the half rate where it is unknown."""
+    return peak_tflops(gpu, profile.job.precision or "amp-bf16")
+
+
 def utilisation(profile: Profile) -> float | None:
     """Return the share of the peak rate that the parameters need (MFU); None where unknown."""
     needed = operations_per_s(profile).value
     if needed is None or profile.hardware.gpu is None:
         return None
     try:
-        peak = peak_tflops(source_gpu(profile), profile.job.precision) * _TERA
+        peak = _peak(source_gpu(profile), profile) * _TERA
     except InputError:  # no such GPU, or its rates are not known
         return None
     return needed / (peak * profile.gpu_count)

@@ -9,6 +9,7 @@ T = (compute^g + s^g)^(1/g).
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from planner.estimate import Estimate
 from planner.speed_model import coefficients
@@ -87,6 +88,7 @@ def growth(before: int, after: int, of_link: str, geforce: float | None = None) 
     return float(whole**steps)
 
 
+@cache
 def typical(of_link: str, ranks: int) -> Overhead:
     """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""
     if ranks == 1:

@@ -186,7 +186,7 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
         )
-    if _shape(before) != _shape(after):
+    if (before.gpus, before.machines) != (after.gpus, after.machines):
         factor = float(coefficients("scale")["probe_factor"])
         found = Overhead(
             good=max(0.0, (1.0 + found.good) / factor - 1.0),
@@ -194,10 +194,6 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
             bad=(1.0 + found.bad) * factor - 1.0,
         )
     return found, basis
-
-
-def _shape(layout: Layout) -> tuple[int, int, str]:
-    return layout.gpus, layout.machines, link_class(layout.link, layout.gpu)
 
 
 def _computing_s(traffic: Traffic, faster: float) -> float | None:

@@ -196,6 +196,7 @@ def _key(name: str) -> str:
     return "".join(word for word in words if word not in _VENDOR_WORDS)
 
 
+@cache
 def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
     """The GPU model that a written name means; None where the table has none.
 

@@ -1,0 +1,107 @@
+"""Any profile, any offer: nothing is promised that the measurement or the machine forbids.
+
+Every draw is held against all of it. `GPUCOST_DRAWS=100000` rolls that many instead of the few of
+every day, from `GPUCOST_FIRST_DRAW` on.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.candidates import candidates
+from planner.case import gpus_used
+from planner.diagnose import diagnose
+from planner.estimate import Estimate
+from planner.kernels import kernel_speed_up
+from planner.predict import predict, predict_from, split
+from planner.profile.model import Profile
+from planner.target import Target
+from pricing.catalog import load_catalog
+from pricing.hardware import gpus
+from pricing.offer import Offer
+from tests.planner.factories import a_case, a_catalog, running, sold
+from tests.planner.forbidden import cannot_carry, promised_too_much
+from tests.planner.jobs_drawn import COMPLETE, Drawn, Rolled, Source, job
+
+ROLLED = int(os.environ.get("GPUCOST_DRAWS", "400"))
+FIRST = int(os.environ.get("GPUCOST_FIRST_DRAW", "0"))
+OFFERS = tuple(
+    offer
+    for offer in load_catalog().offers
+    if offer.gpu in COMPLETE and offer.gpu_count >= 1 and offer.purchase == "on_demand"
+)
+_ROUND = 1.0 + 1e-6
+
+
+def broken(source: Source) -> Iterator[str]:
+    """Yield what is promised to a drawn job on a drawn offer, and must not be."""
+    profile, offer = job(source), source.pick(OFFERS)
+    parts = split(diagnose(profile))
+    target = Target.of(offer, source.pick((1, 1, 2, 4)))
+
+    def speed(target: Target) -> Estimate:
+        return predict_from(profile, (), target, (), parts)
+
+    found = speed(target)
+    yield from promised_too_much(profile, target, found, kernel_speed_up(profile, target.gpu))
+    for less, more in _pairs(source, target):
+        slow, fast = speed(less), speed(more)
+        # Ends of another chip depend on how well its kind was measured.
+        for end in ("low", "mid", "high") if less.gpu == more.gpu else ("mid",):
+            if getattr(slow, end) > getattr(fast, end) * _ROUND:
+                yield f"{end} of {less} is faster than of {more}: {slow} against {fast}"
+    asked = Target(gpu=target.gpu, gpu_count=target.gpu_count)
+    if predict(profile, gpu=target.gpu.name, gpu_count=target.gpu_count) != speed(asked):
+        yield "plan and predict do not agree"
+    yield from _uncarried(profile, offer)
+
+
+def _pairs(source: Source, target: Target) -> Iterator[tuple[Target, Target]]:
+    """Yield targets of which the first has less than the second, and nothing more."""
+    nodes = target.nodes or 1
+    few, many = sorted(source.pick(range(1, 17)) * nodes for _ in range(2))
+    yield replace(target, gpu_count=few), replace(target, gpu_count=many)
+    yield replace(target, interconnect="pcie"), replace(target, interconnect="nvlink")
+    slow, fast = source.pick((1.0, 10.0, 25.0)), source.pick((100.0, 3200.0))
+    yield replace(target, network_gbps=slow), replace(target, network_gbps=fast)
+    cores = source.number(1.0, 256.0)
+    share = source.number(0.3, 1.0)
+    yield replace(target, cpu_cores=cores * share), replace(target, cpu_cores=cores)
+    chip = replace(target.gpu, name="chip")  # without the fitted effect of a model
+    less = replace(chip, memory_bandwidth_gb_s=(chip.memory_bandwidth_gb_s or 0.0) * share)
+    yield replace(target, gpu=less), replace(target, gpu=chip)
+
+
+def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
+    """Yield what the machines of a draft lack."""
+    name, nodes = profile.hardware.gpu or "", profile.hardware.nodes or 1
+    memory_gib = gpus()[name].memory_gib
+    today = sold(
+        "today", "1.00", name, gpu_count=profile.gpu_count // nodes, gpu_memory_gib=memory_gib
+    )
+    offer = replace(offer, usd_per_hour=Decimal(1))
+    case = a_case(
+        running(profile, today), a_catalog(today, offer), include=frozenset({"any-vendor"}),
+        max_slowdown=1000.0, gpu_counts=(1, 64),
+    )  # fmt: skip
+    for draft in candidates(case)[0]:
+        if draft.offer.name == offer.name:
+            used = gpus_used(offer, case)
+            yield from cannot_carry(profile, offer, draft.count, used, draft.speed)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_nothing_forbidden_is_promised(data: st.DataObject) -> None:
+    """Within the measurement, and on machines that carry the job: hypothesis looks for a breach."""
+    assert list(broken(Drawn(data.draw))) == []
+
+
+def test_nothing_forbidden_is_promised_to_many() -> None:
+    """The same for jobs rolled one after another: 0 breaches."""
+    rolled = ((seed, list(broken(Rolled(seed)))) for seed in range(FIRST, FIRST + ROLLED))
+    assert {seed: said for seed, said in rolled if said} == {}
