@@ -9,6 +9,7 @@ one end closes, the other side has gone.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -233,7 +234,7 @@ def _started(channel: int, *, errors: bool) -> int:
     if not errors:
         nothing.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_RDWR, 0))
     closed = [(os.POSIX_SPAWN_CLOSE, number) for number in inherited() if number != CHANNEL]
-    spare = os.dup2(channel, max(channel, CHANNEL) + 100, inheritable=False)
+    spare = fcntl.fcntl(channel, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1)
     try:
         return os.posix_spawn(
             sys.executable,

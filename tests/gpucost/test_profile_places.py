@@ -65,6 +65,17 @@ def test_no_room_for_steps_costs_the_steps_alone(folder: str, tmp_path: Path) ->
     assert profile.host is not None
 
 
+@pytest.mark.parametrize("most", [7, 10, 40])
+def test_few_descriptors_cost_the_profile_at_most(most: int) -> None:
+    """A job may be allowed few open files: it runs, and its exit code is passed on."""
+    command = f"ulimit -n {most}; exec {GPUCOST} profile --no-gpu -- sh -c 'echo ran; exit 3'"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (3, "ran\n"), ran.stderr
+    written = Path("profile.json").exists()
+    assert written or "gpucost: " in ran.stderr
+    assert written or most < 40
+
+
 def test_cron_is_enough(empty_folder: Path) -> None:
     """No HOME, a minimal PATH, no terminal, no input: measured all the same."""
     environ = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
