@@ -17,7 +17,8 @@ from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import find
-from pricing.offer import Offer
+from pricing.offer import EVERYWHERE, Offer
+from pricing.places import placed
 from pricing.quote import Quote, Usage, part_of, quote
 
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
@@ -253,8 +254,10 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
     if offer is not None:
         if asked.providers and offer.provider not in asked.providers:
             reject("unavailable", f"runs at {offer.provider}")
-        if asked.regions and offer.region not in (*asked.regions, "*"):
-            reject("region", f"runs in {offer.region}")
+        if asked.regions and placed(where(offer, profile), asked.regions) is None:
+            known = where(offer, profile).region
+            unknown = "in which region it runs is not known (hardware.region says it)"
+            reject("region", unknown if known == EVERYWHERE else f"runs in {known}")
         if asked.purchases and offer.purchase not in asked.purchases:
             reject("purchase", f"is bought {offer.purchase}")
         if asked.gpus and offer.gpu not in asked.gpus:
@@ -266,6 +269,12 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
         reject("latency", f"takes {latency:g} ms; the target is {asked.slo_ms:g} ms")
     found.extend(over_limits(name, hours, cost, asked))
     return found
+
+
+def where(offer: Offer, profile: Profile) -> Offer:
+    """Return today's machine in the profile's region, where its price is for everywhere."""
+    region = profile.hardware.region
+    return replace(offer, region=region) if region and offer.region == EVERYWHERE else offer
 
 
 def over_limits(

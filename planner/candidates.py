@@ -43,7 +43,7 @@ def _cheapest_region(case: Case) -> Iterator[Offer]:
 
     Today's machine is yielded as it is paid for, beside its size in a cheaper region.
     """
-    asked, today = case.asked, case.baseline.offer
+    today = case.baseline.offer
     home = today.region if today else None
     paid = None if today is None or case.baseline.assumed or not _named(today, case) else today
     if paid is not None:
@@ -53,7 +53,7 @@ def _cheapest_region(case: Case) -> Iterator[Offer]:
         if _named(offer, case):
             groups[_size(offer)].append(offer)
     for key in sorted(groups):
-        allowed = [o for o in groups[key] if not asked.regions or o.region in (*asked.regions, "*")]
+        allowed = [there for o in groups[key] if (there := case.there(o))]
         cheapest = min(
             allowed or groups[key],
             key=lambda o: (o.usd_per_hour, o.region != home, o.region),

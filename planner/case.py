@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
+from planner.baseline import where
 from planner.estimate import Estimate
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
@@ -19,6 +20,7 @@ from planner.workload import Workload
 from pricing.catalog import Catalog
 from pricing.hardware import Gpu
 from pricing.offer import Offer
+from pricing.places import continent_of, placed
 
 _SPREADS = (None, "none", "ddp")  # a model that fits one GPU; others need the links of one machine
 
@@ -66,6 +68,25 @@ class Case:
     def memory_gib(self) -> float | None:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
+
+    @property
+    def stays_on(self) -> str | None:
+        """The continent that a service with a latency target stays on, unless regions were asked.
+
+        None for other jobs, and where today's machine is assumed or its place is not known.
+        """
+        today, job = self.baseline.offer, self.profile.job
+        bound = job.kind == "inference_online" and job.latency_slo_ms is not None
+        if not bound or self.asked.regions or today is None or self.baseline.assumed:
+            return None
+        return continent_of(where(today, self.profile))
+
+    def there(self, offer: Offer) -> Offer | None:
+        """Return the offer in a region where the job may run; None where nothing shows one."""
+        if self.asked.regions:
+            return placed(offer, self.asked.regions)
+        continent = self.stays_on
+        return offer if continent is None or continent_of(offer) == continent else None
 
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""

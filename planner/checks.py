@@ -15,6 +15,7 @@ from planner.signals import holds_in_advance, worst_latency_ms
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
 from pricing.offer import Offer
+from pricing.places import continent_of, regions_of
 
 USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
@@ -77,8 +78,16 @@ def _in_a_hurry(case: Case) -> bool:
 
 
 def _region(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
-    if case.asked.regions and offer.region not in (*case.asked.regions, "*"):
-        yield "region", f"not sold in {', '.join(case.asked.regions)}"
+    if case.there(offer) is not None:
+        return
+    asked, there = case.asked.regions, continent_of(offer)
+    if asked:
+        why = "not sold" if regions_of(offer) else "its region is not known, so not surely"
+        yield "region", f"{why} in {', '.join(asked)}"
+        return
+    place = f"in {there}" if there else "in a place that is not known"
+    stays = f"a service with a latency target stays in {case.stays_on}"
+    yield "region", f"{place}; {stays} unless --region says otherwise"
 
 
 def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:

@@ -46,6 +46,7 @@ from planner.requirements import (
 from planner.site import Site
 from pricing.catalog import Catalog
 from pricing.hardware import matching
+from pricing.places import known_regions
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
@@ -64,7 +65,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--budget", type=DOLLARS, help="The period must cost less, 95 % sure."),
         click.option("--provider", "providers", multiple=True, help="Only this one (repeatable)."),
-        click.option("--region", "regions", multiple=True, help="Only this one (repeatable)."),
+        click.option(
+            "--region",
+            "regions",
+            multiple=True,
+            help="Data stay there: a region, eu, us, apac, a country (repeatable).",
+        ),
         click.option("--gpu", "gpus", multiple=True, help="Only this model (repeatable)."),
         click.option("--gpus", "gpu_counts", type=COUNTS, help="GPUs to use: 8 or 1..8."),
         click.option(
@@ -223,7 +229,8 @@ def command(
 
 def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
     check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
-    check_known("--region", asked["regions"], (o.region for o in catalog.offers))
+    asked["regions"] = tuple(region.lower() for region in asked["regions"])
+    check_known("--region", asked["regions"], known_regions(catalog.offers))
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
     probes = asked.pop("probes")
     checkpoints = Checkpoints(

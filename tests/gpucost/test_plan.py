@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pricing.places import place_of
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, Document, changed, inference, training, unpriced
 
@@ -19,6 +20,11 @@ def _plan(call: Call, *arguments: str) -> Any:
 
 def _offers(plan: Any) -> list[Document]:
     return [option["offer"] for job in plan["jobs"] for option in job["options"]]
+
+
+def _in_the_eu(offer: Document) -> bool:
+    place = place_of(offer["provider"], offer["region"])
+    return place is not None and place.in_eu
 
 
 def test_the_visual_search_case(call: Call, write: Write) -> None:
@@ -114,7 +120,8 @@ def test_an_unknown_cost_does_not_pass_for_nothing(call: Call, write: Write) -> 
         (("--gpu", "L4", "--gpu", "T4"), lambda o: o["gpu"] in ("L4", "T4")),
         (("--gpus", "4"), lambda o: o["gpu_count"] == 4),
         (("--purchase", "spot"), lambda o: o["purchase"] == "spot"),
-        (("--region", "us-east-1"), lambda o: o["region"] in ("us-east-1", "*")),
+        (("--region", "us-east-1"), lambda o: o["region"] == "us-east-1"),
+        (("--region", "EU"), _in_the_eu),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

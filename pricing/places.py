@@ -1,0 +1,106 @@
+"""Where a region is: its country, continent and the European Union, as its provider documents it.
+
+`--region` is a promise about where data are. A price for everywhere (`*`) keeps it only where the
+size, or the provider as a whole, is documented for known regions.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+
+from pricing.offer import EVERYWHERE, Offer
+from pricing.sizes import sizes
+from pricing.tables import read_csv
+
+EU = "eu"
+"""The group of the European Union's members; the continent is `europe`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a region is.
+
+    Attributes:
+        country: ISO 3166 code, lower case.
+        name: of the country, lower case.
+        continent: africa, apac, europe, middle-east, north-america or south-america.
+        in_eu: whether the country is a member of the European Union.
+    """
+
+    country: str
+    name: str
+    continent: str
+    in_eu: bool
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What `--region` may call it, beside the region's own name."""
+        eu = {EU} if self.in_eu else set()
+        return frozenset({self.country, self.name, self.continent, *eu})
+
+
+def place_of(provider: str, region: str) -> Place | None:
+    """Return where a provider's region is; None where no source says so."""
+    return _places().get((provider, region))
+
+
+def known_regions(offers: Iterable[Offer]) -> frozenset[str]:
+    """Return every word for a place: regions of offers and providers, countries, continents."""
+    found = {region for offer in offers for region in regions_of(offer)}
+    found |= {region for _, region in _places()}
+    return frozenset(found | {word for place in _places().values() for word in place.words})
+
+
+def regions_of(offer: Offer) -> tuple[str, ...]:
+    """Return the regions in which an offer is known to be sold; empty where none is known."""
+    if offer.region != EVERYWHERE:
+        return (offer.region,)
+    size = sizes().get((offer.provider, offer.instance_type))
+    return size.regions if size else ()
+
+
+def placed(offer: Offer, asked: Iterable[str]) -> Offer | None:
+    """Return the offer in a region that was asked for; None where nothing shows that it is there.
+
+    Args:
+        offer: one with a price for everywhere is taken in the first of its regions that fits.
+        asked: regions by their names, or groups of them; none asked for fits all.
+    """
+    wanted = {word.lower() for word in asked}
+    if not wanted:
+        return offer
+    for region in regions_of(offer):
+        if region in wanted or _words(offer.provider, region) & wanted:
+            return replace(offer, region=region)
+    everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & wanted
+    return offer if everywhere else None
+
+
+def continent_of(offer: Offer) -> str | None:
+    """Return the one continent that an offer is on; None where it is not known, or not one."""
+    known = [place_of(offer.provider, region) for region in regions_of(offer) or (EVERYWHERE,)]
+    names = {place.continent if place else None for place in known}
+    return names.pop() if len(names) == 1 else None
+
+
+def _words(provider: str, region: str) -> frozenset[str]:
+    place = place_of(provider, region)
+    return place.words if place else frozenset()
+
+
+@cache
+def _places() -> Mapping[tuple[str, str], Place]:
+    """By provider and region; `*` stands for a provider that documents one region only."""
+    countries = {row["country"]: row for row in read_csv("countries.csv")}
+    return MappingProxyType(
+        {
+            (row["provider"], row["region"]): Place(
+                country=row["country"],
+                name=countries[row["country"]]["name"],
+                continent=countries[row["country"]]["continent"],
+                in_eu=countries[row["country"]]["eu"] == "yes",
+            )
+            for row in read_csv("regions.csv")
+        }
+    )
