@@ -57,7 +57,7 @@ def _rows(job: _Json) -> list[tuple[str, ...]]:
             f"{offer['gpu_count']}x {offer['gpu']}" if offer else "unknown",
             "as today",
             wording.hours(today["hours"]),
-            wording.whole_dollars(today["cost"]["total"]),
+            wording.today_cost(today["cost"]),
             "",
             wording.per_work(today),
             wording.read_on(offer),

@@ -17,6 +17,8 @@ _SWINGS_SHOWN = 3
 
 Document = dict[str, Any]
 
+_ROUNDED = "rounded half up to cents"
+
 
 def show_documents(documents: list[Document], output: Output) -> None:
     """Print the documents: JSON is one object, or an array of several."""
@@ -48,7 +50,8 @@ def _bill(quotes: list[Document], output: Output) -> Table:
             (line["what"], _shown(line["usd"], output), line["how"], line["rule"], place, read)
             for line in quote["lines"]
         ]
-        rows.append(("total", quote["total"], "rounded half up to cents", "", place, read))
+        how = "at least: a part has no known price" if quote.get("at_least") else _ROUNDED
+        rows.append(("total", quote["total"], how, "", place, read))
         rows += [
             (f"month of {month['hours']} h", month["total"], "the whole bill", "", place, read)
             for month in quote.get("months", ())

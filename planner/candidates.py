@@ -142,7 +142,14 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
         catalog=case.catalog,
         risen=_risen(offer, case),
         tenancy=_tenancy(offer, case),
+        unknown_today=_unknown_today(offer, case),
     )
+
+
+def _unknown_today(offer: Offer, case: Case) -> tuple[str, ...]:
+    """Return what the provider of today's machine has no known price for, at that provider."""
+    today, bill = case.baseline.offer, case.baseline.quote
+    return bill.unknown if today and bill and today.provider == offer.provider else ()
 
 
 def _risen(offer: Offer, case: Case) -> Decimal:

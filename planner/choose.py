@@ -74,9 +74,9 @@ def choose(case: Case, drafts: tuple[Draft, ...]) -> Choice:
 
 def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
     keys: dict[str, tuple[object, ...]] = {
-        "cost": (draft.quote.exact, draft.hours.mid),
-        "time": (draft.hours.mid, draft.quote.exact),
-        "cost-per-work": (draft.quote.exact, draft.hours.mid),  # the work of a period is fixed
+        "cost": (draft.comparable, draft.hours.mid),
+        "time": (draft.hours.mid, draft.comparable),
+        "cost-per-work": (draft.comparable, draft.hours.mid),  # the work of a period is fixed
     }
     return (*keys[case.asked.objective], draft.offer.place, draft.offer.purchase, draft.actions)
 
@@ -94,7 +94,7 @@ def _paying(ranked: list[Draft], case: Case) -> list[Weighed]:
         faster = (d for d in trusted if d.hours.high <= today and d.hours.mid < today)
         return [weigh(draft, case) for draft in faster]
     cost = case.baseline.cost
-    cheaper = (d for d in trusted if cost is not None and d.quote.exact < cost)
+    cheaper = (d for d in trusted if cost is not None and d.comparable < cost)
     return [found for draft in cheaper if (found := weigh(draft, case)).pays]
 
 
@@ -115,9 +115,9 @@ def _smaller(one: Weighed, case: Case) -> tuple[object, ...]:
 def _cheapest(ranked: list[Draft], case: Case) -> Draft | None:
     """Return the draft with the least expected cost; None where today's machine costs no more."""
     trusted = (draft for draft in ranked if _is_known(draft))
-    least = min(trusted, key=lambda d: (d.quote.exact, d.hours.mid, d.offer.place), default=None)
+    least = min(trusted, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
     today = None if case.baseline.broken else case.baseline.cost
-    if least is None or (today is not None and today <= least.quote.exact):
+    if least is None or (today is not None and today <= least.comparable):
         return None
     return least
 

@@ -97,6 +97,11 @@ def choose(plan: _Json, named: Iterable[str] = ()) -> tuple[tuple[Chosen, ...], 
         if record["offer"] is None or record["cost"]["mid"] is None:
             unknown.append(f"{job['name']}/{id_}: its cost is not known; it is left out.")
             continue
+        if record["cost"].get("at_least"):
+            parts = ", ".join(record["cost"]["unknown"])
+            unknown.append(
+                f"{job['name']}/{id_}: no price is known of {parts}; it costs at least so much."
+            )
         try:
             found.append(_chosen(job["name"], id_, record))
         except (InputError, ArithmeticError, KeyError, TypeError, ValueError):

@@ -15,6 +15,7 @@ from planner.spot import Interruptions
 from planner.tenancy import Tenancy
 from planner.workload import Workload
 from pricing.catalog import Catalog
+from pricing.dearest import dearest
 from pricing.offer import Offer
 from pricing.quote import Quote
 
@@ -44,6 +45,7 @@ class Draft:
         risen: the factor, >= 1, that the hourly price has risen by at most since it was read; 1 for
             the machine that is paid today, whose price is the same on both sides.
         tenancy: the job's part in the bill, on today's machine where others use it, too.
+        unknown_today: parts of the bill whose price is unknown at this provider today as well.
     """
 
     offer: Offer
@@ -56,6 +58,7 @@ class Draft:
     catalog: Catalog
     risen: Decimal = Decimal(1)
     tenancy: Tenancy | None = None
+    unknown_today: tuple[str, ...] = ()
 
     @cached_property
     def hours(self) -> Estimate:
@@ -75,12 +78,38 @@ class Draft:
         """The bill at the expected hours."""
         return self._bill("mid")
 
+    @cached_property
+    def missing(self) -> Decimal:
+        """What parts of the bill without a known price cost at most, by the dearest known price.
+
+        A part that is unknown where the job runs today as well is unknown on both sides.
+        """
+        amount = Decimal(0)
+        for what in self.quote.unknown:
+            if what in self.unknown_today:
+                continue
+            known = sum((line.usd for line in self.quote.lines if line.what == what), Decimal(0))
+            most = dearest(what, self.quote.usage, self.catalog.offers)
+            amount += max(Decimal(0), (most or Decimal(0)) - known)
+        return amount
+
+    @property
+    def comparable(self) -> Decimal:
+        """The expected bill, complete: unknown parts at the dearest known price."""
+        return self.quote.exact + self.missing
+
     def cost_at(self, end: End) -> Decimal:
-        """Return the exact bill at one end of the hours; at the high end of the price, too."""
-        if end == "mid":
-            return self.quote.exact
-        bill = self._bill(end).exact
-        if end == "low" or self.risen == 1:
+        """Return the exact bill at one end of hours and price.
+
+        Unknown parts are missing in it, but at the high end, where they have the dearest price.
+        """
+        if end == "high":
+            return self._high() + self.missing
+        return self.quote.exact if end == "mid" else self._bill("low").exact
+
+    def _high(self) -> Decimal:
+        bill = self._bill("high").exact
+        if self.risen == 1:
             return bill
         expected = self.quote.exact
         by_time = sum((line.usd for line in self.quote.lines if line.what in _BY_TIME), Decimal(0))

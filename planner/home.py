@@ -68,7 +68,7 @@ def find_home(case: Case, drafts: Iterable[Draft]) -> Home | None:
         and draft.count == 1
         and (draft.offer.gpu == case.gpu.name or case.asked.gpus)
     ]
-    best = min(fitting, key=lambda d: (d.quote.exact, d.offer.place), default=None)
+    best = min(fitting, key=lambda d: (d.comparable, d.offer.place), default=None)
     if best is None:
         return None
     return Home(

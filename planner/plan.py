@@ -74,9 +74,19 @@ class JobPlan:
         """What is recommended for the job alone, in dollars."""
         before, choice = self.baseline.cost, self.choice
         if choice is None:
-            return Single(job=self.name, before=before, low=before, mid=before, high=before)
-        low, high = choice.cost_low, choice.cost_high
-        return Single(job=self.name, before=before, low=low, mid=choice.cost, high=high)
+            bill = self.baseline.quote
+            unknown = bill is not None and bill.at_least
+            return Single(
+                job=self.name, before=before, low=before, mid=before, high=before, at_least=unknown
+            )
+        return Single(
+            job=self.name,
+            before=before,
+            low=choice.cost_low,
+            mid=choice.cost,
+            high=choice.cost_high,
+            at_least=choice.quote.at_least,
+        )
 
     @property
     def feasible(self) -> bool:

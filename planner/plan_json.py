@@ -160,6 +160,8 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
         "cost": {
             "total": _usd(baseline.cost),
             "lines": [_line(line) for line in bill.lines] if bill else [],
+            "at_least": bill is not None and bill.at_least,
+            "unknown": list(bill.unknown) if bill else [],
         },
         "cost_per_work": _cost_per_work(baseline.cost, job),
         "energy": _energy(energy_today(job.profile, baseline.hours, plan.site, baseline.replicas)),
@@ -261,6 +263,8 @@ def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json
             "mid": _usd(option.cost),
             "high": _usd(option.cost_high),
             "lines": [_line(line) for line in option.quote.lines],
+            "at_least": option.quote.at_least,
+            "unknown": list(option.quote.unknown),
         },
         "cost_per_work": _cost_per_work(option.cost, job),
         "energy": _energy(_energy_of(option, job, plan)),

@@ -76,6 +76,8 @@ class Charge(NamedTuple):
 
     lines: tuple[QuoteLine, ...]
     warnings: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+    """Kinds of line of which some was asked for and has no known price."""
 
 
 NOTHING = Charge((), ())
@@ -87,4 +89,5 @@ def together(charges: Iterable[Charge]) -> Charge:
     return Charge(
         tuple(line for charge in found for line in charge.lines),
         tuple(text for charge in found for text in charge.warnings),
+        tuple(dict.fromkeys(what for charge in found for what in charge.unknown)),
     )

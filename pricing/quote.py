@@ -37,6 +37,7 @@ class Quote:
         billed_s: billed seconds of each machine, additional machine time included.
         lines: in the contract's order; they add up to `exact`.
         warnings: what a reader must know: age of the price, unknown rules, what is left out.
+        unknown: kinds of line of which something was asked for and has no known price.
     """
 
     offer: Offer
@@ -44,6 +45,12 @@ class Quote:
     billed_s: int
     lines: tuple[QuoteLine, ...]
     warnings: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def at_least(self) -> bool:
+        """Whether something that was asked for has no known price, so that it costs more."""
+        return bool(self.unknown)
 
     @property
     def exact(self) -> Decimal:
@@ -85,11 +92,13 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     """
     offer, held = spans[0].offer, spans[0].held
     time = charge_machine_time(spans, usage)
+    unknown: tuple[str, ...] = ()
     lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
     for charge_for in _BESIDE_TIME if usage.beside else ():
-        more_lines, more_said = charge_for(offer, usage, held)
-        lines += more_lines
-        said += more_said
+        more = charge_for(offer, usage, held)
+        lines += more.lines
+        said += more.warnings
+        unknown += more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
     return Quote(
@@ -98,6 +107,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         billed_s=int(time.bill.billed_s),
         lines=tuple(lines),
         warnings=said,
+        unknown=unknown,
     )
 
 
@@ -167,6 +177,7 @@ def to_json(quote: Quote) -> dict[str, Any]:
             for line in quote.lines
         ],
         "warnings": list(quote.warnings),
+        **({"at_least": True} if quote.at_least else {}),
     }
 
 

@@ -46,7 +46,7 @@ def _charge(service: _Service, offer: Offer, usage: Usage, held: ProviderRules) 
         kinds = held.kinds(service.rule)
         others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
         text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
-        return Charge((), (f"{service.what}: {text}{others}",))
+        return Charge((), (f"{service.what}: {text}{others}",), (service.what,))
     price = terms[0]
     time_s = usage.life_s
     if price.unit == "USD/month":

@@ -39,7 +39,7 @@ def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Cha
     kind = usage.storage_kind if kept is _DISK else ""
     terms = held.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        return Charge((), (_unknown(kept, kind, offer, held),))
+        return Charge((), (_unknown(kept, kind, offer, held),), (kept.what,))
     if terms[0].each_gib is not None:
         return _in_pieces(kept, terms[0], offer, usage)
     size_bytes = Decimal(getattr(usage, kept.asked))

@@ -50,7 +50,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRule
     terms = held.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
         text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
-        return Charge((), (text,))
+        return Charge((), (text,), ("egress",))
     price = terms[0]
     quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), BYTES_PER_UNIT[price.per])
     free_rule = held.rule(kind.free) if kind.free else None
@@ -82,7 +82,7 @@ def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
     price = held.egress(offer.region)
     if price is None:
         text = f"egress: the price of traffic out of {offer.place} is not known; it is left out"
-        return Charge((), (text,))
+        return Charge((), (text,), ("egress",))
     months = _months(usage)
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
     included, warnings = _included(offer, usage, held, price)
@@ -99,8 +99,9 @@ def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
         )
         warnings += (text,)
         if not parts:
-            return Charge((), warnings)
-        return Charge((_line(price, parts, _partly(parts, price, free), held),), warnings)
+            return Charge((), warnings, ("egress",))
+        line = _line(price, parts, _partly(parts, price, free), held)
+        return Charge((line,), warnings, ("egress",))
     return Charge((_line(price, parts, _wholly(parts, price, quantity, free), held),), warnings)
 
 

@@ -85,11 +85,21 @@ def percent_range(estimate: Document) -> str:
     return f"{percent(estimate['mid'])} ({low}-{high})"
 
 
+def _at_least(cost: Document) -> str:
+    """Return `>= ` before a total of which a part has no known price."""
+    return ">= " if cost.get("at_least") else ""
+
+
+def today_cost(cost: Document) -> str:
+    """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
+    return _at_least(cost) + whole_dollars(cost["total"])
+
+
 def cost_range(option: Document) -> str:
     """Return `$266 ($231-318)`."""
     cost = option["cost"]
     low, high = whole_dollars(cost["low"]), whole_dollars(cost["high"])
-    mid = whole_dollars(cost["mid"])
+    mid = _at_least(cost) + whole_dollars(cost["mid"])
     return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
 
 
@@ -128,7 +138,8 @@ def _less(cost: str, today: str) -> float:
 def total(plan: Document) -> str:
     """Return the one recommended total of several jobs, and how it comes about."""
     found = plan["recommended"]
-    said = f"Recommended: {dollars(found['cost']['mid'])} {period_words(plan)}"
+    least = "at least " if found["at_least"] else ""
+    said = f"Recommended: {least}{dollars(found['cost']['mid'])} {period_words(plan)}"
     if found["saves"]["fraction"]:
         said += f" in place of {dollars(found['cost_before'])}, "
         said += _change(_HUNDRED * found["saves"]["fraction"])
@@ -144,12 +155,13 @@ def total(plan: Document) -> str:
 def headline(job: Document, plan: Document) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job["baseline"]["cost"]["total"], period_words(plan)
+    known = "at least " if job["baseline"]["cost"].get("at_least") else ""
     if today is None:
         paid = "What it costs today is unknown."
     elif job["baseline"]["assumed"]:
-        paid = f"It would cost {whole_dollars(today)} {period} where it is assumed to run."
+        paid = f"It would cost {known}{whole_dollars(today)} {period} where it is assumed to run."
     else:
-        paid = f"You pay {whole_dollars(today)} {period}."
+        paid = f"You pay {known}{whole_dollars(today)} {period}."
     return f"{paid} {_cause(job)}", _advice(job, plan)
 
 

@@ -1,0 +1,40 @@
+"""The dearest known price of a part of a bill: what stands for a price that nobody states."""
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+from pricing.billing import ProviderRules, rules
+from pricing.lines import Charge
+from pricing.offer import Offer
+from pricing.services import charge_services
+from pricing.storage import charge_storage
+from pricing.traffic import charge_traffic
+from pricing.usage import Usage
+
+_CHARGES: dict[str, Callable[[Offer, Usage, ProviderRules], Charge]] = {
+    **dict.fromkeys(("disk", "snapshot", "object-storage"), charge_storage),
+    "egress": charge_traffic,
+    **dict.fromkeys(("address", "control-plane"), charge_services),
+}
+
+
+def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
+    """Return the most that any provider asks for a part of a use, in dollars, exact.
+
+    Args:
+        what: kind of line; nothing of it may be of unknown price to count.
+        usage: what is priced.
+        offers: those whose providers and regions are asked.
+
+    Returns:
+        None where nobody's price is known.
+    """
+    charge = _CHARGES[what]
+    places = {(offer.provider, offer.region, offer.purchase): offer for offer in offers}
+    amounts = []
+    for offer in places.values():
+        found = charge(offer, usage, rules(offer.provider, usage.as_of))
+        lines = [line.usd for line in found.lines if line.what == what]
+        if lines and what not in found.unknown:
+            amounts.append(sum(lines, Decimal(0)))
+    return max(amounts, default=None)

@@ -1,0 +1,118 @@
+"""Unknown is not zero: a price that nobody states makes a total "at least", and wins nothing."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from planner.plan import JobPlan
+from planner.plan_json import to_json
+from pricing.catalog import load_catalog
+from pricing.dearest import dearest
+from pricing.offer import Offer
+from pricing.quote import Usage, quote
+from pricing.quote import to_json as quote_json
+from templates.render import render_report
+from templates.wording import cost_range, today_cost
+from tests.planner.factories import a_profile, plan, running, sold
+from tests.pricing.factories import ASKED_ON
+
+TODAY = sold("today", "2.00", provider="aws", region="us-east-1")
+# Its egress and storage have no known price; 100 h cost $50 less than at AWS.
+SILENT = sold("silent", "1.50", provider="verda")
+STATED = sold("stated", "1.80", provider="aws", region="us-east-1")
+DEAR = sold("dear", "9.00", provider="gcp", region="us-central1")  # the dearest traffic here
+TB = 10**12
+
+
+def job(*offers: Offer, today: Offer = TODAY, **asked: Any) -> JobPlan:
+    """The plan of a job that runs for 100 h a month."""
+    (found,) = plan(running(a_profile(), today), offers=(today, *offers), **asked).jobs
+    return found
+
+
+def chosen(found: JobPlan) -> str:
+    """The recommended machine."""
+    return found.choice.offer.instance_type if found.choice else "today"
+
+
+@pytest.mark.parametrize(
+    ("asked", "unknown"),
+    [
+        ({}, ()),
+        ({"egress_bytes": TB}, ("egress",)),
+        ({"storage_bytes": TB}, ("disk",)),
+        ({"egress_bytes": TB, "storage_bytes": TB}, ("disk", "egress")),
+    ],
+    ids=str,
+)
+def test_a_quote_says_what_is_unknown(asked: dict[str, int], unknown: tuple[str, ...]) -> None:
+    """A part that was asked for and has no known price is named, and the total is at least that."""
+    usage = Usage(duration_s=3600, as_of=ASKED_ON, **asked)
+    bill = quote(SILENT, usage)
+    assert bill.unknown == unknown
+    assert quote_json(bill).get("at_least", False) == bill.at_least == bool(unknown)
+    assert not quote(TODAY, usage).at_least
+
+
+def test_an_unknown_price_wins_nothing() -> None:
+    """Cheaper by its known parts, but not with the dearest known price: it is not recommended."""
+    hours = {"engineer_usd_per_hour": Decimal(0)}
+    assert chosen(job(SILENT, STATED, **hours)) == "silent"
+    found = job(SILENT, STATED, DEAR, egress_bytes=TB, **hours)
+    assert chosen(found) == "stated"
+    silent = next(o for o in found.options if o.offer.instance_type == "silent")
+    assert silent.quote.at_least
+    assert silent.cost == Decimal("150.00")  # the known part alone
+    most = dearest("egress", silent.quote.usage, (TODAY, STATED, SILENT, DEAR))
+    assert most is not None
+    assert silent.cost_high >= silent.cost + most
+
+
+def test_it_wins_where_the_dearest_price_changes_nothing() -> None:
+    """A saving larger than the dearest known price of the part is a saving."""
+    cheap = sold("cheap", "0.10", provider="verda")
+    found = job(cheap, STATED, egress_bytes=TB // 100, engineer_usd_per_hour=Decimal(0))
+    assert chosen(found) == "cheap"
+
+
+def test_what_is_unknown_today_as_well_is_on_both_sides() -> None:
+    """Two machines of one silent provider are compared by what is known of both."""
+    today = sold("today", "2.00", provider="verda")
+    found = job(SILENT, today=today, egress_bytes=TB, engineer_usd_per_hour=Decimal(0))
+    assert chosen(found) == "silent"
+    document = to_json(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
+    assert document["jobs"][0]["baseline"]["cost"]["at_least"]
+    assert document["recommended"]["at_least"]
+    assert today_cost(document["jobs"][0]["baseline"]["cost"]) == ">= $200"
+
+
+def test_table_and_report_say_at_least() -> None:
+    """The total of an incomplete bill is printed with `>=`, and its part as unknown."""
+    cheap = sold("cheap", "0.10", provider="verda")
+    found = plan(
+        running(a_profile(), TODAY),
+        offers=(TODAY, cheap),
+        egress_bytes=TB // 100,
+        engineer_usd_per_hour=Decimal(0),
+    )
+    document = to_json(found)
+    (option,) = document["jobs"][0]["options"]
+    assert option["cost"]["at_least"]
+    assert option["cost"]["unknown"] == ["egress"]
+    assert cost_range(option).startswith(">= $10")
+    report = render_report(document)
+    assert "| egress | unknown |" in report
+    assert "**>= 10.00**" in report
+
+
+def test_the_dearest_price_is_a_known_one() -> None:
+    """Of all offers, only bills without an unknown part count; none known is None."""
+    usage = Usage(duration_s=3600, as_of=ASKED_ON, egress_bytes=TB)
+    known = [
+        sum((line.usd for line in bill.lines if line.what == "egress"), Decimal(0))
+        for offer in load_catalog(ASKED_ON).offers
+        if "egress" not in (bill := quote(offer, usage)).unknown
+    ]
+    assert dearest("egress", usage, load_catalog(ASKED_ON).offers) == max(known)
+    assert dearest("egress", usage, (SILENT,)) is None
