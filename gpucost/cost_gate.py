@@ -51,6 +51,10 @@ class Gate:
                 "known; say what runs it today with --current, or what that costs an hour with "
                 "--price."
             )
+        if total.at_least:
+            output.say(
+                "note: a part of the recommended bill has no known price; only the rest is compared."
+            )
         reasons = [*self._over(total.mid, plan.period), *self._grown(total.mid, plan.period)]
         for reason in reasons:
             output.insist(f"gpucost: the recommended cost, ${total.mid:,.2f} {reason}")

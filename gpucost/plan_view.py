@@ -125,7 +125,7 @@ def _print_fleet(plan: _Json, output: Output) -> None:
         f"fleet: {fleet['gpus_before']} GPUs -> {fleet['gpus_after']} (at least "
         f"{fleet['gpus_lower_bound']}), {wording.dollars(fleet['cost_before'])} -> "
         f"{wording.dollars(fleet['cost_after'])} {wording.period_words(plan)}, "
-        f"{fleet['saves']['fraction']:.0%} less"
+        f"{fleet['saves']['fraction']:.0%} less{_alone(plan)}"
     )
     rows = tuple(
         (str(p["id"]), wording.place(p["offer"]), p["mode"] or "alone", ", ".join(p["jobs"]))
@@ -135,3 +135,9 @@ def _print_fleet(plan: _Json, output: Output) -> None:
     for one in fleet["unmoved"]:
         output.say(f"note: {one['job']} keeps a GPU of its own: {one['reason']}, {one['detail']}")
     click.echo("Job by job, on its own:\n")
+
+
+def _alone(plan: _Json) -> str:
+    """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
+    total = plan["recommended"]["cost"]["mid"]
+    return "" if total == plan["fleet"]["cost_after"] else ", by sharing GPUs alone"

@@ -45,6 +45,7 @@ from planner.requirements import (
 )
 from planner.site import Site
 from pricing.catalog import Catalog
+from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.places import known_regions
 
@@ -228,6 +229,8 @@ def command(
 
 
 def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
+    if asked["price_usd_per_hour"] == 0:
+        raise InputError("--price 0: nothing is saved on a free machine; give its price an hour.")
     check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
     asked["regions"] = tuple(region.lower() for region in asked["regions"])
     check_known("--region", asked["regions"], known_regions(catalog.offers))

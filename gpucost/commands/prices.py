@@ -15,7 +15,8 @@ from pricing.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.money import plain
-from pricing.offer import Offer
+from pricing.offer import EVERYWHERE, Offer
+from pricing.places import known_regions, placed
 from pricing.quote import offer_json
 
 _SHOWN = 40
@@ -44,7 +45,9 @@ _FOREIGN: dict[str | None, tuple[str, ...]] = {
 @click.option("--provider", "providers", multiple=True, help="Only this provider (repeatable).")
 @click.option("--gpu", "gpu_names", multiple=True, help="Only this GPU model (repeatable).")
 @click.option("--gpus", "counts", type=COUNTS, help="GPUs in the machine: 8 or 1..8.")
-@click.option("--region", "regions", multiple=True, help="Only this region (repeatable).")
+@click.option(
+    "--region", "regions", multiple=True, help="Prices that hold there: a region, eu, us ..."
+)
 @click.option("--max-price", type=DOLLARS, help="Most dollars an hour for the machine.")
 @click.option(
     "--purchase",
@@ -120,7 +123,8 @@ def _refuse_foreign(ctx: click.Context, action: str | None) -> None:
 def _list(sort: str, day: date, output: Output, **wanted: Any) -> None:
     catalog = load_catalog(day, say=output.say)
     check_known("--provider", wanted["providers"], (o.provider for o in catalog.offers))
-    check_known("--region", wanted["regions"], (o.region for o in catalog.offers))
+    wanted["regions"] = tuple(region.lower() for region in wanted["regions"])
+    check_known("--region", wanted["regions"], known_regions(catalog.offers))
     gpus = {gpu.name for name in wanted.pop("gpu_names") for gpu in matching(name)}
     why = wanted.pop("why")
     found = sorted(
@@ -146,7 +150,7 @@ def _wanted(
         (not providers or offer.provider in providers)
         and (not gpus or offer.gpu in gpus)
         and (not counts or counts[0] <= offer.gpu_count <= counts[1])
-        and (not regions or offer.region in (*regions, "*"))
+        and (offer.region == EVERYWHERE or placed(offer, regions) is not None)
         and (max_price is None or offer.usd_per_hour <= max_price)
         and (not purchases or offer.purchase in purchases)
     )

@@ -151,3 +151,25 @@ def test_a_gate_that_cannot_be_checked_is_exit_2(
     ran = plan(call, *arguments, "-q")
     assert ran.code == 2
     assert said in ran.err
+
+
+def test_a_price_is_above_zero(call: Call, write: Write) -> None:
+    """--price 0 is refused with a sentence; a price above it is today's."""
+    write("profile.json", training())
+    ran = plan(call, "--price", "0")
+    assert ran.code == 2
+    assert "--price 0" in ran.err
+    (job,) = document(call, "--price", "0.10")["jobs"]
+    assert job["baseline"]["cost"]["total"] == "73.00"
+
+
+def test_a_report_of_an_earlier_plan_is_still_written(call: Call, write: Write) -> None:
+    """A plan of several jobs without the total of this version is read as before."""
+    found = document(call, FLEET)
+    del found["recommended"]
+    for job in found["jobs"]:
+        del job["placement"]
+    write("plan.json", found)
+    assert call("report").code == 0
+    write("base.json", found)
+    assert plan(call, FLEET, "--fail-over-increase", "0", "--base", "base.json", "-q").code == 0
