@@ -53,7 +53,7 @@ class Gate:
             )
         if total.at_least:
             output.say(
-                "note: a part of the recommended bill has no known price; only the rest is compared."
+                "note: a part of the recommended bill has no known price and is not compared."
             )
         reasons = [*self._over(total.mid, plan.period), *self._grown(total.mid, plan.period)]
         for reason in reasons:

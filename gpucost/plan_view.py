@@ -6,6 +6,7 @@ import click
 
 from gpucost.output import Output, Table, print_table, printable
 from templates import wording
+from templates.totals import total
 
 _Json = dict[str, Any]
 _RIGHT = frozenset(("hours", "saves"))
@@ -23,7 +24,7 @@ def print_plan(plan: _Json, output: Output) -> None:
         print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
     if len(plan["jobs"]) > 1:
-        click.echo(printable(wording.total(plan)))
+        click.echo(printable(total(plan)))
     if plan["fleet"]:
         _print_fleet(plan, output)
     for job in plan["jobs"]:

@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pricing.errors import NotBuiltYetError
 from templates import wording
 from templates.markdown import cell, command
+from templates.totals import total
 from templates.wording import Document
 
 STYLES = ("md",)
@@ -28,7 +29,12 @@ def render_report(plan: Document, *, style: str = "md", lang: str = "en") -> str
     check_style(style, lang)
     template = _environment().get_template(f"report.{style}.j2")
     return template.render(
-        plan=plan, w=wording, why_not=why_not, next_steps=next_steps, has_energy=has_energy
+        plan=plan,
+        w=wording,
+        total=total,
+        why_not=why_not,
+        next_steps=next_steps,
+        has_energy=has_energy,
     )
 
 

@@ -120,36 +120,20 @@ def saving(option: Document, today: str | None) -> str | None:
         return None
     low, high = sorted(_less(option["cost"][key], today) for key in ("high", "low"))
     if round(low) == round(high):
-        return _change(low)
+        return change(low)
     if low < 0.0 < high:
-        return f"between {_change(high)} and {_change(low)}"
+        return f"between {change(high)} and {change(low)}"
     ends = sorted((abs(low), abs(high)))
     return f"{ends[0]:.0f}-{ends[1]:.0f} % {'less' if low >= 0.0 else 'more'}"
 
 
-def _change(less: float) -> str:
+def change(less: float) -> str:
+    """Return `12 % less` or `12 % more`, of percent that it is less."""
     return f"{less:.0f} % less" if less >= 0.0 else f"{-less:.0f} % more"
 
 
 def _less(cost: str, today: str) -> float:
     return float(_HUNDRED * (1.0 - float(Decimal(cost) / Decimal(today))))
-
-
-def total(plan: Document) -> str:
-    """Return the one recommended total of several jobs, and how it comes about."""
-    found = plan["recommended"]
-    least = "at least " if found["at_least"] else ""
-    said = f"Recommended: {least}{dollars(found['cost']['mid'])} {period_words(plan)}"
-    if found["saves"]["fraction"]:
-        said += f" in place of {dollars(found['cost_before'])}, "
-        said += _change(_HUNDRED * found["saves"]["fraction"])
-    else:
-        said += ", as today"
-    if found["packed"]:
-        said += f"; {', '.join(found['packed'])} share"
-    if found["unknown"]:
-        said += f"; without {', '.join(found['unknown'])}, whose cost is not known"
-    return f"{said}."
 
 
 def headline(job: Document, plan: Document) -> tuple[str, str]:
