@@ -5,6 +5,7 @@ framework that is not in the table is of no family of which anything is known.
 """
 
 import re
+from collections.abc import Iterable
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "pytorch": (
@@ -41,6 +42,10 @@ OTHER = "other"
 _PREALLOCATE = ("llm-server", "jax", "tensorflow")
 _PREALLOCATING_NAMES = ("tensorrt llm",)
 
+_DECODING = re.compile(
+    r"jpe?g|png|imread|imdecode|(load|open|read|decode)_(image|img|video|frame)|videoreader|augment",
+    re.IGNORECASE,
+)
 _PICTURES = ("image", "frame", "video", "clip", "photo", "picture", "scan", "patch")
 _NO_PICTURES = (
     *("token", "sequence", "sentence", "document", "word", "node", "graph", "edge", "episode"),
@@ -78,17 +83,19 @@ def preallocates(framework: str | None) -> bool:
     )
 
 
-def decodes(unit: str | None, framework: str | None, decoder: float | None) -> str | None:
+def decodes(
+    unit: str | None, framework: str | None, decoder: float | None, places: Iterable[str] = ()
+) -> str | None:
     """Return `images` where the input is pictures or video, `none` where it is not; else None.
 
-    A unit of work says it, or a video decoder at work. Frames of an environment that is played are
-    drawn, not decoded.
+    A unit of work says it, a video decoder at work, or a line of the program in which it was seen
+    to wait. Frames of an environment that is played are drawn, not decoded.
     """
     words = _plain(unit).split()
     stems = {word.removesuffix("s") for word in words} | set(words)
     kind = family(framework)
     if kind in ("reinforcement", "graphs", "boosting", "simulation", "llm-server"):
         return "none"
-    if decoder or stems & set(_PICTURES):
+    if decoder or stems & set(_PICTURES) or any(_DECODING.search(place) for place in places):
         return "images"
     return "none" if stems & set(_NO_PICTURES) else None

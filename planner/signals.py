@@ -273,7 +273,8 @@ def holds_in_advance(profile: Profile) -> bool:
 
 def _input(profile: Profile) -> str | None:
     unit = profile.work.unit if profile.work else None
-    return decodes(unit, profile.job.framework, profile.mean("util.decoder"))
+    seen = [wait.place for wait in profile.waits if wait.place]
+    return decodes(unit, profile.job.framework, profile.mean("util.decoder"), seen)
 
 
 def _serving(part: str) -> Callable[[Profile], float | None]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.diagnose import diagnose
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Profile, Statistics, Wait
 from planner.remedies import ACTIONS, Action, action, combined, fixes
 from planner.remedies.action import PART_OF
 from planner.remedies.combine import compatible
@@ -195,6 +195,14 @@ def test_fixes_leave_results_unchanged() -> None:
     found = chosen(a_profile(STARVED, host={"cpu_util": 0.97}, precision="fp32", unit="image"))
     assert found == ["gpu-preprocessing", "dataloader-workers"]
     assert all(ACTIONS[code].kind == "safe" for code in found)
+
+
+def test_a_line_that_decodes_is_evidence() -> None:
+    """Where the program was seen in load_image, its input is pictures, whatever the unit."""
+    for place, counted in (("load_image (data.py:12)", True), ("get_batch (train.py:8)", False)):
+        waits = (Wait(place=place, doing="input", time_fraction=0.1),)
+        profile = a_profile(STARVED, host={"cpu_util": 0.97}, waits=waits, unit="sample")
+        assert ("gpu-preprocessing" in chosen(profile)) == counted
 
 
 _UNSTATED = ("pytorch", None)  # it may be pictures: named, and not counted on
