@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from planner.telemetry.measure.process_tree import ProcessTree
@@ -133,6 +133,9 @@ Step = tuple[str, int, int]
         ),
         max_size=40,
     )
+)
+@example(  # a child whose parent ends before it does: init collects it
+    [("fork", 0, 1), ("fork", 1, 1), ("work", 2, 4), ("end", 0, 1), ("end", 0, 1)]
 )
 def test_every_second_is_counted_once(steps: list[Step]) -> None:
     """Whatever forks, works, ends, is collected or orphaned: the tree's seconds are the truth."""
