@@ -20,6 +20,8 @@ from gpucost.version import __version__
 
 if TYPE_CHECKING:
     from gpucost.api import load_profile, predict_sharing, read_telemetry
+    from gpucost.measuring import Measurement, measure
+    from gpucost.notebook import load_ipython_extension
     from gpucost.price_cache import load_catalog
     from planner.diagnose import diagnose
     from planner.estimate import Estimate
@@ -39,6 +41,7 @@ __all__ = [
     "Estimate",
     "Finding",
     "GpucostError",
+    "Measurement",
     "Offer",
     "Plan",
     "Profile",
@@ -48,8 +51,10 @@ __all__ = [
     "__version__",
     "diagnose",
     "load_catalog",
+    "load_ipython_extension",
     "load_profile",
     "make_plan",
+    "measure",
     "predict",
     "predict_sharing",
     "quote",
@@ -62,6 +67,7 @@ _HOMES = {
     "Estimate": "planner.estimate",
     "Finding": "planner.finding",
     "GpucostError": "pricing.errors",
+    "Measurement": "gpucost.measuring",
     "Offer": "pricing.offer",
     "Plan": "planner.plan",
     "Profile": "planner.profile.model",
@@ -70,7 +76,9 @@ _HOMES = {
     "Usage": "pricing.quote",
     "diagnose": "planner.diagnose",
     "load_catalog": "gpucost.price_cache",
+    "load_ipython_extension": "gpucost.notebook",
     "load_profile": "gpucost.api",
+    "measure": "gpucost.measuring",
     "make_plan": "planner.pipeline",
     "predict": "planner.predict",
     "predict_sharing": "gpucost.api",

@@ -11,13 +11,15 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.output import Output, printable
+from gpucost.parameters import DEFAULT_PROFILE
+from gpucost.profile_target import claimed
 from gpucost.sampling import END, SHOW, Outcome, Sampling, Task
 from planner.telemetry.measure.child import Child, CommandError
 from planner.telemetry.measure.driver_check import driver_problem
@@ -50,7 +52,7 @@ class Asked:
     Attributes:
         command: the command to run, empty where none is run.
         pid: a process that runs already.
-        target: where the profile goes.
+        target: where the profile goes; None for `profile.json`, or a name beside another's.
         interval_s: seconds between readings.
         duration_s: the longest time, None until the command ends or Ctrl-C.
         gpus: the driver's indices, None for all that the command may use.
@@ -61,7 +63,7 @@ class Asked:
 
     command: tuple[str, ...]
     pid: int | None
-    target: Path
+    target: Path | None
     interval_s: float
     duration_s: float | None
     gpus: tuple[int, ...] | None
@@ -69,10 +71,15 @@ class Asked:
     metadata: bool
     hints: Mapping[str, Any]
 
+    @property
+    def job(self) -> str | None:
+        """The job's name, as far as it is known before."""
+        return self.hints.get("name") or _name(self.command)
+
     def task(self, pid: int | None, probe_folder: str | None, output: Output) -> Task:
-        """Return what the sampler is asked."""
+        """Return what the sampler is asked; the target is known by now."""
         return Task(
-            target=str(self.target.absolute()),
+            target=str((self.target or Path(DEFAULT_PROFILE)).absolute()),
             interval_s=self.interval_s,
             duration_s=self.duration_s,
             job=_name(self.command),
@@ -102,9 +109,14 @@ def measure(asked: Asked, output: Output) -> int:
     if not asked.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
         raise (AroundChildError if asked.command else InputError)([problem, last])
-    if asked.command:
-        return _around_command(asked, output)
-    return _beside(asked, output)
+    claim = claimed(asked.target, asked.job, os.environ)
+    if claim.reason:
+        output.say(claim.reason)
+    try:
+        asked = replace(asked, target=claim.path)
+        return _around_command(asked, output) if asked.command else _beside(asked, output)
+    finally:
+        claim.release()
 
 
 def _around_command(asked: Asked, output: Output) -> int:
@@ -243,7 +255,7 @@ class _Front:
             share = verdict["waste_fraction"]
             wastes = "" if share is None else f", wastes {share:.0%}"
             self._say(f"{verdict['code']}: {verdict['cause']} ({verdict['confidence']}{wastes})")
-        asked = self._asked.target
+        asked = self._asked.target or Path(DEFAULT_PROFILE)
         target = asked if str(asked.absolute()) == outcome.target else outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gpucost.output import Output, common_options
-from gpucost.parameters import DEFAULT_PROFILE, DURATION
+from gpucost.parameters import DURATION
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
 
@@ -23,9 +23,8 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     "-o",
     "--output",
     "target",
-    default=DEFAULT_PROFILE,
-    show_default=True,
-    help="Where the profile goes; the series lie beside it.",
+    help="Where the profile goes; the series lie beside it.  [default: profile.json, or a name "
+    "with job, host and Slurm job where that is another's]",
 )
 @click.option(
     "--interval", type=DURATION, default="1s", show_default=True, help="Between readings: 0.1s-60s."
@@ -41,7 +40,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 @click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
 @common_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
-def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -> int:
+def command(words: tuple[str, ...], target: str | None, output: Output, **given: Any) -> int:
     """Measure a GPU job: run COMMAND, or look at --pid or the whole machine.
 
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
@@ -55,7 +54,7 @@ def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -
     asked = Asked(
         command=words,
         pid=pid,
-        target=Path(target),
+        target=None if target is None else Path(target),
         interval_s=interval_s,
         duration_s=None if duration is None else float(duration),
         gpus=_indices(gpus),
@@ -66,17 +65,19 @@ def command(words: tuple[str, ...], target: str, output: Output, **given: Any) -
     return measure(asked, output)
 
 
-def _check(words: tuple[str, ...], pid: int | None, target: str, interval_s: float) -> None:
+def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:
     problems = []
     if words and pid is not None:
         problems.append("--pid and a COMMAND: one of the two can be measured; leave one out.")
     if not _SHORTEST_S <= interval_s <= _LONGEST_S:
         problems.append(f"--interval {interval_s:g}s: readings can lie 0.1s to 60s apart.")
-    if target == "-" or target.endswith("/") or Path(target).is_dir():
+    if target is None:
+        pass
+    elif target == "-" or target.endswith("/") or Path(target).is_dir():
         problems.append(f"-o {target}: name a file, such as profile.json; series lie beside it.")
     elif not Path(target).parent.is_dir():
         problems.append(f"-o {target}: there is no folder {Path(target).parent}; make it first.")
-    elif target != DEFAULT_PROFILE and not os.access(Path(target).parent, os.W_OK | os.X_OK):
+    elif not os.access(Path(target).parent, os.W_OK | os.X_OK):
         problems.append(f"-o {target}: nothing can be written to {Path(target).parent}.")
     if problems:
         raise InputError(problems)

@@ -86,6 +86,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         phases=phases(merged),
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
+        run=merged.observed.run if merged.observed else None,
         gpus=tuple(_gpus(merged, window, hints)),
         host=host,
         machine=machine,

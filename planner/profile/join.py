@@ -23,13 +23,14 @@ _SAME = "{count} profiles of run {run} are joined: {gpus} GPUs on {nodes}."
 def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
     """Return the profiles with those of one run as one, where its first part stood.
 
-    Parts of one run carry the same `run.id` and were measured at the same time; a profile without
-    one, or of another hour, stays as it is.
+    Parts of one run carry the same `run.id`, are of several processes (`run.world`), and were
+    measured at the same time; a profile without one, or of another hour, stays as it is.
     """
     runs: list[list[Profile]] = []
     by_id: dict[str, list[list[Profile]]] = defaultdict(list)
     for profile in profiles:
-        known = by_id[profile.run.id] if profile.run and profile.run.id else []
+        run = profile.run
+        known = by_id[str(run.id)] if run is not None and _is_part(run) else []
         mine = next((run for run in known if _overlap(run[0], profile)), None)
         if mine is not None:
             mine.append(profile)
@@ -72,6 +73,10 @@ def join(parts: Sequence[Profile]) -> Profile:
             notes=tuple(dict.fromkeys([note, *(n for p in ordered for n in p.provenance.notes)])),
         ),
     )
+
+
+def _is_part(run: Run) -> bool:
+    return run.id is not None and (run.world or 1) > 1
 
 
 def _leading(part: Profile) -> tuple[int, str, str]:

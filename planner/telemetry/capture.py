@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from planner.profile.model import Run
 from planner.profile.slots import SLOTS
 from planner.telemetry import capture_machine
 from planner.telemetry.draft import Draft
@@ -207,6 +208,18 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
     return frame if wanted is None else frame[[c for c in frame.columns if c in {TIME, *wanted}]]
 
 
+def _run(lines: _Lines) -> Run | None:
+    """The run as its launcher named it; how many processes it has, the ranks know best."""
+    said = lines.begin.get("run")
+    known = dict(said) if isinstance(said, dict) else {}
+    for event in lines.events:
+        if event.get("event") == "rank":
+            known["world"] = event.get("world")
+            known.setdefault("id", event.get("run"))
+    run = Run(**{name: known.get(name) for name in ("id", "node", "world")})
+    return None if run == Run() else run
+
+
 def _floats() -> array[float]:
     return array("d")
 
@@ -223,6 +236,7 @@ def _observed(lines: _Lines, facts: dict[str, Any], gpus: tuple[GpuIdentity, ...
         notes=steps.notes,
         identity=capture_machine.identity(facts),
         interconnect=capture_machine.interconnect(facts, gpus),
+        run=_run(lines),
         **machine,
         **steps.facts,
     )

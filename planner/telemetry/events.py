@@ -319,7 +319,7 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
         "precision": _precision(last.get("precision", {})),
         "batch_per_gpu": batch,
         "parallelism": parallelism if parallelism in PARALLELISMS else None,
-        "parameters": last.get("model", {}).get("parameters"),
+        "parameters": last.get("model", {}).get("parameters") or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

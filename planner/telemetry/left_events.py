@@ -21,7 +21,7 @@ def left_events(folder: object, taken: Iterable[Mapping[str, Any]]) -> list[dict
         folder: as the capture names it; nothing is looked for elsewhere.
         taken: the events of the capture; each tells where the next one of its process begins.
     """
-    if not isinstance(folder, str) or not Path(folder).name.startswith(_NAME):
+    if not isinstance(folder, str) or _NAME not in folder:
         return []
     reached: dict[str, int] = {}
     for event in taken:

@@ -10,7 +10,7 @@ from planner.telemetry.step_times import StepTimes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from planner.profile.model import Machine
+    from planner.profile.model import Machine, Run
     from planner.telemetry.places import Seen
 
 # Columns of `Observed.steps`; the times and items are sums over the row's `n` steps.
@@ -116,6 +116,7 @@ class Observed:
         ranks: of a distributed run, by rank.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
+        run: which run it is a part of, and on which machine.
         notes: what a reader of the profile should know.
     """
 
@@ -140,4 +141,5 @@ class Observed:
     ranks: tuple[RankSeen, ...] = ()
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
+    run: Run | None = None
     notes: tuple[str, ...] = ()

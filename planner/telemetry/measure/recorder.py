@@ -1,5 +1,6 @@
 """The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
 
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.measure.event_tail import EventTail
 from planner.telemetry.measure.job_watch import JobWatch
 from planner.telemetry.measure.processes import unreached
+from planner.telemetry.measure.run_identity import run_here
 from planner.telemetry.probe import FOLDER_VARIABLE
 from planner.telemetry.recording import COUNTERS, GpuIdentity
 
@@ -110,7 +112,8 @@ class Recorder:
         self._facts = self._found()
         events = self._subject.events
         probe = {} if events is None else {"probe_folder": str(events.folder)}
-        first = {"job": self._subject.job, "interval_s": self._interval_s}
+        first: dict[str, Any] = {"job": self._subject.job, "interval_s": self._interval_s}
+        first["run"] = run_here(os.environ)
         self._capture.begin(self.now_s, {**first, **probe, **self._facts})
 
     def record(

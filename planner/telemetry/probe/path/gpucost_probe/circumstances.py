@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from time import perf_counter
@@ -85,4 +86,16 @@ def _write_rank(probe: Probe) -> None:
             rank=distributed.get_rank(),
             world=world,
             local_rank=int(local) if local.isdigit() else None,
+            run=_run(os.environ),
         )
+
+
+def _run(environ: Any) -> str | None:
+    """Return what all ranks of this run have in common; a hash, for it may be an address."""
+    name = environ.get("TORCHELASTIC_RUN_ID", "none")
+    if name == "none":
+        place = (environ.get("MASTER_ADDR"), environ.get("MASTER_PORT"))
+        if None in place:
+            return None
+        name = ":".join(map(str, place))
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]

@@ -85,7 +85,8 @@ class StepWatch:
             spent_s, self._spent_s = self._spent_s, 0.0
             if not self._probe.events.greeted:
                 self._probe.events.hello("pytorch", str(sys.modules["torch"].__version__))
-            self._probe.steps.stepped(end_s, spent_s)
+            if not self._probe.by_hand:
+                self._probe.steps.stepped(end_s, spent_s)
             self._circumstances.look(optimizer, end_s)
 
 

@@ -28,6 +28,7 @@ class Probe:
         autocast: type that autocast was entered with since the last step, None without.
         generation: changes in a forked child, so that what the parent has said is said again.
         others: a framework was imported whose steps are not seen.
+        by_hand: the program tells its steps itself, so optimizers do not.
     """
 
     def __init__(self, folder: str) -> None:
@@ -35,6 +36,7 @@ class Probe:
         self.generation = 0
         self.autocast: Any = None
         self.others = False
+        self.by_hand = False
         self._watched = False
         self.watch = Watch(
             lambda: self.steps.samples, lambda: self.steps.thread, self._look_around, self._odd

@@ -119,13 +119,16 @@ class Steps:
             for reading in interval.readings
         )
 
-    def stepped(self, end_s: float, optimizer_s: float | None, n: int = 1) -> None:
+    def stepped(
+        self, end_s: float, optimizer_s: float | None, n: int = 1, items: int | None = None
+    ) -> None:
         """Take one optimizer step.
 
         Args:
             end_s: when it ended, by time.perf_counter().
             optimizer_s: time in optimizers since the last step; None where a step ran the model.
             n: number of steps that ended together.
+            items: of the steps, where the program says so.
         """
         interval = self._of_step()
         self.thread = get_ident()
@@ -147,6 +150,8 @@ class Steps:
         else:
             spent.wait_s = waited_s(trained, start_s)
             spent.items = items_of(trained, training)
+        if items is not None:
+            spent.items = items
         length_s = spent.measured()
         stalled = length_s is not None and self._is_stall(length_s)
         if self.samples.waiting:

@@ -1,0 +1,200 @@
+"""`with gpucost.measure("job") as m:`: a program, or a notebook, that measures itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from gpucost.output import printable
+from gpucost.profile_target import Claim, claimed
+from gpucost.sampling import Outcome, Sampling, Task
+from planner.telemetry.measure.driver_check import driver_problem
+from planner.telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+    from planner.profile.model import Profile
+
+_INTERVAL_S = (0.1, 60.0)
+
+
+class Measurement:
+    """What is measured between `with` and its end; made by `measure`.
+
+    Attributes:
+        profile: what was measured, once the block has ended; None where nothing could be.
+        path: the file that it lies in, None before it is written.
+        verdict: its first finding in words, None without one.
+        problems: what went wrong; the program goes on whatever it is.
+    """
+
+    def __init__(self, task: Task, *, asked: str | None, quiet: bool) -> None:
+        self.profile: Profile | None = None
+        self.path: Path | None = None
+        self.verdict: str | None = None
+        self.problems: tuple[str, ...] = ()
+        self._task = task
+        self._asked = asked
+        self._quiet = quiet
+        self._claim: Claim | None = None
+        self._sampling: Sampling | None = None
+        self._probe: ModuleType | None = None
+
+    def __enter__(self) -> Self:
+        """Start measuring."""
+        if FOLDER_VARIABLE in os.environ:
+            self.problems = ("this program runs under `gpucost profile`, which measures it.",)
+            self._say(self.problems[0])
+            return self
+        self._claim = claimed(self._asked, self._task.job, os.environ)
+        if self._claim.reason:
+            self._say(self._claim.reason)
+        folder = _folder()
+        if folder is not None:
+            self._probe = _probe()
+            self._probe.begin(folder)
+        task = {**_fields(self._task), "target": str(self._claim.path.absolute())}
+        self._sampling = Sampling(Task(**{**task, "probe_folder": folder}))
+        return self
+
+    def step(self, n: int = 1, *, items: int | None = None) -> None:
+        """Say that a step has ended, where it is no step of a PyTorch or Keras optimizer.
+
+        Args:
+            n: steps that ended together.
+            items: samples or tokens in them.
+        """
+        if self._probe is not None:
+            self._probe.step(n, items)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Write the profile; an exception of the program goes on as it is."""
+        if self._sampling is None:
+            return
+        try:
+            self._end(self._sampling)
+        except Exception as problem:  # noqa: BLE001 - the program matters, the measurement does not
+            self.problems = (*self.problems, f"the profile could not be written: {problem!r}")
+            self._say(self.problems[-1])
+        finally:
+            self._sampling = None
+            if self._claim is not None:
+                self._claim.release()
+
+    def _end(self, sampling: Sampling) -> None:
+        if self._probe is not None:
+            self._probe.end()
+            self._probe = None
+        outcome = sampling.finish()
+        sampling.close()
+        self.problems = outcome.problems
+        for problem in outcome.problems:
+            self._say(problem)
+        if outcome.capture is not None and outcome.problems:
+            self._say(f"what was measured is in {outcome.capture}: gpucost import it.")
+        if outcome.target is not None:
+            self._written(outcome, Path(outcome.target))
+
+    def _written(self, outcome: Outcome, path: Path) -> None:
+        from gpucost.api import load_profile  # noqa: PLC0415 - once, at the end
+
+        self.path, self.profile = path, load_profile(path)
+        for note in outcome.notes:
+            self._say(f"note: {note}")
+        if found := outcome.verdict:
+            share = found["waste_fraction"]
+            wastes = "" if share is None else f", wastes {share:.0%}"
+            self.verdict = f"{found['code']}: {found['cause']} ({found['confidence']}{wastes})"
+            self._say(self.verdict)
+        self._say(f"wrote {path.name}; next: gpucost plan {path.name}")
+
+    def _say(self, sentence: str) -> None:
+        if not self._quiet:
+            print(f"gpucost: {printable(sentence)}", file=sys.stderr)  # noqa: T201 - for people
+
+
+def measure(  # noqa: PLR0913 - options of a measurement, all but the name by keyword
+    name: str = "job",
+    *,
+    target: str | Path | None = None,
+    interval_s: float = 1.0,
+    gpus: tuple[int, ...] | None = None,
+    gpu: bool = True,
+    quiet: bool = False,
+    **hints: Any,  # noqa: ANN401 - see Hints
+) -> Measurement:
+    """Measure a block of a program, in the same way as `gpucost profile` does from outside.
+
+    GPUs and host are read by a process beside this one. Steps of PyTorch and Keras are found by
+    themselves, whether they were imported before or are later; others are told by `m.step()`. When
+    the block ends, also by an exception, the profile is written and is `m.profile`.
+
+    Args:
+        name: of the job.
+        target: the file; `profile.json` where None, or a name of its own beside others' profiles.
+        interval_s: seconds between readings, 0.1 to 60.
+        gpus: the driver's indices, None for all that the program works on.
+        gpu: whether to read GPUs; without a driver the host and the steps alone are measured.
+        quiet: print nothing.
+        hints: what cannot be seen: `kind`, `precision`, `batch`; see `planner.telemetry.hints`.
+
+    Returns:
+        To be used in `with`; measuring begins there.
+
+    Raises:
+        InputError: an argument is wrong.
+    """
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - checked before the program runs
+
+    Hints(name=name, **hints)
+    low, high = _INTERVAL_S
+    if not low <= interval_s <= high:
+        raise InputError(
+            f"interval_s={interval_s:g}: readings can lie {low:g} to {high:g} s apart."
+        )
+    problem = driver_problem() if gpu else None
+    task = Task(
+        target="",
+        interval_s=interval_s,
+        job=name,
+        pid=os.getpid(),
+        ours=True,
+        gpus=gpus,
+        no_gpu=not gpu or problem is not None,
+        hints={key: value for key, value in {"name": name, **hints}.items() if value is not None},
+    )
+    measurement = Measurement(task, asked=None if target is None else str(target), quiet=quiet)
+    if problem is not None:
+        measurement._say(f"{problem} The host and the steps alone are measured.")  # noqa: SLF001
+    return measurement
+
+
+def _fields(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in task.__dataclass_fields__}
+
+
+def _folder() -> str | None:
+    try:
+        return events_folder(os.environ)
+    except OSError:
+        return None
+
+
+def _probe() -> ModuleType:
+    """Return the probe's door for programs that measure themselves; its folder is on no path."""
+    from importlib import import_module  # noqa: PLC0415 - where something is measured
+
+    sys.path.insert(0, str(PATH))
+    try:
+        return import_module("gpucost_probe.by_hand")
+    finally:
+        sys.path.remove(str(PATH))
