@@ -15,6 +15,7 @@ from planner.telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType, TracebackType
 
     from planner.profile.model import Profile
@@ -153,14 +154,8 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
     Raises:
         InputError: an argument is wrong.
     """
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - checked before the program runs
-
-    Hints(name=name, **hints)
-    low, high = _INTERVAL_S
-    if not low <= interval_s <= high:
-        raise InputError(
-            f"interval_s={interval_s:g}: readings can lie {low:g} to {high:g} s apart."
-        )
+    said = {key: value for key, value in {"name": name, **hints}.items() if value is not None}
+    _check(interval_s, said)
     problem = driver_problem() if gpu else None
     task = Task(
         target="",
@@ -170,12 +165,23 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
         ours=True,
         gpus=gpus,
         no_gpu=not gpu or problem is not None,
-        hints={key: value for key, value in {"name": name, **hints}.items() if value is not None},
+        hints=said,
     )
     measurement = Measurement(task, asked=None if target is None else str(target), quiet=quiet)
     if problem is not None:
         measurement._say(f"{problem} The host and the steps alone are measured.")  # noqa: SLF001
     return measurement
+
+
+def _check(interval_s: float, hints: Mapping[str, Any]) -> None:
+    from planner.telemetry.hints import Hints  # noqa: PLC0415 - checked before the program runs
+
+    Hints(**hints)
+    low, high = _INTERVAL_S
+    if not low <= interval_s <= high:
+        raise InputError(
+            f"interval_s={interval_s:g}: readings can lie {low:g} to {high:g} s apart."
+        )
 
 
 def _fields(task: Task) -> dict[str, Any]:
