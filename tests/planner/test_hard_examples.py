@@ -58,6 +58,13 @@ def slow_fp64(option: Option, _: JobPlan) -> bool:
     return re.fullmatch(r"T4G?|L4|A10G?|A40|L40S?|(RTX|Quadro).*", option.offer.gpu) is not None
 
 
+def outside_eu(option: Option, _: JobPlan) -> bool:
+    """A region that is not in the EU, or is not known."""
+    known = "west-europe|westeurope|northeurope|francecentral|germany|sweden|italy|spain|poland"
+    eu = rf"(eu-|europe-|fr-|nl-|pl-|fi|se-|de-|no-|FIN|{known}|norway|belgium|austria|denmark)"
+    return re.match(eu, option.offer.region, re.IGNORECASE) is None
+
+
 def other_host(option: Option, job: JobPlan) -> bool:
     """Another CPU architecture than the job's."""
     today = job.baseline.offer
@@ -130,7 +137,7 @@ EXAMPLES = {
         verdict=("well-used",), never=(*PICTURES, *AMP), harm=(slow_network, less_memory)
     ),
     "eu-transcripts": Expected(
-        verdict=("well-used",), never=(*PICTURES, *LOADER), regions=("westeurope", "francecentral")
+        verdict=("well-used",), never=(*PICTURES, *LOADER), harm=(outside_eu,), regions=("eu",)
     ),
     "whisper-batch": Expected(verdict=("well-used",), never=(*PICTURES, *LOADER)),
     "gh200-service": Expected(verdict=("well-used",), never=AMP, harm=(other_host, less_memory)),
