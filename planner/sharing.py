@@ -1,20 +1,24 @@
 """How fast each job runs when several share one GPU.
 
 Expected: 1 / max(1, sum of compute shares), the better guess for an unmeasured pair (mean error
-0.08 of full speed on 2,760 published pairs). At worst every other job's share delays this one:
-1 / (1 + sum of the others' shares).
+0.08 of full speed on 2,760 published pairs). The interval is that x/: f^c, f calibrated on pairs of
+jobs left out (`planner/data/sharing.toml`) and c the others' share, at most 1: who does not run
+delays nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and
+up to a job alone as it was measured again.
 """
 
 from collections.abc import Sequence
 
 from planner.estimate import Estimate, exactly
 from planner.profile.model import Profile
+from planner.speed_model import coefficients
 from pricing.errors import InputError
 
 SHARES = ("util.sm_active", "util.kernel_time")
 """What tells the share of a GPU's time that a job takes, the better reading first."""
 
-_BASIS = "1 / max(1, sum of compute shares); low end: every other share delays this job"
+_BASIS = "1 / max(1, sum of compute shares)"
+_AGAIN = 1.07  # run-to-run spread of one job on like hosts, as of predictions on the same GPU
 
 
 def compute_share(profile: Profile) -> float | None:
@@ -35,6 +39,25 @@ def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     if len(shares) == 1:
         return (exactly(1.0, "alone on its GPU"),)
     total = sum(share or 0.0 for share in shares)
-    mid = 1.0 / max(1.0, total)
-    lows = (1.0 / (1.0 + total - (share or 0.0)) for share in shares)
-    return tuple(Estimate(low=min(mid, low), mid=mid, high=1.0, basis=_BASIS) for low in lows)
+    return tuple(_beside(total, total - (share or 0.0)) for share in shares)
+
+
+def contention(others: float) -> float:
+    """Return how much of the calibrated width applies: the others' share of the GPU, at most 1."""
+    return min(1.0, others)
+
+
+def expected_speed(total: float) -> float:
+    """Return the expected speed of jobs that together would take `total` of a GPU's time."""
+    return 1.0 / max(1.0, total)
+
+
+def _beside(total: float, others: float) -> Estimate:
+    mid = expected_speed(total)
+    factor = float(coefficients("sharing")["factor"]) ** contention(others)
+    return Estimate(
+        low=min(mid / factor, 1.0 / (1.0 + others)),
+        mid=mid,
+        high=min(1.0, mid * factor) * (_AGAIN if others > 0.0 else 1.0),
+        basis=_BASIS,
+    )

@@ -12,7 +12,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from planner.evaluation import class_fits, collectives, host, published, several_gpus, small_work
+from planner.evaluation import (
+    class_fits,
+    co_location,
+    collectives,
+    host,
+    published,
+    several_gpus,
+    small_work,
+)
 from planner.evaluation.cross_gpu import cases, fitted_runs, intervals
 from planner.evaluation.effects import fit, likeliest_widths, speed_table
 from planner.evaluation.throughput import runs
@@ -35,6 +43,10 @@ _SCALE = f"""\
 _HOST = f"""\
 # Loader, power cap and power on another GPU: planner/loader.py, planner/power.py. {_BY_MAKE}
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
+"""
+_SHARING = f"""\
+# Interval of sharing a GPU, planner/sharing.py. {_BY_MAKE}
+# Source: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100. A quantile only.
 """
 _CLASSES = f"""\
 # Laws of the classes of work, planner/speed_laws.py. {_BY_MAKE}
@@ -165,10 +177,17 @@ def _text(name: str, made: Callable[[Path, date], str]) -> Callable[[Path, date]
     return write
 
 
+def sharing(folder: Path, day: date) -> str:
+    """Return sharing.toml."""
+    found = co_location.factor(co_location.pairs(folder))
+    return toml(_SHARING, {"fitted": day, "factor": round(found, 3)})
+
+
 PARTS: Mapping[str, Callable[[Path, date], None]] = {
     "speed": _speed,
     "classes": _text("classes.toml", classes),
     "scale": _text("scale.toml", scale),
+    "sharing": _text("sharing.toml", sharing),
     "host": _text("host.toml", host_table),
     "allreduce": _text("allreduce.csv", collectives.table),
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planner.evaluation import (
+    co_location,
     collectives,
     cross_gpu,
     host,
@@ -19,6 +20,7 @@ SECTIONS: tuple[Callable[[Path], Section], ...] = (
     cross_gpu.section,
     small_work.section,
     several_gpus.section,
+    co_location.section,
     collectives.section,
     host.section,
 )

@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.sharing import compute_share, shared_speed
+from planner.speed_model import coefficients
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 
 BUSY, SM = "util.kernel_time", "util.sm_active"
+FACTOR = coefficients("sharing")["factor"]
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
@@ -34,14 +36,14 @@ def test_alone_is_full_speed() -> None:
     ("shares", "mids", "lows"),
     [
         ((0.2, 0.2, 0.2, 0.2), (1.0,) * 4, (0.625,) * 4),
-        ((0.8, 0.8), (0.625,) * 2, (1 / 1.8,) * 2),
+        ((0.8, 0.8), (0.625,) * 2, (0.625 / FACTOR**0.8,) * 2),
         ((0.5, 0.0), (1.0, 1.0), (1.0, 1 / 1.5)),
     ],
 )
 def test_shares_add_up(
     shares: tuple[float, ...], mids: tuple[float, ...], lows: tuple[float, ...]
 ) -> None:
-    """Expected: 1 / max(1, sum); at worst every other share delays this job."""
+    """Expected: 1 / max(1, sum); at worst as measured pairs, or every other share delays."""
     speeds = shared_speed(busy(*shares))
     assert [s.mid for s in speeds] == pytest.approx(mids)
     assert [s.low for s in speeds] == pytest.approx(lows)
@@ -49,10 +51,10 @@ def test_shares_add_up(
 
 @given(SHARES, st.floats(0, 1))
 def test_one_more_job_makes_nobody_faster(shares: list[float], more: float) -> None:
-    """Speeds lie in (0, 1], and another tenant never raises one."""
+    """Speeds lie above 0 and at most a run-to-run spread above 1; a tenant never raises one."""
     before, after = shared_speed(busy(*shares)), shared_speed(busy(*shares, more))
     for one, other in zip(before, after, strict=False):
-        assert 0 < other.low <= other.mid <= other.high <= 1.0
+        assert 0 < other.low <= other.mid <= other.high <= 1.07
         assert other.mid <= one.mid
         assert other.low <= one.low
 

@@ -1,0 +1,151 @@
+"""Jobs that share a GPU: published pairs, each with its model left out of the interval."""
+
+import ast
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from planner.evaluation.class_fits import quantile
+from planner.evaluation.score import Coverage, Score, Section, errors
+from planner.evaluation.several_gpus import shares
+from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
+from planner.sharing import contention, expected_speed, shared_speed
+from planner.speed_model import fitted_as
+
+_GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One job beside another.
+
+    Attributes:
+        gpu: on which.
+        victim: the model whose speed is asked for.
+        aggressor: the model beside it.
+        shares: of the GPU's time that both take alone.
+        true: speed relative to running alone.
+    """
+
+    gpu: str
+    victim: str
+    aggressor: str
+    shares: tuple[float, float]
+    true: float
+
+    @property
+    def profiles(self) -> tuple[Profile, Profile]:
+        """Both jobs, as a user has them."""
+        one, other = (_profile(self.gpu, share) for share in self.shares)
+        return one, other
+
+    @property
+    def error(self) -> float:
+        """Ln of truth over the expected speed, over what the interval's width grows with."""
+        return math.log(self.true / expected_speed(sum(self.shares))) / contention(self.shares[1])
+
+
+def _profile(gpu: str, share: float) -> Profile:
+    metrics = {"util.kernel_time": Statistics(mean=share)}
+    return Profile(
+        job=Job(name="job", kind="training"),
+        hardware=Hardware(gpu=gpu, gpu_count=1),
+        gpus=(GpuReadings(index=0, metrics=metrics),),
+    )
+
+
+@cache
+def pairs(folder: Path) -> tuple[Pair, ...]:
+    """Return Gavel's pairs of jobs on one GPU that both ran.
+
+    The shares of a GPU's time were not measured: a job beside its own copy tells them.
+    """
+    path = folder / "gavel" / "throughputs_k80_p100.json"
+    tables = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    for gpu, table in tables.items():
+        alone = {
+            name: row["null"]
+            for name, row in table.items()
+            if ast.literal_eval(name)[1] == 1 and row["null"] > 0.0
+        }
+        share = {
+            name: min(1.0, alone[name] / (2.0 * table[name][name][0]))
+            for name in alone
+            if table[name].get(name, (0.0,))[0] > 0.0
+        }
+        for victim, aggressor in ((v, a) for v in share for a in share if v != a):
+            together = table[victim].get(aggressor, (0.0,))[0]
+            if together > 0.0:
+                pair = Pair(
+                    gpu=_GPUS[gpu],
+                    victim=_model(victim),
+                    aggressor=_model(aggressor),
+                    shares=(share[victim], share[aggressor]),
+                    true=together / alone[victim],
+                )
+                found.append(pair)
+    return tuple(found)
+
+
+def _model(name: str) -> str:
+    return str(ast.literal_eval(name)[0]).split(" (", maxsplit=1)[0]
+
+
+def factor(some: Sequence[Pair]) -> float:
+    """Return the factor of the 90 % interval at full contention."""
+    return math.exp(quantile([pair.error for pair in some]))
+
+
+def section(folder: Path) -> Section:
+    """Return the scores of sharing, each model left out of the interval in both roles."""
+    known = pairs(folder)
+    guesses, inside, widths, groups = [], [], [], []
+    for model in sorted({pair.victim for pair in known}):
+        rest = [pair for pair in known if model not in (pair.victim, pair.aggressor)]
+        with fitted_as(sharing={"factor": factor(rest)}):
+            for pair in (pair for pair in known if pair.victim == model):
+                found = shared_speed(pair.profiles)[0]
+                guesses.append((found.mid, pair.shares[1], pair.true))
+                inside.append(found.low <= pair.true <= found.high)
+                widths.append(math.sqrt(found.high / found.low))
+                groups.append(pair.gpu)
+    mid, other, true = (np.array(column) for column in zip(*guesses, strict=True))
+    return Section(
+        title="Sharing a GPU",
+        scores=(
+            Score(
+                question="speed of a job beside another on one GPU, model unseen in both roles",
+                cases=len(true),
+                ours=errors(mid, true),
+                baseline=("half each", errors(np.full(len(true), 0.5), true)),
+                note="nothing is fitted to the middle",
+            ),
+            Score(
+                question="same, if every other share delayed: 1 / (1 + the other's share)",
+                cases=len(true),
+                ours=errors(1.0 / (1.0 + other), true),
+                baseline=("no change", errors(np.ones(len(true)), true)),
+            ),
+        ),
+        coverages=(
+            Coverage(
+                question="speed beside another job, model unseen in both roles",
+                share=float(np.mean(inside)),
+                factor=float(np.median(widths)),
+                groups=shares(pd.Series(inside), pd.Series(groups)),
+            ),
+        ),
+        remarks=(
+            """\
+Gavel's pairs of training jobs on a K80 and a P100, time-shared. Shares of the GPU were not measured
+and come from each job beside its own copy, so they are near 1: how intervals narrow for jobs that
+need little of a GPU is our rule (in proportion to the others' share), not a measurement.""",
+        ),
+    )
