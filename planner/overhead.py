@@ -15,8 +15,8 @@ from planner.estimate import Estimate
 from planner.speed_model import coefficients
 
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
-# GeForce boards from the 30 series on have no peer-to-peer access.
-_NO_PEERS = re.compile(r"RTX-[345]0\d\d(Ti)?")
+# GeForce boards from the 20 series on have no peer-to-peer access over PCIe.
+_NO_PEERS = re.compile(r"RTX-[2345]0\d\d(Ti)?")
 # A slower link loses no less; where PCIe boxes did better than NVLink ones, other parts did it.
 BY_SPEED = ("nvlink", "pcie", "geforce")
 _POWER = 2.0  # best on the clusters of docs/accuracy.md, as on each of them by the others

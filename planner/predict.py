@@ -19,7 +19,7 @@ from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import layout_of
 from planner.loader import loader_factor, loader_rate
-from planner.probes import anchors, match, narrowest
+from planner.probes import Anchor, anchors, match, narrowest
 from planner.profile.model import Profile
 from planner.remedies import Action, action, combined
 from planner.rules.limits import STARVED
@@ -101,21 +101,32 @@ def predict_from(
     """Return the speed-up on a target, started from the measurement that tells most about it."""
     if not probes:
         return predict_on(profile, target, actions, parts)
-    found = []
-    for anchor in anchors(profile, probes):
-        onward = predict_on(anchor.profile, target, actions, parts)
-        measured = anchor.profile is not profile and anchor.speed != 1.0
-        basis = f"measured by a probe on {_where(anchor.profile)}; {onward.basis}"
-        found.append(
-            Estimate(
-                low=anchor.speed * onward.low,
-                mid=anchor.speed * onward.mid,
-                high=anchor.speed * onward.high,
-                basis=basis if measured else onward.basis,
-                weak=onward.weak,
-            )
-        )
-    return narrowest(found)
+    known = anchors(profile, probes)
+    scaled = [anchor for anchor in known if anchor.shows_scaling]
+    if target.gpu_count > 1 and scaled:
+        known = tuple(scaled)  # what several GPUs did tells more than what such links usually do
+    return narrowest(_onward(anchor, profile, target, actions, parts) for anchor in known)
+
+
+def _onward(
+    anchor: Anchor,
+    profile: Profile,
+    target: Target,
+    actions: tuple[Action, ...],
+    parts: Split,
+) -> Estimate:
+    """Return the speed-up over the profiled run, by way of a measurement."""
+    onward = predict_on(anchor.profile, target, actions, parts)
+    speed = anchor.towards(target.gpu.name, target.gpu_count)
+    measured = anchor.profile is not profile and anchor.speed != 1.0
+    basis = f"measured by a probe on {_where(anchor.profile)}; {onward.basis}"
+    return Estimate(
+        low=speed * onward.low,
+        mid=speed * onward.mid,
+        high=speed * onward.high,
+        basis=basis if measured else onward.basis,
+        weak=onward.weak,
+    )
 
 
 def _where(profile: Profile) -> str:

@@ -24,10 +24,28 @@ class Anchor:
     Attributes:
         profile: what was measured.
         speed: its rate over that of the profile itself; 1 for the profile.
+        linear: what as many GPUs do at most by a measurement on one of them; None without one.
     """
 
     profile: Profile
     speed: float
+    linear: float | None = None
+
+    @property
+    def shows_scaling(self) -> bool:
+        """Whether communication on several GPUs was measured, here or against one of them."""
+        step = self.profile.step
+        return self.profile.gpu_count > 1 and step is not None and step.comm_s is not None
+
+    def towards(self, gpu: str, gpu_count: int) -> float:
+        """Return the speed to go on from: as measured there, elsewhere no better than linear.
+
+        Two GPUs that measured more than twice one show a run-to-run spread, and no law of scaling.
+        """
+        here = (source_gpu(self.profile).name, self.profile.gpu_count)
+        if self.linear is None or here == (gpu, gpu_count):
+            return self.speed
+        return min(self.speed, self.linear)
 
 
 def match(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
@@ -121,11 +139,12 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     ]
     if not single:
         return anchor
-    over = max(0.0, mine.gpus * single[0].speed / anchor.speed - 1.0)
+    linear = mine.gpus * single[0].speed
+    over = max(0.0, linear / anchor.speed - 1.0)
     step = anchor.profile.step or Step()
     mean_s = step.mean_s or 1.0
     timed = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
-    return replace(anchor, profile=replace(anchor.profile, step=timed))
+    return replace(anchor, profile=replace(anchor.profile, step=timed), linear=linear)
 
 
 def narrowest(estimates: Iterable[Estimate]) -> Estimate:

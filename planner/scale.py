@@ -182,12 +182,17 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         found = _after(found, typical_network(after.machines, fast=False))
     if change.worse:
         # What was all hidden over a fast link says little about a slow one.
-        known = overhead(after, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
+        # The network that was measured needs no guess: only the links inside machines are new.
+        same = before.machines > 1 and before.network_gbps == after.network_gbps
+        new = replace(after, gpus=after.inside, nodes=1) if same else after
+        known = overhead(new, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
         )
     if (before.gpus, before.machines) != (after.gpus, after.machines):
-        factor = float(coefficients("scale")["probe_factor"])
+        inside = before.machines == after.machines == 1
+        name = "probe_factor" if inside else "probe_factor_nodes"
+        factor = float(coefficients("scale")[name])
         found = Overhead(
             good=max(0.0, (1.0 + found.good) / factor - 1.0),
             mid=found.mid,

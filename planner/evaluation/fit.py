@@ -17,6 +17,7 @@ from planner.evaluation import (
     co_location,
     collectives,
     host,
+    probed,
     published,
     several_gpus,
     small_work,
@@ -131,6 +132,7 @@ def scale(folder: Path, day: date) -> str:
     lines = [_SCALE, f"fitted = {day.isoformat()}"]
     lines.append(f"geforce_growth = {several_gpus.geforce_growth(boxes):.3f}")
     lines.append(f"probe_factor = {several_gpus.probe_factor(folder):.3f}")
+    lines.append(f"probe_factor_nodes = {probed.nodes_factor(probed.cases(folder)):.3f}")
     for link in ("nvlink", "pcie", "geforce"):
         found = several_gpus.overheads(boxes[boxes.link == link])
         lines += ["", f"[inside.{link}]", *_ends(found.good, found.mid, found.bad)]

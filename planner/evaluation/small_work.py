@@ -14,7 +14,12 @@ from planner.kernels import log_ratio, spec_family
 from pricing.hardware import gpus
 
 # The clusters whose GPU is known; the models were trained in half precision.
-_GPU = {"aws": "T4", "rtx": "RTX-2080Ti", "dgx-ext": "A100-SXM-40GB", "quad": "Quadro-RTX-6000"}
+CLUSTER_GPU = {
+    "aws": "T4",
+    "rtx": "RTX-2080Ti",
+    "dgx-ext": "A100-SXM-40GB",
+    "quad": "Quadro-RTX-6000",
+}
 SMALL = 0.15  # of the largest batch that its cluster ran
 _EXPONENTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(15))
 
@@ -23,7 +28,7 @@ _EXPONENTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(15))
 def small_pairs(folder: Path) -> pd.DataFrame:
     """Return ln of predicted and true speed-ups at the same small batch: model, before, after."""
     table = placements(folder)
-    alone = table[(table.placement == "1") & table.cluster.isin(list(_GPU))]
+    alone = table[(table.placement == "1") & table.cluster.isin(list(CLUSTER_GPU))]
     rows = []
     for model, mine in alone.groupby("model"):
         steps = {
@@ -32,7 +37,7 @@ def small_pairs(folder: Path) -> pd.DataFrame:
         for before, after in itertools.permutations(steps, 2):
             for batch in steps[before].index.intersection(steps[after].index):
                 if batch <= SMALL * steps[before].index.max():
-                    gpu, other = gpus()[_GPU[before]], gpus()[_GPU[after]]
+                    gpu, other = gpus()[CLUSTER_GPU[before]], gpus()[CLUSTER_GPU[after]]
                     guess = log_ratio(gpu, other, spec_family("amp-fp16"))
                     true = np.log(steps[before][batch] / steps[after][batch])
                     rows.append((model, before, after, guess, true))

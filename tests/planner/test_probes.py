@@ -75,3 +75,24 @@ def test_steps_and_batches_compare_too() -> None:
         for mean, count in ((0.2, 1), (0.25, 2))
     )
     assert relative_speed(slow, fast) == pytest.approx(1.6)
+
+
+def _rated(gpus: int, rate: float, nodes: int = 1) -> Profile:
+    job = {"precision": "amp-fp16", "batch_per_gpu": 32, "unit": "sample", "rate_per_s": rate}
+    return a_profile({}, gpu="T4", gpu_count=gpus, nodes=nodes, **job)
+
+
+def test_a_probe_faster_than_linear_promises_no_more_than_linear() -> None:
+    """Two GPUs that measured 2.3 times one are a spread: eight are promised eight times at most."""
+    alone, two = _rated(1, 100.0), _rated(2, 230.0)
+    eight = predict(alone, gpu="T4", gpu_count=8, probes=(two,))
+    assert 7.5 < eight.mid <= 8.0 + 1e-9
+    assert predict(alone, gpu="T4", gpu_count=2, probes=(two,)).mid == pytest.approx(2.3)
+
+
+def test_measured_scaling_beats_what_is_usual() -> None:
+    """With a probe of several GPUs, more of them follow from it, whatever others' boxes did."""
+    alone, two = _rated(1, 100.0), _rated(2, 120.0)
+    eight = predict(alone, gpu="T4", gpu_count=8, probes=(two,))
+    assert eight.mid < 5.0
+    assert "communication measured on 2 GPUs" in eight.basis
