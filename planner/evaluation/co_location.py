@@ -117,6 +117,8 @@ def section(folder: Path) -> Section:
                 widths.append(math.sqrt(found.high / found.low))
                 groups.append(pair.gpu)
     mid, other, true = (np.array(column) for column in zip(*guesses, strict=True))
+    added = errors(1.0 / (1.0 + other), true)
+    unchanged = errors(np.ones(len(true)), true)
     return Section(
         title="Sharing a GPU",
         scores=(
@@ -125,13 +127,7 @@ def section(folder: Path) -> Section:
                 cases=len(true),
                 ours=errors(mid, true),
                 baseline=("half each", errors(np.full(len(true), 0.5), true)),
-                note="nothing is fitted to the middle",
-            ),
-            Score(
-                question="same, if every other share delayed: 1 / (1 + the other's share)",
-                cases=len(true),
-                ours=errors(1.0 / (1.0 + other), true),
-                baseline=("no change", errors(np.ones(len(true)), true)),
+                note=f"1 / (1 + the other's share): {added}; no change: {unchanged}",
             ),
         ),
         coverages=(
