@@ -22,9 +22,9 @@ from pricing.errors import InputError
 from pricing.hardware import Gpu
 
 FEATURES = ("peak", "bandwidth", "power")
-# The width of an interval grows with the distance of two GPUs: err / sqrt(1 + distance^2) is what
+# The width of an interval grows with the distance of two GPUs: err / sqrt(0.7^2 + distance^2) is what
 # was calibrated, the distance being that of the logarithms of the three specifications.
-_NEAR = 1.0
+_NEAR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def steps(source: Gpu, target: Gpu, precision: str | None) -> tuple[float, ...]:
 
 
 def scale_of(difference: tuple[float, ...]) -> float:
-    """Return what errors grow with: sqrt(1 + distance^2) of two GPUs' specifications."""
+    """Return what errors grow with: sqrt(0.7^2 + distance^2) of two GPUs' specifications."""
     return math.hypot(_NEAR, *difference)
 
 

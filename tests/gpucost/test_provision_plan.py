@@ -27,8 +27,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
 
 @pytest.fixture
 def plan(call: Call) -> dict[str, Any]:
-    """The plan of an example, in ./plan.json; DigitalOcean is recommended."""
-    ran = call("plan", TRAIN, "-q", "-o", "plan.json")
+    """The plan of an example on H200s, in ./plan.json; DigitalOcean is recommended."""
+    ran = call("plan", TRAIN, "--gpu", "H200", "-q", "-o", "plan.json")
     assert ran.code == 0, ran.err
     read: dict[str, Any] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     assert _recommended(read)["offer"]["provider"] == "digitalocean"
@@ -105,10 +105,10 @@ def test_count_and_purchase_can_be_changed(plan: dict[str, Any], call: Call, wri
 
 def test_what_cannot_be_launched_names_what_can(plan: dict[str, Any], call: Call) -> None:
     """An option elsewhere is exit 2, with the provider's own page and the best that can be."""
-    option = _other(plan, provider="lambda")
+    option = _other(plan, provider="together")
     ran = call(*DRY, "--option", f"{JOB}/{option['id']}")
     assert ran.code == 2
-    assert "https://cloud.lambda.ai" in ran.err
+    assert "https://api.together.ai" in ran.err
     best = next(one for one in plan["jobs"][0]["options"] if one["provisionable"])
     assert f"gpucost provision --option {JOB}/{best['id']} --ttl 8h" in ran.err
 
