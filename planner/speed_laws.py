@@ -22,8 +22,8 @@ from pricing.errors import InputError
 from pricing.hardware import Gpu
 
 FEATURES = ("peak", "bandwidth", "power")
-# The width of an interval grows with the distance of two GPUs: err / sqrt(0.7^2 + distance^2) is what
-# was calibrated, the distance being that of the logarithms of the three specifications.
+# The width of an interval grows with the distance of two GPUs: calibrated was the error over
+# sqrt(0.7^2 + distance^2), the distance being that of the logarithms of the three specifications.
 _NEAR = 0.7
 
 
