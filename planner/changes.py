@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 from planner.case import Case, gpus_used, idle_gpus
+from planner.checks import unproven
 from planner.draft import Draft
 from planner.estimate import Estimate
 from planner.kernels import kernel_speed_up
@@ -78,6 +79,12 @@ def why(draft: Draft, case: Case) -> str:
         said.append(f"on {each} machines over the network")
     if idle := idle_gpus(offer, case):
         said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
+    if offer.cpu_architecture != (today.cpu_architecture if today else case.gpu.host_architecture):
+        said.append(
+            f"on {offer.cpu_architecture} hosts: images and packages must be built for them"
+        )
+    if doubt := unproven(offer, case):
+        said.append(doubt)
     if draft.actions:
         said.append(f"with {', '.join(draft.actions)}")
     if today is not None and today.usd_per_hour:

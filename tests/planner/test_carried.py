@@ -9,7 +9,7 @@ import pytest
 from planner.candidates import candidates
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.offer import Offer
-from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
+from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
 from tests.planner.test_candidates import BUSY, EIGHT, H100, SERVING, T4, full
 
 L40S = sold("l40s", "0.90", "L40S", gpu_memory_gib=48)
@@ -152,6 +152,15 @@ def test_a_host_that_is_not_stated_is_no_ground_to_move() -> None:
         assert weak
         assert "27.0 cores are busy" in basis
     assert not seen(large)[0]
+
+
+def test_another_architecture_is_no_unchanged_job() -> None:
+    """GH200 where it was asked for: the option says that images must be built for Arm."""
+    offer = sold("gh", "0.10", gpu="GH200", gpu_memory_gib=96)
+    found = plan(
+        running(a_profile()), offers=(TODAY, offer), include=frozenset({"any-arch"})
+    ).jobs[0].options  # fmt: skip
+    assert ["arm64 hosts" in option.why for option in found] == [True]
 
 
 WIRED = replace(EIGHT, instance_type="wired", network_gbps=10.0)
