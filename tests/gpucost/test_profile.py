@@ -108,6 +108,7 @@ def test_a_measured_job_is_ready_to_diagnose(empty_folder: Path) -> None:
     """Steps, waits and work are in the profile, its series beside it, the capture gone."""
     ran = _profile(*FAST, "-o", "p.json", "--", sys.executable, STEPPING, "40", "0.05")
     assert ran.returncode == 0, ran.stderr
+    assert "\ndata-loading: " in ran.stderr
     assert {path.name for path in empty_folder.iterdir()} == {
         "p.json",
         "p.samples.parquet",
@@ -247,7 +248,7 @@ def test_a_full_disk_costs_later_readings_only(
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     ran = _profile(
-        *FAST, "--", sys.executable, "-c", "import time; time.sleep(8)", preexec_fn=small_files
+        *FAST, "--", sys.executable, "-c", "import time; time.sleep(14)", preexec_fn=small_files
     )
     assert "Traceback" not in ran.stderr
     assert "could not be written" in ran.stderr
