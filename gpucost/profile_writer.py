@@ -35,7 +35,7 @@ class Writer:
     def __enter__(self) -> Self:
         """Start it."""
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-I", "-c", _START.format(path=sys.path)],
+            [sys.executable, "-IB", "-c", _START.format(path=sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

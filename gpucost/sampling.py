@@ -238,7 +238,7 @@ def _started(channel: int, *, errors: bool) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-c", _START.format(path=sys.path)],
+            [sys.executable, "-IB", "-c", _START.format(path=sys.path)],
             os.environ,
             file_actions=[*nothing, *closed, (os.POSIX_SPAWN_DUP2, spare, CHANNEL)],
             setsid=True,

@@ -248,7 +248,10 @@ def test_a_full_disk_costs_later_readings_only(
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     ran = _profile(
-        *FAST, "--", sys.executable, "-c", "import time; time.sleep(14)", preexec_fn=small_files
+        *FAST,
+        *("--", sys.executable, "-c", "import time; time.sleep(14)"),
+        preexec_fn=small_files,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # Python would cut its own caches off
     )
     assert "Traceback" not in ran.stderr
     assert "could not be written" in ran.stderr
