@@ -150,7 +150,7 @@ def _around_command(asked: Asked, output: Output) -> int:
         return child.code if front is None else front.finish(relay.after, child.code)
     finally:
         relay.close()
-        if folder is not None and Path(folder).exists():  # the sampler came to no end
+        if folder is not None and not (front is not None and front.left_capture):
             _remove(folder)
 
 
@@ -190,6 +190,12 @@ class _Front:
         flags = fcntl.fcntl(sampling.handle, fcntl.F_GETFL)
         fcntl.fcntl(sampling.handle, fcntl.F_SETFL, flags | os.O_ASYNC)
         self.hear()
+
+    @property
+    def left_capture(self) -> bool:
+        """Whether no profile was written: who imports the capture reads the probe's folder, too."""
+        outcome = self.sampling.outcome
+        return outcome is not None and outcome.capture is not None
 
     def hear(self) -> None:
         """Take in what the sampler said, and pass on what is for people."""

@@ -33,7 +33,7 @@ PHASES = (
 )
 # How a job ended, where that is known to be other than by itself.
 ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
-COUNTED_BY = ("optimizer", "backward", "batch")
+COUNTED_BY = ("optimizer", "backward", "batch", "program")
 # What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
 WORK = (
     "input",
@@ -185,7 +185,8 @@ class Step:
 
     count: int | None = integer("steps measured")
     counted_by: str | None = text(
-        "what counts as a step: optimizer steps, backward passes or batches", choices=COUNTED_BY
+        "what counts as a step: optimizer steps, backward passes, batches, or what the program tells",
+        choices=COUNTED_BY,
     )
     mean_s: float | None = number("a whole step", above=0.0)
     data_wait_s: float | None = number("waiting for the input pipeline")

@@ -44,7 +44,12 @@ def suspicions(
     if not merged.timed and window.interval_s is not None:
         step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
         yield f"no timestamps: rows are taken to lie apart by {step}."
-    if window.interval_s is None:
+    if window.interval_s is None and merged.observed is not None:
+        yield (
+            "the job ended before a second reading: what is here is one instant. Measure a longer "
+            "run, or read more often (--interval 0.1s)."
+        )
+    elif window.interval_s is None:
         yield (
             "a snapshot: one instant says which GPU it is and what memory is held, not how busy "
             "the GPU is over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."

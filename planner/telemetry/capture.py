@@ -84,7 +84,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
             f"{payload.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
             "cannot be trusted. Measure again: gpucost profile -- COMMAND."
         )
-    draft = Draft(payload, FORMAT)
+    draft = Draft(payload, FORMAT, ours=True)
     draft.rows_read = lines.read + lines.damaged
     if lines.damaged:
         draft.dropped["cut line"] += lines.damaged

@@ -33,6 +33,11 @@ _MILLI = 1e-3
 class Draft:
     """Collects what a reader finds, then checks it and makes the `Recording`.
 
+    Args:
+        payload: the file.
+        form: the format's name.
+        ours: whether the file is a capture of our own, whose name and rows tell a user nothing.
+
     Attributes:
         rows_read: rows or points found.
         dropped: rows left out, by reason.
@@ -40,8 +45,9 @@ class Draft:
         notes: what a reader of the profile should know.
     """
 
-    def __init__(self, payload: Payload, form: str) -> None:
+    def __init__(self, payload: Payload, form: str, *, ours: bool = False) -> None:
         self._payload = payload
+        self._ours = ours
         self._form = form
         self._columns: list[Column] = []
         self._ratios: set[str] = set()
@@ -114,9 +120,15 @@ class Draft:
             ),
             rows_read=self.rows_read,
             rows_used=used,
-            notes=tuple(f"{self.name}: {note}" for note in (read_as, *self.notes)),
+            notes=self._notes(read_as),
             **more,
         )
+
+    def _notes(self, read_as: str) -> tuple[str, ...]:
+        """What was noted, with the file's name; our own captures are no file of the user's."""
+        if self._ours:
+            return tuple(self.notes)
+        return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))
 
     def _checked(
         self, samples: pd.DataFrame, slot: str, totals: dict[str, float]

@@ -92,7 +92,7 @@ def together(events: Sequence[Event]) -> Steps:
     """
     processes = _processes(events)
     notes = tuple(dict.fromkeys(str(e["what"]) for e in events if e.get("event") == "odd"))
-    ended = _ended(events)
+    ended = _ended(processes)
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
         facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}
@@ -114,7 +114,7 @@ def together(events: Sequence[Event]) -> Steps:
         items=every / own if own else 1.0,
         pauses=_pauses(pacing) if counted_by != "batch" else (),
         facts={
-            "kind": kind,
+            **({} if kind == "unknown" else {"kind": kind}),
             **_facts(pacing),
             **ended,
             "counted_by": counted_by,
@@ -129,6 +129,8 @@ def together(events: Sequence[Event]) -> Steps:
 def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
     """What counts as a step, the kind of job that this makes it, and the processes that step."""
     stepping = [one for one in processes if one.steps]
+    if any(one.by_kind["by-hand"] for one in stepping):
+        return "program", "unknown", stepping
     if stepping:
         return "optimizer", "training", stepping
     for by, kind in _ROUNDS.items():
@@ -139,20 +141,22 @@ def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
     return "optimizer", "unknown", []
 
 
-def _ended(events: Sequence[Event]) -> dict[str, str]:
-    """How the job ended, where memory ended it: of a process's end, or a line of the sampler's.
+def _ended(processes: Sequence[_Process]) -> dict[str, str]:
+    """How the job ended: of memory, where a process said so at its end, or fell silent in a kill.
 
-    `{"event": "out-of-memory", "where": "host"}` is what a sampler writes that sees the kernel kill
-    the job for memory.
+    `{"event": "out-of-memory", "where": "host"}` is what the sampler writes where the kernel killed
+    something of the job's control group. That the job ended of it is said only where one of its
+    programs did not come to its own end.
     """
-    for event in events:
-        where = event.get("out_of_memory")
-        if event.get("event") == "out-of-memory":
-            where = event.get("where")
-        if where in _OUT_OF_MEMORY:
-            return {"ended": _OUT_OF_MEMORY[str(where)]}
-    failed = any(e.get("event") == "bye" and e.get("error") for e in events)
-    return {"ended": "failed"} if failed else {}
+    byes = [one.last("bye") for one in processes if one.by_kind["hello"]]
+    said = [str(bye["out_of_memory"]) for bye in byes if bye.get("out_of_memory")]
+    cut_off = any(not bye or bye.get("error") for bye in byes)
+    if cut_off:
+        said += [str(e.get("where")) for one in processes for e in one.by_kind["out-of-memory"]]
+    known = [_OUT_OF_MEMORY[where] for where in said if where in _OUT_OF_MEMORY]
+    if known:
+        return {"ended": known[0]}
+    return {"ended": "failed"} if any(bye.get("error") for bye in byes) else {}
 
 
 def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:

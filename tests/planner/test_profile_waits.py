@@ -170,19 +170,24 @@ def _bye(**more: Any) -> dict[str, Any]:
     return {"event": "bye", "process": "a", "t_s": 9.0, **more}
 
 
-ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
-    "gpu": (_bye(error="OutOfMemoryError", out_of_memory="gpu"), "gpu-out-of-memory"),
-    "kernel": ({"event": "out-of-memory", "t_s": 9.0, "where": "host"}, "host-out-of-memory"),
-    "error": (_bye(error="ValueError"), "failed"),
-    "well": (_bye(), None),
+HELLO = {"event": "hello", "process": "a", "t_s": 1.0, "framework": "pytorch"}
+KILLED = {"event": "out-of-memory", "t_s": 9.0, "where": "host"}
+ENDS: dict[str, tuple[list[dict[str, Any]], str | None]] = {
+    "gpu": ([HELLO, _bye(error="OutOfMemoryError", out_of_memory="gpu")], "gpu-out-of-memory"),
+    "killed": ([HELLO, KILLED], "host-out-of-memory"),
+    "its worker was killed": ([HELLO, KILLED, _bye(error="RuntimeError")], "host-out-of-memory"),
+    "another was killed, it came to its end": ([HELLO, KILLED, _bye()], None),
+    "something was killed, nothing is known of the job": ([KILLED], None),
+    "error": ([HELLO, _bye(error="ValueError")], "failed"),
+    "well": ([HELLO, _bye()], None),
 }
 
 
 @pytest.mark.parametrize("name", ENDS)
 def test_how_a_job_ended_is_known(name: str) -> None:
-    """Memory that ran out is told from other errors, by the end or by a line of the sampler."""
-    event, ended = ENDS[name]
-    assert together([event]).facts.get("ended") == ended
+    """Memory that ran out is told from other errors; a kill counts where the job did not finish."""
+    events, ended = ENDS[name]
+    assert together(events).facts.get("ended") == ended
 
 
 def test_a_job_that_memory_ended_is_told_so_first() -> None:
@@ -210,6 +215,15 @@ def test_the_better_rounds_count() -> None:
     assert together(rounds[:3]).facts["kind"] == "inference_offline"
     stepped = {**rounds[0], "event": "step"}
     assert together([*rounds, stepped]).facts["counted_by"] == "optimizer"
+
+
+def test_steps_that_the_program_tells_are_no_proof_of_training() -> None:
+    """`m.step()` counts what the program means by it; what kind of job it is stays unknown."""
+    told = {"event": "by-hand", "process": "a", "t_s": 0.5}
+    step = {"event": "step", "process": "a", "t_s": 1.0, "step": 1, "n": 1, "step_s": 0.1}
+    facts = together([told, step]).facts
+    assert facts["counted_by"] == "program"
+    assert "kind" not in facts
 
 
 def test_ranks_are_told_one_by_one() -> None:

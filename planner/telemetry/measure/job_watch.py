@@ -78,10 +78,15 @@ class JobWatch:
             found |= self._devices.facts(devices)
         return found
 
+    @property
+    def killed_for_memory(self) -> int:
+        """How many processes of the job's control group the kernel killed for want of memory."""
+        return self._host.killed_for_memory
+
     def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
         """Return what a reader of the profile should know, at the end."""
         notes = [] if self._devices is None else self._devices.notes(devices)
-        if killed := self._host.killed_for_memory:
+        if killed := self.killed_for_memory:
             which = "a process" if killed == 1 else f"{killed} processes"
             notes.append(
                 f"the kernel killed {which} of the job's control group for want of memory."

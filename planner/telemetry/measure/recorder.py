@@ -1,5 +1,6 @@
 """The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
 
+import json
 import os
 import time
 from collections.abc import Callable, Collection
@@ -160,6 +161,9 @@ class Recorder:
             self._say(_shortcomings(self._subject.events))
         self._tell_facts()
         self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
+        if self._watch.killed_for_memory:
+            killed = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
+            self._capture.lines([json.dumps(killed)])
         self._capture.end(self.now_s)
 
     def _found(self) -> dict[str, Any]:

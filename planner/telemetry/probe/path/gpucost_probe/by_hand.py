@@ -48,9 +48,11 @@ def step(n: int, items: int | None) -> None:
         items: samples or tokens in them, None where unknown.
     """
     probe = process.probe_of("")
-    probe.by_hand = True
     if not probe.events.greeted:
         probe.events.hello("python", platform.python_version())
+    if not probe.by_hand:
+        probe.by_hand = True
+        probe.events.write("by-hand")
     probe.steps.stepped(perf_counter(), None, n, items)
 
 
