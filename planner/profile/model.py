@@ -185,7 +185,7 @@ class Step:
 
     count: int | None = integer("steps measured")
     counted_by: str | None = text(
-        "what counts as a step: optimizer steps, backward passes, batches, or what the program tells",
+        "what counts as a step: optimizer steps, backward passes, batches, the program's word",
         choices=COUNTED_BY,
     )
     mean_s: float | None = number("a whole step", above=0.0)

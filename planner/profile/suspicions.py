@@ -35,6 +35,14 @@ _STUCK_S = 60.0
 # Drivers hold a board to its limit; their readings are good to 5 %.
 _OVER_LIMIT = 1.05
 _GOOD_COVERAGE = 0.95
+_ONE_INSTANT = (
+    "a snapshot: one instant says which GPU it is and what memory is held, not how busy the GPU is "
+    "over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
+)
+_ONE_READING = (
+    "the job ended before a second reading: what is here is one instant. Measure a longer run, or "
+    "read more often (--interval 0.1s)."
+)
 
 
 def suspicions(
@@ -44,16 +52,8 @@ def suspicions(
     if not merged.timed and window.interval_s is not None:
         step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
         yield f"no timestamps: rows are taken to lie apart by {step}."
-    if window.interval_s is None and merged.observed is not None:
-        yield (
-            "the job ended before a second reading: what is here is one instant. Measure a longer "
-            "run, or read more often (--interval 0.1s)."
-        )
-    elif window.interval_s is None:
-        yield (
-            "a snapshot: one instant says which GPU it is and what memory is held, not how busy "
-            "the GPU is over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
-        )
+    if window.interval_s is None:
+        yield _ONE_INSTANT if merged.observed is None else _ONE_READING
     if coverage is not None and coverage < _GOOD_COVERAGE:
         yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
     if not merged.gpus:
