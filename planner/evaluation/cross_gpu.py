@@ -177,7 +177,7 @@ def rows(known: tuple[Run, ...]) -> list[Row]:
         for named, mine in answered.items():
             made.append(row(_NAMES[named], _ASKED[left], mine, groups=_groups(mine)))
         whole = row("all of them", _ASKED[left], both, groups=_groups(both))
-        made.append(replace(whole, whole_class=left == "task"))
+        made.append(replace(whole, whole_class=True))
     return made
 
 

@@ -110,7 +110,7 @@ def _class_rows(everything: Sequence[Case], work: WorkClass) -> list[Row]:
     for mine, table in class_fits.without_gpu(everything, work):
         unseen += answers(mine, classes={**shipped, work: table})
     targets = len({one.case.target for one in unseen})
-    return [*made, row("all of them", "GPU", unseen, groups=targets)]
+    return [*made, replace(row("all of them", "GPU", unseen, groups=targets), whole_class=True)]
 
 
 def section(folder: Path) -> Section:
