@@ -113,7 +113,8 @@ class LiveView:
             more = max(0, height - self._height)
             back = f"\x1b[{more}A" if more else ""
             room = "\n" * more
-            _write(f"{room}\x1b7\x1b[1;{size.lines - height}r\x1b8{back}")
+            # Back up first: some terminals keep a restored cursor inside the region.
+            _write(f"{room}{back}\x1b7\x1b[1;{size.lines - height}r\x1b8")
             self._size, self._height = size, height
         return True
 

@@ -99,6 +99,20 @@ def test_nothing_of_the_jobs_output_is_lost(terminal: Terminal) -> None:
     assert lines == [f"line {i}" for i in range(60)]
 
 
+def test_a_screen_that_is_full_already_loses_nothing(
+    fake_nvml: Callable[[Scenario], dict[str, str]],
+) -> None:
+    """Where the job has printed to the last line before we draw, its lines move up."""
+    job = "import time\nfor i in range(40): print('line', i, flush=True)\ntime.sleep(2.5)\n"
+    job += "for i in range(40, 44): print('line', i, flush=True)\n"
+    environment = {**fake_nvml(Scenario(devices=machine(2, h100))), "TERM": "xterm-256color"}
+    words = [GPUCOST, "profile", "--interval", "0.2s", "--", sys.executable, "-c", job]
+    full = Terminal(words, environment)
+    assert any("gpucost profile," in line for view in full.views for line in view)
+    lines = [line for line in full.text if line.startswith("line ")]
+    assert lines == [f"line {i}" for i in range(44)]
+
+
 def test_the_terminal_is_left_as_it_was(terminal: Terminal) -> None:
     """After the job the view is gone, and the whole screen scrolls again."""
     assert not any("so far:" in line for line in terminal.screen.display)
