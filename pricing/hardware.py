@@ -114,8 +114,9 @@ def gpus() -> Mapping[str, Gpu]:
     for row in read_csv("mig_profiles.csv"):
         slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
     engines = {row["gpu"]: row for row in read_csv("gpu_engines.csv")}
+    unknown = dict.fromkeys(next(iter(engines.values())), "")
     table = (
-        _gpu_from_row(engines[row["gpu"]] | row, slices.get(row["gpu"], ()))
+        _gpu_from_row(engines.get(row["gpu"], unknown) | row, slices.get(row["gpu"], ()))
         for row in read_csv("gpus.csv")
     )
     return MappingProxyType({gpu.name: gpu for gpu in table})
