@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import click
@@ -16,6 +16,8 @@ from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
 _PIPE_WIDTH = 200  # wide enough that a pipe never loses a column
+_FOLDS_FROM = 20  # a longer text folds: names of machines and actions, never an amount
+_BETWEEN = 3  # blanks between columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +86,30 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text under named columns; numbers are right-aligned where `right` names them."""
+    """Rows of text under named columns.
+
+    Attributes:
+        columns: their names.
+        rows: a text a column.
+        right: columns that are right-aligned, as numbers are.
+        title: above it.
+        spare: columns that a terminal too narrow for all leaves out, the first one first.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[str] = frozenset()
     title: str = ""
+    spare: tuple[str, ...] = ()
+
+    def without(self, column: str) -> "Table":
+        """Return the table without one of its columns."""
+        place = self.columns.index(column)
+        return replace(
+            self,
+            columns=self.columns[:place] + self.columns[place + 1 :],
+            rows=tuple(row[:place] + row[place + 1 :] for row in self.rows),
+        )
 
 
 def print_table(table: Table, output: Output) -> None:
@@ -137,12 +157,38 @@ def _print_rich(table: Table, output: Output) -> None:
 
     if table.title:
         click.echo(printable(table.title))
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    system: Literal["auto"] | None = "auto" if output.color else None
+    console = Console(width=width, color_system=system, highlight=False, markup=False)
+    table, left_out = _fitted(table, console.width)
     drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False)
     for name in table.columns:
         side: Literal["left", "right"] = "right" if name in table.right else "left"
         drawn.add_column(name, justify=side, overflow="fold")
     for cells in table.rows:
         drawn.add_row(*(printable(text) for text in cells))
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    system: Literal["auto"] | None = "auto" if output.color else None
-    Console(width=width, color_system=system, highlight=False, markup=False).print(drawn)
+    console.print(drawn)
+    if left_out:
+        output.say(f"left out in {console.width} columns: {', '.join(left_out)} (-f md has all)")
+
+
+def _fitted(table: Table, width: int) -> tuple[Table, list[str]]:
+    """Return the table without what the terminal has no room for, and what that is.
+
+    Long texts fold; what is no longer than a price does not.
+    """
+    left_out: list[str] = []
+    for column in table.spare:
+        if _least_width(table) <= width:
+            break
+        table = table.without(column)
+        left_out.append(column)
+    return table, left_out
+
+
+def _least_width(table: Table) -> int:
+    from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
+
+    cells = zip(table.columns, *table.rows, strict=True)
+    widest = (max(cell_len(text) for text in column) for column in cells)
+    return sum(min(most, _FOLDS_FROM) + _BETWEEN for most in widest)

@@ -10,6 +10,7 @@ from templates.totals import total
 
 _Json = dict[str, Any]
 _RIGHT = frozenset(("hours", "saves"))
+_SPARE = ("price read", "per work", "hours", "GPU", "how")
 _CSV = (
     "job option recommended provider instance_type region gpus gpu count purchase actions "
     "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
@@ -34,7 +35,8 @@ def print_plan(plan: _Json, output: Output) -> None:
         click.echo(printable(f"Confidence {wording.confidence(job)}."))
         for finding in job["findings"]:
             click.echo(printable(f"  {_finding(finding)}"))
-        print_table(Table(columns=_columns(plan), rows=tuple(_rows(job)), right=_RIGHT), output)
+        rows = tuple(_rows(job))
+        print_table(Table(columns=_columns(plan), rows=rows, right=_RIGHT, spare=_SPARE), output)
         if job["options"]:
             click.echo(printable(f"  named: {wording.named(job)}"))
         if job["probe"]:

@@ -1,0 +1,21 @@
+"""Tables on a terminal that has no room for all of their columns."""
+
+import os
+
+from tests.conftest import ROOT
+from tests.gpucost.test_live_view import COLUMNS, Terminal
+from tests.gpucost.test_profile import GPUCOST
+
+EXAMPLE = str(ROOT / "examples" / "visual-search.json")
+
+
+def test_a_narrow_terminal_leaves_columns_out_and_folds_no_amount() -> None:
+    """What a person decides by stays whole; what is left out is named."""
+    command = [GPUCOST, "plan", EXAMPLE, "--as-of", "2026-11-22", "--no-color"]
+    shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"})
+    assert shown.code == 0
+    rows = [line for line in shown.text if "visual-search/o" in line]
+    assert rows
+    assert "$158 ($124-271)" in " ".join(rows)
+    assert all(line.rstrip().endswith(("%", "$384")) for line in rows)
+    assert f"left out in {COLUMNS} columns: price read, per work" in " ".join(shown.text)
