@@ -182,9 +182,9 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         found = _after(found, typical_network(after.machines, fast=False))
     if change.worse:
         # What was all hidden over a fast link says little about a slow one.
-        # The network that was measured needs no guess: only the links inside machines are new.
-        same = before.machines > 1 and before.network_gbps == after.network_gbps
-        new = replace(after, gpus=after.inside, nodes=1) if same else after
+        # A network no slower than the measured one needs no guess: only links inside are new.
+        measured_net = before.machines > 1 and _gbps(after) >= _gbps(before)
+        new = replace(after, gpus=after.inside, nodes=1) if measured_net else after
         known = overhead(new, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
@@ -199,6 +199,11 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
             bad=(1.0 + found.bad) * factor - 1.0,
         )
     return found, basis
+
+
+def _gbps(layout: Layout) -> float:
+    """Return the network's rate; an unknown one counts as what guides ask for."""
+    return layout.network_gbps or NODE_NETWORK_GBPS
 
 
 def _computing_s(traffic: Traffic, faster: float) -> float | None:
@@ -219,7 +224,7 @@ def _change_words(before: Layout, after: Layout) -> str:
 def _slowness(layout: Layout) -> tuple[int, int, float]:
     """Return what carries the gradients, slower is more: class of links, machines, network."""
     link = BY_SPEED.index(link_class(layout.link, layout.gpu))
-    network = 1.0 / (layout.network_gbps or NODE_NETWORK_GBPS) if layout.machines > 1 else 0.0
+    network = 1.0 / _gbps(layout) if layout.machines > 1 else 0.0
     return link, layout.machines, network
 
 
