@@ -10,7 +10,6 @@ less than fewer in the same machines.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
 
 from planner.allreduce import typical_all_reduce_s
 from planner.estimate import Estimate
@@ -37,7 +36,8 @@ _HIDES = 2.0 / 3.0
 _LEAST_OVERHEAD = 0.01  # what benchmarks lose even where all could be hidden
 _HALVINGS = 30  # of the interval in which a step's computing lies: to a part in 10^9
 
-_FAST_NETWORKS_GBPS = (400.0, 3200.0)  # InfiniBand NDR, and EFA on 8 H100
+# Where today's network is unknown: what guides ask for; else Ethernet, InfiniBand NDR, EFA (p5).
+_NETWORKS_GBPS = (NODE_NETWORK_GBPS, 10.0, 400.0, 3200.0)
 _ENDS = ("low", "mid", "high")
 
 Law = Callable[[Layout], tuple[Overhead, str]]
@@ -48,7 +48,8 @@ def speed_up(
 ) -> Estimate:
     """Return the throughput of the wanted GPUs over that of the profiled ones, GPU for GPU.
 
-    An unknown link or network is taken to be that of the other side.
+    An unknown link is taken to be that of the other side; so is an unknown network of the wanted
+    machines. Where today's network is unknown, the interval spans slow ones to fast ones.
 
     Args:
         before: the profiled GPUs.
@@ -56,16 +57,18 @@ def speed_up(
         traffic: what is known of a step on the profiled GPUs.
         faster: speed of one wanted GPU over one profiled GPU; communication does not gain by it.
     """
-    found = _between_filled(before, after, traffic, faster)
-    for better in _better_links(before, after):
-        most = _between_filled(before, better, traffic, faster)
-        ends = {end: min(getattr(found, end), getattr(most, end)) for end in _ENDS}
-        found = replace(found, **ends)
     if not _is_blind(before, after):
-        return found
-    slow = 1.0 + typical_network(after.machines, fast=False).bad
-    basis = f"{found.basis}; the network of today is unknown"
-    return replace(found, low=found.low / slow, basis=basis)
+        return _same_links(before, after, traffic, faster)
+    mid, *others = (
+        _same_links(replace(before, network_gbps=gbps), after, traffic, faster)
+        for gbps in _NETWORKS_GBPS
+    )
+    return Estimate(
+        low=min(mid.low, *(one.low for one in others)),
+        mid=mid.mid,
+        high=max(mid.high, *(one.high for one in others)),
+        basis=f"{mid.basis}; the network of today is unknown",
+    )
 
 
 def _is_blind(before: Layout, after: Layout) -> bool:
@@ -74,19 +77,16 @@ def _is_blind(before: Layout, after: Layout) -> bool:
     return known and before.machines > 1 and before.network_gbps is None
 
 
-def _better_links(before: Layout, after: Layout) -> Iterator[Layout]:
-    """Yield the wanted GPUs over faster links, where today's are unknown.
+def _same_links(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+    """Return the gain, unknown links of today taken to be those of the wanted GPUs.
 
-    Taking today's to be those of the other side must not make slow links look better than fast.
+    That must not make slow links look better than fast ones.
     """
-    links, networks = [after.link], [after.network_gbps]
-    if before.link is None and link_class(after.link, after.gpu) != "nvlink":
-        links.append("nvlink")
-    if _is_blind(before, after):
-        networks.extend(g for g in _FAST_NETWORKS_GBPS if g > (after.network_gbps or g))
-    for link, gbps in product(links, networks):
-        if (link, gbps) != (after.link, after.network_gbps):
-            yield replace(after, link=link, network_gbps=gbps)
+    found = _between_filled(before, after, traffic, faster)
+    if before.link is not None or link_class(after.link, after.gpu) == "nvlink":
+        return found
+    most = _between_filled(before, replace(after, link="nvlink"), traffic, faster)
+    return replace(found, **{end: min(getattr(found, end), getattr(most, end)) for end in _ENDS})
 
 
 def _between_filled(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
