@@ -145,7 +145,8 @@ class Steps:
             self._write_evaluations(evaluated)
             spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
         spent.step_s = None if start_s is None else end_s - start_s - spent.evaluation_s
-        if training is None or start_s is None or not self.waits_known:
+        seen = self.waits_known and training is not None and training.is_timed
+        if training is None or start_s is None or not seen:
             spent.wait_s = spent.items = None
         else:
             spent.wait_s = waited_s(trained, start_s)
