@@ -31,7 +31,8 @@ END, HIDE, SHOW = "end", "hide", "show"
 _CHUNK = 1 << 16
 _ACKNOWLEDGE_S = 0.7
 _BUSY_S = 10.0
-_STUCK = "TtD"  # stopped, or in a call of the kernel that does not come back
+_STOPPED, _IN_KERNEL = "Tt", "D"
+_HELD_S = 0.25  # longer than a read from a busy disk keeps a process in the kernel
 # Modules are found as here, whatever stands in the caller's PYTHONPATH or folder.
 _START = "import sys; sys.path[:] = {path!r}; from gpucost.sampler import main; main()"
 
@@ -112,6 +113,7 @@ class Sampling:
         self.gone = False
         self.drawn = 0
         self._hidden = True
+        self._held_from_s = float("inf")
         self._begun = b""
         self._problem: str | None = None
         self._socket, theirs = socket.socketpair()
@@ -173,7 +175,10 @@ class Sampling:
             state = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
         except OSError:
             return True
-        return state.rpartition(")")[2].split()[0] in _STUCK or since_s > _BUSY_S
+        now = state.rpartition(")")[2].split()[0]
+        self._held_from_s = min(self._held_from_s, since_s) if now in _IN_KERNEL else since_s
+        held = since_s - self._held_from_s > _HELD_S
+        return now in _STOPPED or held or since_s > _BUSY_S
 
     def finish(self) -> Outcome:
         """End sampling and wait for the profile: for who has nothing else to wait for.

@@ -18,9 +18,12 @@ from planner.evaluation.throughput import runs
 SHIPPED = json.loads(files("planner.data").joinpath("accuracy.json").read_text("utf-8"))
 # What docs/accuracy.md owns up to: set and what was left out.
 MISSED = {
-    ("training on 4 and more GPUs", "MLPerf Training v4.0", "model"): "inside",
-    ("LLM serving, tokens", "MLPerf Inference v4.1", "model"): "peak is ahead",
-    ("LLM serving, prompts", "all of them", "GPU"): "geometric mean is ahead",
+    ("training on 4 and more GPUs", "MLPerf Training v4.0", "model"): ("inside",),
+    ("LLM serving, tokens", "MLPerf Inference v4.1", "model"): ("peak is ahead",),
+    ("LLM serving, prompts", "all of them", "GPU"): ("geometric mean is ahead", "inside"),
+    ("fp32 without TF32", "all of them", "GPU"): ("inside",),
+    ("inference", "all of them", "GPU"): ("inside",),
+    ("training on one GPU", "all of them", "GPU and task"): ("inside",),
 }
 
 
@@ -31,15 +34,15 @@ def _named(row: dict[str, Any]) -> tuple[str, str, str]:
 @pytest.mark.parametrize("row", SHIPPED["rows"], ids=lambda r: ", ".join(_named(r)))
 def test_no_baseline_is_ahead_but_where_it_is_said(row: dict[str, Any]) -> None:
     """On every set ours is the best or within half a point, but for the misses on the page."""
-    owned = MISSED.get(_named(row), "")
+    owned = MISSED.get(_named(row), ())
     for miss in row["misses"]:
-        assert owned
-        assert owned in miss
+        assert any(words in miss for words in owned), miss
 
 
 def test_the_interval_of_a_class_holds_nine_times_in_ten() -> None:
     """87 to 93 % inside where whole models are left out; one class of four benchmarks misses it."""
-    whole = [r for r in SHIPPED["rows"] if any("inside" in miss for miss in r["misses"])]
+    rows = [r for r in SHIPPED["rows"] if r["left_out"] in {"model", "task"}]
+    whole = [r for r in rows if any("inside" in miss for miss in r["misses"])]
     assert {row["set"] for row in whole} <= {"MLPerf Training v4.0"}
 
 
