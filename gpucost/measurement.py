@@ -257,10 +257,8 @@ class _Front:
             self._say(f"note: {note}")
         if outcome.target is None:
             return
-        if verdict := outcome.verdict:
-            share = verdict["waste_fraction"]
-            wastes = "" if share is None else f", wastes {share:.0%}"
-            self._say(f"{verdict['code']}: {verdict['cause']} ({verdict['confidence']}{wastes})")
+        if outcome.finding:
+            self._say(outcome.finding)
         asked = self._asked.target or Path(DEFAULT_PROFILE)
         target = asked if str(asked.absolute()) == outcome.target else outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")

@@ -111,10 +111,8 @@ class Measurement:
         self.path, self.profile = path, load_profile(path)
         for note in outcome.notes:
             self._say(f"note: {note}")
-        if found := outcome.verdict:
-            share = found["waste_fraction"]
-            wastes = "" if share is None else f", wastes {share:.0%}"
-            self.verdict = f"{found['code']}: {found['cause']} ({found['confidence']}{wastes})"
+        if outcome.finding:
+            self.verdict = outcome.finding
             self._say(self.verdict)
         self._say(f"wrote {path.name}; next: gpucost plan {path.name}")
 

@@ -92,6 +92,16 @@ class Outcome:
     problems: tuple[str, ...] = ()
     cut_off: bool = False
 
+    @property
+    def finding(self) -> str | None:
+        """The verdict in words, None without one."""
+        if not self.verdict:
+            return None
+        share = self.verdict["waste_fraction"]
+        wastes = "" if share is None else f", wastes {share:.0%}"
+        sure = f"({self.verdict['confidence']}{wastes})"
+        return f"{self.verdict['code']}: {self.verdict['cause']} {sure}"
+
 
 class Sampling:
     """A sampler that was started; where it cannot be, `gone` is true and `lost` says why.
