@@ -39,9 +39,10 @@ class Terminal:
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self.screen = pyte.HistoryScreen(COLUMNS, ROWS, history=10_000)
         self.views: list[list[str]] = []
+        sized = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
         pid, handle = pty.fork()
         if pid == 0:
-            os.execvpe(command[0], command, dict(environment))  # noqa: S606 - our own command
+            os.execvpe(command[0], command, sized)  # noqa: S606 - our own command
         fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._read(handle)
         self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
