@@ -19,6 +19,7 @@ from tests.providers.fakes.droplets import droplet_json
 from tests.providers.fakes.estate import Estate
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
+from tests.providers.fakes.world import World
 from tests.providers.launches import PUBLIC_KEY
 
 REGION = "us-east-1"
@@ -51,7 +52,7 @@ class DigitalOceanWorld:
         """Empty it, but for what is not ours."""
         self.app.faults.clear()
         self.app.requests.clear()
-        self.app.estate = Estate(list_lag=self.lists)
+        self.app.estate = Estate(world=World(list_lag_s=self.lists * 0.3))
         things, size = self.app.estate.things, self.app.sizes[0]
         now = datetime.now(UTC)
         for key, name, marked in (

@@ -1,15 +1,21 @@
 """An AWS account: moto's EC2 with what moto lacks, and with faults, for launches.
 
 Added are ClientToken idempotency, states that take time, quotas, images by parameter, zones without
-capacity, groups that cannot go while they are used, and a record of what was billed.
+capacity, groups that cannot go while they are used, and a record of what was billed. `world` says
+how it misbehaves for as long as it is set, `faults` what goes wrong once.
 """
 
 import io
 import json
 import os
+import re
 import socket
+import threading
+import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -19,6 +25,8 @@ from moto.ec2.models import ec2_backends
 from werkzeug.wrappers import Response
 
 from tests.providers.fakes.aws import Aws, error_response
+from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of
+from tests.providers.fakes.world import World
 
 REGIONS = ("eu-west-1", "us-east-1", "us-west-2")
 IMAGE = "ami-12c6146b"  # one that moto knows
@@ -62,6 +70,8 @@ class AwsAccount:
         requests: actions in order.
         tokens: ClientToken -> answer of the launch.
         ended: when the end of an instance was asked for.
+        world: how it misbehaves.
+        lost: answers that each world has lost.
     """
 
     prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
@@ -70,6 +80,10 @@ class AwsAccount:
     requests: list[str] = field(default_factory=list)
     tokens: dict[str, bytes] = field(default_factory=dict)
     ended: dict[str, datetime] = field(default_factory=dict)
+    world: World = field(default_factory=World)
+    lost: Counter[World] = field(default_factory=Counter)
+    _sight: Sight = field(default_factory=Sight)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         for name in VALIDATED:
@@ -84,6 +98,9 @@ class AwsAccount:
             log.clear()
         self.tokens.clear()
         self.ended.clear()
+        self.world = World()
+        self.lost.clear()
+        self._sight = Sight(ended=self.ended)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
@@ -91,15 +108,62 @@ class AwsAccount:
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or form.get("Action", "")
         self.requests.append(action)
-        fault = self._fault(action, form)
+        if self.world.latency_s:
+            time.sleep(self.world.latency_s)
+        region = _region(environ)
+        fault = self._fault(action, form) or self._denied(action, region)
         if fault is not None and not (fault.after or fault.drop):
-            return error_response(fault.status, fault.code)(environ, start_response)
-        answer = self._work(action, form, body, environ)
+            return self._dated(error_response(fault.status, fault.code))(environ, start_response)
+        with self._lock:
+            answer = self._seen(action, form, body, environ)
+        if fault is None:
+            fault = self._loses(action)
         if fault is not None:
             if fault.drop:
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            return error_response(fault.status, fault.code)(environ, start_response)
-        return answer(environ, start_response)
+            answer = error_response(fault.status, fault.code)
+        return self._dated(answer)(environ, start_response)
+
+    def _dated(self, answer: Response) -> Response:
+        """The answer by the provider's clock."""
+        answer.headers["Date"] = format_datetime(self.world.now(), usegmt=True)
+        return answer
+
+    def _denied(self, action: str, region: str) -> AwsFault | None:
+        """What the world refuses for ever."""
+        if action == "DescribeRegions":
+            return None
+        denied = self.world.refuses(kind_of(action), region, changes=is_change(action))
+        return denied and AwsFault(action=action, status=denied.status, code=denied.code)
+
+    def _loses(self, action: str) -> AwsFault | None:
+        """Whether the world cuts off the answer, once a machine was asked for."""
+        asked = "RunInstances" in self.requests
+        if not asked or not self.world.loses(self.lost[self.world], changes=is_change(action)):
+            return None
+        self.lost[self.world] += 1
+        return AwsFault(action=action, drop=True)
+
+    def _seen(
+        self, action: str, form: dict[str, str], body: bytes, environ: dict[str, Any]
+    ) -> Response:
+        """Do the work, as far as the world shows what it is about."""
+        region = _region(environ)
+        backend = ec2_backends[DEFAULT_ACCOUNT_ID][region]
+        if action.startswith(_MAKES):
+            seen, named = World(), True
+        else:
+            seen, named = self.world, by_id(form)
+        with self._sight.of(seen, region, backend, named=named):
+            answer = self._work(action, form, body, environ)
+        self._sight.note(region, backend)
+        if self.world.skew_s and answer.mimetype == "text/xml":
+            answer.set_data(_LAUNCHED.sub(self._skewed, answer.get_data(as_text=True)))
+        return answer
+
+    def _skewed(self, found: re.Match[str]) -> str:
+        at = datetime.fromisoformat(found[2]) + timedelta(seconds=self.world.skew_s)
+        return f"{found[1]}{at:%Y-%m-%dT%H:%M:%S.000Z}"
 
     def _fault(self, action: str, form: dict[str, str]) -> AwsFault | None:
         zone = form.get("Placement.AvailabilityZone", "")
@@ -185,6 +249,18 @@ class AwsAccount:
     def backend(self, region: str) -> Any:
         """Moto's own view of a region."""
         return ec2_backends[DEFAULT_ACCOUNT_ID][region]
+
+
+_MAKES = ("Run", "Create", "Import", "Authorize", "Request")
+"""Calls that make something see what was made just before; reads and ends may be too early."""
+
+_LAUNCHED = re.compile("(<launchTime>)([^<]+)")
+
+
+def _region(environ: dict[str, Any]) -> str:
+    """The region that a call was signed for."""
+    signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].split("/")
+    return signed[2] if len(signed) > 2 else REGIONS[1]
 
 
 def _regions() -> Response:

@@ -2,15 +2,18 @@
 
 Sizes are plain JSON under `sizes`, everything that can be made is kept in `estate`. Where the
 OpenAPI document is at hand each request and response is validated, and `violations` says what was
-wrong; without it `is_checked` is False.
+wrong; without it `is_checked` is False. `world` says how it misbehaves for as long as it is set,
+`faults` what goes wrong once.
 """
 
 import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +23,7 @@ from openapi_core.exceptions import OpenAPIError
 from werkzeug.wrappers import Request, Response
 
 from tests.providers.fakes.estate import Answer, Estate, error, paged
+from tests.providers.fakes.world import World
 
 Document = dict[str, Any]
 
@@ -77,6 +81,7 @@ class DigitalOcean:
         requests: "METHOD path?query" of everything that came.
         estate: what was made.
         violations: what in an exchange did not keep the contract.
+        lost: answers that each world has lost.
     """
 
     token: str
@@ -86,8 +91,18 @@ class DigitalOcean:
     requests: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     estate: Estate = field(default_factory=Estate)
+    lost: Counter[World] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _checkers: dict[str, OpenAPI] = field(default_factory=dict)
+
+    @property
+    def world(self) -> World:
+        """How the provider misbehaves."""
+        return self.estate.world
+
+    @world.setter
+    def world(self, world: World) -> None:
+        self.estate.world = world
 
     @property
     def is_checked(self) -> bool:
@@ -99,10 +114,14 @@ class DigitalOcean:
         request = Request(environ)
         with self._lock:
             self.requests.append(f"{request.method} {request.full_path.rstrip('?')}")
-            fault = self._next_fault(request)
+            if self.world.latency_s:
+                time.sleep(self.world.latency_s)
+            fault = self._next_fault(request) or self._denied(request)
             response = self._answer(request, fault)
+            response.headers["Date"] = format_datetime(self.world.now(), usegmt=True)
             if fault is None:
                 self._check(request, response)
+                fault = self._loses(request)
         if fault is not None and fault.delay_s:
             time.sleep(fault.delay_s)
         if fault is not None and fault.drop:
@@ -116,6 +135,23 @@ class DigitalOcean:
                 self.faults[place : place + 1] = rest
                 return fault
         return None
+
+    def _denied(self, request: Request) -> Fault | None:
+        """What the world refuses for ever."""
+        kind = next((k for path, k in _KINDS.items() if request.path.startswith(path)), "account")
+        region = ""
+        if request.method == "POST" and request.is_json:
+            region = str((request.get_json() or {}).get("region", ""))
+        denied = self.world.refuses(kind, region, changes=request.method != "GET")
+        return None if denied is None else Fault(status=denied.status)
+
+    def _loses(self, request: Request) -> Fault | None:
+        """Whether the world cuts off the answer, once a machine was asked for."""
+        changes = request.method != "GET"
+        if not self.estate.bills or not self.world.loses(self.lost[self.world], changes=changes):
+            return None
+        self.lost[self.world] += 1
+        return Fault(drop=True)
 
     def _answer(self, request: Request, fault: Fault | None) -> Response:
         if fault is not None and (fault.after or fault.drop):
@@ -140,7 +176,7 @@ class DigitalOcean:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return _told(HTTPStatus.UNAUTHORIZED)
         if request.path == "/v2/sizes":
-            return HTTPStatus.OK, paged("sizes", self.sizes, request)
+            return HTTPStatus.OK, paged("sizes", self.sizes, request, World())
         return self.estate.answer(request, self.sizes)
 
     def _check(self, request: Request, response: Response) -> None:
@@ -156,6 +192,17 @@ class DigitalOcean:
         except OpenAPIError as error:
             self.violations.append(f"{self.requests[-1]}: {error!r}: {error.__cause__!r}")
 
+
+_KINDS = {
+    "/v2/droplets": "machine",
+    "/v2/account/keys": "ssh-key",
+    "/v2/firewalls": "firewall",
+    "/v2/tags": "tag",
+    "/v2/volumes": "volume",
+    "/v2/snapshots": "snapshot",
+    "/v2/sizes": "size",
+}
+"""Where each kind of resource is, as `World.denied` names it."""
 
 _JSON = {"Content-Type": "application/json"}
 

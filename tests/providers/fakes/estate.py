@@ -1,7 +1,8 @@
 """What a DigitalOcean account holds: Droplets, keys, firewalls, tags, volumes, snapshots.
 
-Droplets become active after some reads, stay listed for a read after their end, and may be missing
-from the first lists after they were made, as in the real API. `bills` keeps the life of each.
+Droplets become active after some reads, stay listed for a read after their end, and are seen as the
+`World` says: late, without tags, in part. Deleting a tag takes it off every Droplet, as the API
+documents. `bills` keeps the life of each.
 """
 
 import itertools
@@ -15,6 +16,7 @@ from werkzeug.wrappers import Request
 
 from providers.digitalocean.calls import fingerprint
 from tests.providers.fakes.droplets import droplet_json
+from tests.providers.fakes.world import NEVER, World
 
 LARGEST_PAGE = 200
 Document = dict[str, Any]
@@ -42,7 +44,8 @@ class Estate:
         closed: regions without the wanted sizes.
         boot_reads: reads of a Droplet until it is active.
         end_reads: reads for which an ended Droplet is still shown.
-        list_lag: lists in which a new Droplet is still missing.
+        world: how it misbehaves.
+        user_data: what each Droplet was given, by id.
         bills: Droplet id -> [made, ended or None].
     """
 
@@ -54,10 +57,11 @@ class Estate:
     closed: set[str] = field(default_factory=set)
     boot_reads: int = 2
     end_reads: int = 1
-    list_lag: int = 0
+    world: World = field(default_factory=World)
+    user_data: dict[str, str] = field(default_factory=dict)
     bills: dict[str, list[datetime | None]] = field(default_factory=dict)
     _reads: dict[str, int] = field(default_factory=dict)
-    _lists: dict[str, int] = field(default_factory=dict)
+    _born: dict[tuple[str, str], datetime] = field(default_factory=dict)
     _ending: dict[str, int] = field(default_factory=dict)
     _ids: Any = field(default_factory=lambda: itertools.count(1001))
 
@@ -69,7 +73,8 @@ class Estate:
             if request.path == path:
                 if request.method == "POST":
                     return self._make(many, request.get_json(), sizes)
-                return HTTPStatus.OK, paged(many, self._listed(many, request), request)
+                listed = self._listed(many, request)
+                return HTTPStatus.OK, paged(many, listed, request, self.world)
             if request.path.startswith(f"{path}/"):
                 key = request.path.removeprefix(f"{path}/")
                 act = {"GET": self._read, "DELETE": self._end}.get(request.method)
@@ -95,7 +100,11 @@ class Estate:
             "firewalls": self._make_firewall,
             "tags": self._make_tag,
         }
-        return makers[many](body, sizes)
+        before = set(self.things[many])
+        answer = makers[many](body, sizes)
+        for key in set(self.things[many]) - before:
+            self._born[many, key] = datetime.now(UTC)
+        return answer
 
     def _make_droplet(self, body: Document, sizes: list[Document]) -> Answer:
         size = next((size for size in sizes if size["slug"] == body["size"]), None)
@@ -109,10 +118,10 @@ class Estate:
         for tag in body.get("tags") or []:
             self.things["tags"].setdefault(tag, _tag(tag))
         key = str(next(self._ids))
-        made = datetime.now(UTC).replace(microsecond=0)
+        made = self.world.now().replace(microsecond=0)
         self.things["droplets"][key] = droplet_json(int(key), body, size, made)
+        self.user_data[key] = str(body.get("user_data") or "")
         self.bills[key] = [made, None]
-        self._lists[key] = self.list_lag
         droplet = self.things["droplets"][key]
         return HTTPStatus.ACCEPTED, {"droplet": droplet, "links": {"actions": []}}
 
@@ -138,35 +147,44 @@ class Estate:
         tag = self.things["tags"].setdefault(body["name"], _tag(body["name"]))
         return HTTPStatus.CREATED, {"tag": tag}
 
+    def _age_s(self, many: str, key: str) -> float:
+        born = self._born.get((many, key))
+        return NEVER if born is None else (datetime.now(UTC) - born).total_seconds()
+
+    def _told(self, many: str, key: str) -> Document:
+        """The thing as the world tells it now: its tags may be late, or lost."""
+        thing = self.things[many][key]
+        if many == "droplets" and self._age_s(many, key) < self.world.tag_lag_s:
+            return {**thing, "tags": []}
+        return thing
+
     def _listed(self, many: str, request: Request) -> list[Document]:
-        wanted = request.args.get("tag_name")
-        shown = []
-        for key, thing in list(self.things[many].items()):
-            if many == "droplets":
-                if self._lists.get(key, 0) > 0:
-                    self._lists[key] -= 1
-                    continue
-                self._fade(key)
-            if wanted is None or wanted in thing.get("tags", ()):
-                shown.append(thing)
-        return shown
+        tag, name = request.args.get("tag_name"), request.args.get("name")
+        for key in list(self.things[many]) if many == "droplets" else ():
+            self._fade(key)
+        lag_s = self.world.list_lag_s
+        shown = [key for key in self.things[many] if self._age_s(many, key) >= lag_s]
+        told = [self._told(many, key) for key in shown]
+        named = [one for one in told if many != "droplets" or name in (None, one["name"])]
+        return [one for one in named if tag is None or tag in one.get("tags", ())]
 
     def _read(self, many: str, key: str) -> Answer:
-        thing = self.things[many].get(key)
-        if thing is not None and many == "droplets":
+        if key in self.things[many] and many == "droplets":
             self._reads[key] = self._reads.get(key, 0) + 1
             if self._reads[key] >= self.boot_reads:
-                thing["status"] = "active"
+                self.things[many][key]["status"] = "active"
             self._fade(key)
-        if thing is None:
+        if key not in self.things[many] or self._age_s(many, key) < self.world.read_lag_s:
             return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
-        return HTTPStatus.OK, {_SINGLE.get(many, many.removesuffix("s")): thing}
+        return HTTPStatus.OK, {_SINGLE.get(many, many.removesuffix("s")): self._told(many, key)}
 
     def _fade(self, key: str) -> None:
-        """A Droplet that was ended disappears after some reads."""
+        """A Droplet that was ended disappears after some reads, and not before its time."""
         if key in self._ending:
             self._ending[key] -= 1
-            if self._ending[key] < 0:
+            ended = self.bills[key][1]
+            late_s = 0.0 if ended is None else (datetime.now(UTC) - ended).total_seconds()
+            if self._ending[key] < 0 and late_s >= self.world.end_lag_s:
                 self.things["droplets"].pop(key, None)
 
     def _end(self, many: str, key: str) -> Answer:
@@ -179,7 +197,20 @@ class Estate:
             self.bills[key][1] = datetime.now(UTC)
         else:
             del self.things[many][key]
+        if many == "tags":
+            self._untag(key)
         return HTTPStatus.NO_CONTENT, None
+
+    def _untag(self, tag: str) -> None:
+        """The API: "Deleting a tag also untags all the resources ... tagged by the Tag"."""
+        for things in self.things.values():
+            for thing in things.values():
+                if tag in (thing.get("tags") or ()):
+                    thing["tags"] = [one for one in thing["tags"] if one != tag]
+
+    def end_itself(self, key: str) -> None:
+        """A Droplet ends by a call of its own, as DELETE by its id does."""
+        self._end("droplets", key)
 
 
 def error(status: int, name: str, message: str) -> Answer:
@@ -201,10 +232,11 @@ def _tag(name: str) -> Document:
     return {"name": name, "resources": {**empty, **{kind: dict(empty) for kind in kinds}}}
 
 
-def paged(name: str, items: list[Document], request: Request) -> Document:
+def paged(name: str, items: list[Document], request: Request, world: World) -> Document:
     """A page of a list with its links, as every list of the API has them."""
     page, size = request.args.get("page", 1, int), request.args.get("per_page", 20, int)
-    size = min(size, LARGEST_PAGE)
+    size = min(size, LARGEST_PAGE, world.page_size or LARGEST_PAGE)
+    items = world.listed(items)
     last = max(1, -(-len(items) // size))
     address = f"{request.base_url}?per_page={size}&page="
     links = {"next": page + 1, "last": last} if page < last else {}

@@ -17,6 +17,10 @@ class _Silent(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
         """Drop the line."""
 
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """The status line alone: the application says what time it is."""
+        self.send_response_only(code, message)
+
 
 @contextmanager
 def serving(app: Any, authority: Path | None = None) -> Iterator[str]:
