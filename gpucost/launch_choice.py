@@ -13,7 +13,7 @@ from pricing.errors import InputError, NotBuiltYetError
 from pricing.money import cents, usd
 from pricing.offer import EVERYWHERE, Offer
 from providers.interface import OWN
-from providers.marks import clean
+from providers.ownership_tags import clean
 
 _Json = dict[str, Any]
 BOUGHT = ("on_demand", "spot")

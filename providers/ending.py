@@ -10,7 +10,7 @@ from functools import partial
 from pricing.errors import PartialError, ProviderError
 from providers.interface import Deployment, Kept, Resource
 from providers.journal import JournalError
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from providers.session import Session
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pricing.errors import InputError
 from pricing.offer import Offer
 from pricing.quote import Quote
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 
 MACHINE = "machine"
 """The kind of resource that computes and is billed by time; every other kind is a side resource."""

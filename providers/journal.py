@@ -20,7 +20,7 @@ from pricing.errors import RefusedError
 from pricing.offer import Offer
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
 from providers.journal_rows import offer_from_text, offer_to_text
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 
 FILE = "journal.sqlite"
 VERSION = 1

@@ -5,7 +5,7 @@ from typing import cast
 
 from pricing.errors import MissingCredentialsError
 from providers.interface import Cloud, Creation, Kept, LaunchSpec, Place, Resource
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from providers.registry import CLOUDS
 
 

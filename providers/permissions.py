@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from providers.marks import PREFIX
+from providers.ownership_tags import PREFIX
 
 _READS = (
     *("ec2:DescribeAddresses", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings"),

@@ -12,7 +12,7 @@ from typing import Literal
 
 from providers.ending import end_run, regions_of
 from providers.interface import Deployment, Resource
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from providers.session import Session
 
 Action = Literal["remove", "keep", "adopt", "finish", "close"]

@@ -30,7 +30,7 @@ CLOUDS: Mapping[str, Row] = MappingProxyType(
     {
         "aws": Row(module="providers.aws.cloud", offered=True, ends_itself=True),
         "digitalocean": Row(module="providers.digitalocean.cloud", offered=True, ends_itself=False),
-        "memory": Row(module="providers.memory", offered=False, ends_itself=True),
+        "memory": Row(module="providers.in_memory", offered=False, ends_itself=True),
         "ssh": Row(module="providers.ssh.cloud", offered=False, ends_itself=True),
     }
 )

@@ -22,7 +22,7 @@ from providers.interface import Deployment, Resource
 from providers.journal import Journal
 from providers.keys import drop_key
 from providers.ledger import bill_run
-from providers.marks import Marks, owner_of
+from providers.ownership_tags import Marks, owner_of
 from providers.reaping import adopt
 from providers.session import Session
 

@@ -15,7 +15,7 @@ from pricing.errors import (
     ProviderError,
 )
 from providers.keys import drop_key
-from providers.marks import owner_of
+from providers.ownership_tags import owner_of
 from providers.reaping import Verdict, carry_out, judge
 from providers.registry import CLOUDS
 from providers.session import Session

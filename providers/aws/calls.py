@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pricing.money import EXACT, plain
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
-from providers.marks import PREFIX, Marks
+from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "aws"
 RUN_TAG = f"{PREFIX}:run"

@@ -27,7 +27,7 @@ from providers.interface import (
     Resource,
     State,
 )
-from providers.marks import PREFIX, Marks, read_marks
+from providers.ownership_tags import PREFIX, Marks, read_marks
 from providers.waiting import skew_s
 
 _HOME = "us-east-1"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pricing.errors import InputError
 from pricing.sizes import sizes
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
-from providers.marks import PREFIX, Marks
+from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "digitalocean"
 BASE_TAG = PREFIX

@@ -27,7 +27,7 @@ from providers.interface import (
     Resource,
     State,
 )
-from providers.marks import Marks, read_text
+from providers.ownership_tags import Marks, read_text
 from providers.waiting import skew_s
 
 _PER_PAGE = 200

@@ -21,7 +21,7 @@ from providers.interface import (
     Place,
     Resource,
 )
-from providers.marks import Marks, read_text
+from providers.ownership_tags import Marks, read_text
 from providers.remote import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"

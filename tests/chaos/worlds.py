@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from providers.digitalocean.calls import tags
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from tests.providers.fakes.account import KEY, SECRET, TOKEN
 from tests.providers.fakes.aws_account import IMAGE, AwsAccount, AwsFault
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault

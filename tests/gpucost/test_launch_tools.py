@@ -9,7 +9,7 @@ import pytest
 from providers import permissions
 from providers.aws.calls import KINDS as AWS_KINDS
 from providers.digitalocean.calls import KINDS, tags
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, an_aws

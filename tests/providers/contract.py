@@ -8,7 +8,7 @@ import pytest
 from providers.ending import end_run
 from providers.interface import MACHINE, Cloud, Kept, LaunchSpec
 from providers.launching import launch
-from providers.marks import Marks
+from providers.ownership_tags import Marks
 from providers.reaping import carry_out, judge
 from tests.providers.launches import a_session
 

@@ -10,7 +10,7 @@ from pricing.money import usd
 from pricing.offer import Offer
 from providers.interface import Cloud, LaunchSpec, Place
 from providers.journal import Journal
-from providers.marks import Marks, new_run
+from providers.ownership_tags import Marks, new_run
 from providers.session import Session
 from providers.waiting import Clock, Patience
 

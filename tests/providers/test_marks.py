@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from providers.marks import Marks, clean, new_run, owner_of, read_marks, read_text
+from providers.ownership_tags import Marks, clean, new_run, owner_of, read_marks, read_text
 
 AT = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 words = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}", fullmatch=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from providers.ending import end_run
+from providers.in_memory import MemoryCloud
 from providers.interface import LaunchSpec
 from providers.launching import launch
-from providers.marks import Marks
-from providers.memory import MemoryCloud
+from providers.ownership_tags import Marks
 from providers.reaping import carry_out, judge, note_gone, unknown_runs
 from providers.session import Session
 from providers.waiting import Clock

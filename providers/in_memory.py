@@ -1,7 +1,7 @@
 """A provider in memory: for tests, for examples, and to try the lifecycle without an account.
 
 ```python
-from providers.memory import MemoryCloud
+from providers.in_memory import MemoryCloud
 cloud = MemoryCloud()
 ```
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from pricing.errors import ProviderError
 from providers.interface import MACHINE, Connection, Creation, Kept, LaunchSpec, Place, Resource
-from providers.marks import Marks, read_text
+from providers.ownership_tags import Marks, read_text
 
 PROVIDER = "memory"
 
