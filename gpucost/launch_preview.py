@@ -17,7 +17,7 @@ from pricing.offer import Offer
 from pricing.quote import Quote
 from providers.digitalocean.access import ENDPOINT
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
-from providers.ledger import quote_machines
+from providers.lifecycle.ledger import quote_machines
 from providers.ownership_tags import Marks, new_run, owner_of
 from providers.registry import CLOUDS
 from templates.bootstrap_files import render_bootstrap, render_files

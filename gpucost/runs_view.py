@@ -10,7 +10,7 @@ import click
 from gpucost.output import Output, Table, print_json, print_table
 from pricing.money import cents, show
 from providers.interface import Deployment, Kept
-from providers.ledger import Bill, bill_machine, bill_run
+from providers.lifecycle.ledger import Bill, bill_machine, bill_run
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 _COLUMNS = (

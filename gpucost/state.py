@@ -12,10 +12,10 @@ from gpucost.price_cache import load_catalog
 from pricing.errors import GpucostError, MissingCredentialsError
 from pricing.offer import Offer
 from providers.interface import Cloud, Connection, Resource
-from providers.journal import Journal, JournalError, set_aside
+from providers.lifecycle.journal import Journal, JournalError, set_aside
+from providers.lifecycle.session import Session
+from providers.lifecycle.waiting import Clock, Patience
 from providers.registry import CLOUDS, connect
-from providers.session import Session
-from providers.waiting import Clock, Patience
 
 STATE = "GPUCOST_STATE_DIR"
 CLOCK = Clock()

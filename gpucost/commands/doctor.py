@@ -17,7 +17,7 @@ from gpucost.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.version import __version__
 from pricing import store
 from pricing.errors import GpucostError
-from providers.journal import FILE, JournalError
+from providers.lifecycle.journal import FILE, JournalError
 
 _CREDENTIALS = (
     ("DIGITALOCEAN_TOKEN", "DigitalOcean: needed to refresh prices and launch, not to plan"),

@@ -17,14 +17,14 @@ from pricing.errors import (
     RefusedError,
 )
 from pricing.money import show
-from providers.ending import end_run, regions_of
 from providers.interface import Deployment, Resource
-from providers.journal import Journal
 from providers.keys import drop_key
-from providers.ledger import bill_run
+from providers.lifecycle.end import end_run, regions_of
+from providers.lifecycle.journal import Journal
+from providers.lifecycle.ledger import bill_run
+from providers.lifecycle.reap import adopt
+from providers.lifecycle.session import Session
 from providers.ownership_tags import Marks, owner_of
-from providers.reaping import adopt
-from providers.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from gpucost.output import Output, output_options
 from gpucost.runs_view import show_list
 from gpucost.state import CLOCK, open_journal, sessions
 from pricing.errors import GpucostError
-from providers.reaping import note_gone, unknown_runs
+from providers.lifecycle.reap import note_gone, unknown_runs
 
 
 @click.command(name="list", epilog="Example: gpucost list --all")

@@ -36,9 +36,9 @@ from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
-from providers.journal import JournalError
 from providers.keys import drop_key, make_key
-from providers.launching import launch
+from providers.lifecycle.journal import JournalError
+from providers.lifecycle.launch import launch
 from providers.login import Login
 from providers.offline import offline
 from providers.registry import CLOUDS

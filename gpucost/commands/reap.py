@@ -15,10 +15,10 @@ from pricing.errors import (
     ProviderError,
 )
 from providers.keys import drop_key
+from providers.lifecycle.reap import Verdict, carry_out, judge
+from providers.lifecycle.session import Session
 from providers.ownership_tags import owner_of
-from providers.reaping import Verdict, carry_out, judge
 from providers.registry import CLOUDS
-from providers.session import Session
 
 _COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
 

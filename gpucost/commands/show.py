@@ -7,7 +7,7 @@ from gpucost.output import Output, output_options
 from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_journal, state_folder
 from pricing.errors import InputError, ProviderError
-from providers.journal import Journal
+from providers.lifecycle.journal import Journal
 from providers.remote import SshLogin
 
 

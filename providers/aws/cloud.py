@@ -27,8 +27,8 @@ from providers.interface import (
     Resource,
     State,
 )
+from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import PREFIX, Marks, read_marks
-from providers.waiting import skew_s
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"

@@ -27,8 +27,8 @@ from providers.interface import (
     Resource,
     State,
 )
+from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import Marks, read_text
-from providers.waiting import skew_s
 
 _PER_PAGE = 200
 _MOST_PAGES = 50

@@ -25,9 +25,9 @@ from gpucost.live_price import Live
 from pricing.errors import MissingCredentialsError
 from providers.aws import access, cloud
 from providers.interface import Resource
-from providers.journal import Journal
+from providers.lifecycle.journal import Journal
+from providers.lifecycle.waiting import Clock
 from providers.login import Status
-from providers.waiting import Clock
 from tests.providers.launches import HASTY
 
 LOADED = (pydo, cryptography)

@@ -12,8 +12,8 @@ from typing import Any
 from unittest import mock
 
 from providers.interface import Deployment, Kept
-from providers.journal import Journal
-from providers.ledger import bill_machine
+from providers.lifecycle.journal import Journal
+from providers.lifecycle.ledger import bill_machine
 from tests.chaos.children import Trouble, prepare_aws, run, start, wait
 from tests.chaos.worlds import Remote, world
 from tests.providers.fakes.aws_account import REGIONS

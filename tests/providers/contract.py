@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from providers.ending import end_run
 from providers.interface import MACHINE, Cloud, Kept, LaunchSpec
-from providers.launching import launch
+from providers.lifecycle.end import end_run
+from providers.lifecycle.launch import launch
+from providers.lifecycle.reap import carry_out, judge
 from providers.ownership_tags import Marks
-from providers.reaping import carry_out, judge
 from tests.providers.launches import a_session
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from pricing.money import usd
 from pricing.offer import Offer
 from providers.interface import Cloud, LaunchSpec, Place
-from providers.journal import Journal
+from providers.lifecycle.journal import Journal
+from providers.lifecycle.session import Session
+from providers.lifecycle.waiting import Clock, Patience
 from providers.ownership_tags import Marks, new_run
-from providers.session import Session
-from providers.waiting import Clock, Patience
 
 HASTY = Patience(
     pause_s=1.0,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from providers.interface import MACHINE, Creation, Deployment, Kept, Resource
-from providers.journal import Journal, JournalError, set_aside
-from providers.journal_rows import offer_from_text, offer_to_text
-from providers.ledger import bill_machine, bill_run
+from providers.lifecycle.journal import Journal, JournalError, set_aside
+from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
+from providers.lifecycle.ledger import bill_machine, bill_run
 from tests.providers.launches import a_spec, an_offer
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

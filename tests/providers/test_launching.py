@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from pricing.errors import LaunchInterruptedError, PartialError, ProviderError
-from providers.ending import end_run
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.in_memory import Fault, MemoryCloud
 from providers.interface import Creation, Resource
-from providers.journal import Journal, JournalError
-from providers.launching import launch
+from providers.lifecycle.end import end_run
+from providers.lifecycle.journal import Journal, JournalError
+from providers.lifecycle.launch import launch
+from providers.lifecycle.session import Session
 from providers.login import Status
-from providers.session import Session
 from tests.providers.launches import a_session, a_spec, an_offer
 
 BOTH = ("here", "there")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from providers.ending import end_run
 from providers.in_memory import MemoryCloud
 from providers.interface import LaunchSpec
-from providers.launching import launch
+from providers.lifecycle.end import end_run
+from providers.lifecycle.launch import launch
+from providers.lifecycle.reap import carry_out, judge, note_gone, unknown_runs
+from providers.lifecycle.session import Session
+from providers.lifecycle.waiting import Clock
 from providers.ownership_tags import Marks
-from providers.reaping import carry_out, judge, note_gone, unknown_runs
-from providers.session import Session
-from providers.waiting import Clock
 from tests.providers.launches import a_session, a_spec, no_wait
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
-from providers.ending import end_run
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, Resource
-from providers.ledger import usd_for
+from providers.lifecycle.end import end_run
+from providers.lifecycle.ledger import usd_for
+from providers.lifecycle.session import Session
 from providers.login import Login
-from providers.session import Session
 
 
 def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deployment:

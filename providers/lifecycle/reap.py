@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from providers.ending import end_run, regions_of
 from providers.interface import Deployment, Resource
+from providers.lifecycle.end import end_run, regions_of
+from providers.lifecycle.session import Session
 from providers.ownership_tags import Marks
-from providers.session import Session
 
 Action = Literal["remove", "keep", "adopt", "finish", "close"]
 _OTHERS: Action = "keep"

@@ -9,9 +9,9 @@ from functools import partial
 
 from pricing.errors import PartialError, ProviderError
 from providers.interface import Deployment, Kept, Resource
-from providers.journal import JournalError
+from providers.lifecycle.journal import JournalError
+from providers.lifecycle.session import Session
 from providers.ownership_tags import Marks
-from providers.session import Session
 
 
 def end_run(

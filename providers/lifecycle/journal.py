@@ -2,7 +2,7 @@
 
 An intent is written before the call that makes a resource and its result after it, so whatever a
 crash leaves behind is named here. The journal is a record and no authority: what exists is what the
-provider lists with our marks, and `providers.reaping` works with an empty one.
+provider lists with our marks, and `providers.lifecycle.reap` works with an empty one.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any
 from pricing.errors import RefusedError
 from pricing.offer import Offer
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
-from providers.journal_rows import offer_from_text, offer_to_text
+from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
 from providers.ownership_tags import Marks
 
 FILE = "journal.sqlite"

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pricing.offer import Offer
 from providers.interface import Cloud, Resource
-from providers.journal import Journal, JournalError
-from providers.waiting import Clock, Patience
+from providers.lifecycle.journal import Journal, JournalError
+from providers.lifecycle.waiting import Clock, Patience
 
 
 def _silent(_: str) -> None:
