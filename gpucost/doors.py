@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from providers.interface import OWN, Deployment
-from providers.keys import key_file, known_hosts
-from providers.remote import Door, own_door
+from providers.ssh.connection import Door, own_door
+from providers.ssh.keys import key_file, known_hosts
 
 USERS = {"aws": "ubuntu", "digitalocean": "root"}
 

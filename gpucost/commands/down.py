@@ -18,13 +18,13 @@ from pricing.errors import (
 )
 from pricing.money import show
 from providers.interface import Deployment, Resource
-from providers.keys import drop_key
 from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
 from providers.ownership_tags import Marks, owner_of
+from providers.ssh.keys import drop_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

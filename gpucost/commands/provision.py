@@ -36,13 +36,13 @@ from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
-from providers.keys import drop_key, make_key
 from providers.lifecycle.journal import JournalError
 from providers.lifecycle.launch import launch
-from providers.login import Login
 from providers.offline import offline
 from providers.registry import CLOUDS
-from providers.remote import SshLogin
+from providers.ssh.connection import SshLogin
+from providers.ssh.keys import drop_key, make_key
+from providers.ssh.login import Login
 
 _MOST = 64
 _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"

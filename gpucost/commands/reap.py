@@ -14,11 +14,11 @@ from pricing.errors import (
     PartialError,
     ProviderError,
 )
-from providers.keys import drop_key
 from providers.lifecycle.reap import Verdict, carry_out, judge
 from providers.lifecycle.session import Session
 from providers.ownership_tags import owner_of
 from providers.registry import CLOUDS
+from providers.ssh.keys import drop_key
 
 _COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
 

@@ -8,7 +8,7 @@ from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_journal, state_folder
 from pricing.errors import InputError, ProviderError
 from providers.lifecycle.journal import Journal
-from providers.remote import SshLogin
+from providers.ssh.connection import SshLogin
 
 
 @click.command(name="show", epilog="Example: gpucost show k3f9xw2m --log")

@@ -9,7 +9,7 @@ from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, R
 from providers.lifecycle.end import end_run
 from providers.lifecycle.ledger import usd_for
 from providers.lifecycle.session import Session
-from providers.login import Login
+from providers.ssh.login import Login
 
 
 def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deployment:

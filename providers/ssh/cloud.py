@@ -22,7 +22,7 @@ from providers.interface import (
     Resource,
 )
 from providers.ownership_tags import Marks, read_text
-from providers.remote import ROOT, own_door
+from providers.ssh.connection import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"
 _OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost")

@@ -27,7 +27,7 @@ from providers.aws import access, cloud
 from providers.interface import Resource
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.waiting import Clock
-from providers.login import Status
+from providers.ssh.login import Status
 from tests.providers.launches import HASTY
 
 LOADED = (pydo, cryptography)

@@ -8,7 +8,7 @@ import pytest
 from gpucost import state
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
-from providers.login import Status
+from providers.ssh.login import Status
 from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.launches import HASTY, no_wait
 

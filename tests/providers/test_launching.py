@@ -15,7 +15,7 @@ from providers.lifecycle.end import end_run
 from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.launch import launch
 from providers.lifecycle.session import Session
-from providers.login import Status
+from providers.ssh.login import Status
 from tests.providers.launches import a_session, a_spec, an_offer
 
 BOTH = ("here", "there")

@@ -9,8 +9,8 @@ import pytest
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.keys import drop_key, key_file, make_key
-from providers.remote import Door, SshLogin
+from providers.ssh.connection import Door, SshLogin
+from providers.ssh.keys import drop_key, key_file, make_key
 from tests.providers.fakes.sshd import Machine, a_machine
 from tests.providers.launches import a_spec
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.login import Status
+from providers.ssh.login import Status
 
 ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
