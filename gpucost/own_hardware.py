@@ -5,9 +5,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from gpucost.settings import OWN_HARDWARE, load_section
+from pricing.alternatives.ownership import CLOUD, FIGURES, Ownership
 from pricing.errors import InputError
 from pricing.hardware import resolve
-from pricing.ownership import CLOUD, FIGURES, Ownership
 
 _ENDS = 3
 _WORDS = ("name", "gpu")

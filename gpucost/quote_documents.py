@@ -8,13 +8,13 @@ from typing import Any
 from gpucost.own_hardware import load_own_hardware
 from gpucost.plan_file import find_option, load_plan
 from planner.baseline import parse_place
+from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
+from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing import rules
 from pricing.catalog import Catalog
-from pricing.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.money import cents, plain
 from pricing.offer import EVERYWHERE, Offer
 from pricing.over_time import quote_over
-from pricing.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.quote import Quote, Usage, quote, to_json
 
 OWN = "own"

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from pricing.alternatives.commitment import commit, commitment_json, commitment_note
 from pricing.catalog import load_catalog
-from pricing.commitment import commit, commitment_json, commitment_note
 from pricing.errors import InputError
 from tests.pricing.factories import ASKED_ON, an_offer
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing.alternatives.ownership import CLOUD, Ownership, sensitivity
 from pricing.errors import InputError
-from pricing.ownership import CLOUD, Ownership, sensitivity
 
 EXACT = Decimal("1e-12")
 
