@@ -28,7 +28,7 @@ from planner.telemetry.metric_names import METRICS
 from planner.telemetry.sniff import FORMATS
 from planner.telemetry.units import Meaning
 from planner.telemetry.unread import UNREAD, UNREAD_LAST
-from pricing.billing import rules as billing_rules
+from pricing.billing.provider_rules import rules as billing_rules
 from pricing.catalog import Catalog, load_catalog
 from pricing.offer import Offer
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from planner.predict import predict
     from planner.profile.model import Profile
     from planner.requirements import Requirements
+    from pricing.billing.quote import Quote, Usage, quote
     from pricing.catalog import Catalog
     from pricing.errors import GpucostError
     from pricing.offer import Offer
-    from pricing.quote import Quote, Usage, quote
 
 __all__ = [
     "Catalog",
@@ -71,9 +71,9 @@ _HOMES = {
     "Offer": "pricing.offer",
     "Plan": "planner.plan",
     "Profile": "planner.profile.model",
-    "Quote": "pricing.quote",
+    "Quote": "pricing.billing.quote",
     "Requirements": "planner.requirements",
-    "Usage": "pricing.quote",
+    "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnose",
     "load_catalog": "gpucost.price_cache",
     "load_ipython_extension": "gpucost.notebook",
@@ -82,7 +82,7 @@ _HOMES = {
     "make_plan": "planner.pipeline",
     "predict": "planner.predict",
     "predict_sharing": "gpucost.api",
-    "quote": "pricing.quote",
+    "quote": "pricing.billing.quote",
     "read_telemetry": "gpucost.api",
 }
 

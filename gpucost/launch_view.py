@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from gpucost.output import Output, Table, print_json, print_table
+from pricing.billing.quote import offer_json
 from pricing.money import cents, plain, show
-from pricing.quote import offer_json
 from providers.interface import Creation, Preview
 
 _LONGEST = 60

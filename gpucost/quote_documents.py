@@ -10,12 +10,12 @@ from gpucost.plan_file import find_option, load_plan
 from planner.baseline import parse_place
 from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
-from pricing.billing import rules
+from pricing.billing.price_changes import quote_over
+from pricing.billing.provider_rules import rules
+from pricing.billing.quote import Quote, Usage, quote, to_json
 from pricing.catalog import Catalog
 from pricing.money import cents, plain
 from pricing.offer import EVERYWHERE, Offer
-from pricing.over_time import quote_over
-from pricing.quote import Quote, Usage, quote, to_json
 
 OWN = "own"
 OWN_SCHEMA = "gpucost.ownership/v1"

@@ -8,8 +8,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from pricing.billing.lines import Priced
 from pricing.errors import InputError
-from pricing.lines import Priced
 from pricing.money import usd
 
 STAY = "o0"

@@ -19,11 +19,11 @@ from planner.profile.model import Profile
 from planner.requirements import Requirements
 from planner.sharing import compute_share
 from planner.signals import memory_need_gib
+from pricing.billing.lines import QuoteLine
+from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog import Catalog
-from pricing.lines import QuoteLine
 from pricing.money import EXACT
 from pricing.offer import Offer
-from pricing.quote import OF_THE_DATA
 
 __all__ = ["CONTEXT_GIB", "Fleet", "Placement", "Together", "Unmoved", "consolidate"]
 

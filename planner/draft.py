@@ -14,10 +14,10 @@ from planner.estimate import Estimate
 from planner.spot import Interruptions
 from planner.tenancy import Tenancy
 from planner.workload import Workload
+from pricing.billing.dearest import dearest
+from pricing.billing.quote import Quote
 from pricing.catalog import Catalog
-from pricing.dearest import dearest
 from pricing.offer import Offer
-from pricing.quote import Quote
 
 End = Literal["low", "mid", "high"]
 _BY_TIME = (

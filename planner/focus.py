@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from planner.chosen import Chosen, PlannedLine, period_start, plan_id
-from pricing.lines import Priced
+from pricing.billing.lines import Priced
 from pricing.money import plain
 from pricing.tables import read_csv
 

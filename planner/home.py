@@ -10,9 +10,9 @@ from planner.kernels import kernel_speed_up
 from planner.option import Baseline
 from planner.profile.model import Profile, Statistics
 from planner.sharing import SHARES
+from pricing.billing.quote import Quote
 from pricing.hardware import gpus
 from pricing.offer import Offer
-from pricing.quote import Quote
 
 # Limits that say where a job may run; a packing must keep them as every option does.
 _PLACES = ("unavailable", "region", "purchase", "capability")

@@ -12,9 +12,9 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from pricing.billing.quote import Quote
 from pricing.errors import InputError
 from pricing.offer import Offer
-from pricing.quote import Quote
 from providers.ownership_tags import Marks
 
 MACHINE = "machine"

@@ -25,7 +25,7 @@ from planner.profile.model import PURCHASES
 from pricing.catalog import Catalog
 from pricing.errors import InputError
 
-# Fields of `pricing.usage.Usage` by the option that fills them: --snapshots 100GB.
+# Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
 _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
     "snapshots": ("snapshot_bytes", SIZE, "Snapshots kept meanwhile: 100GB."),
     "object-storage": ("object_storage_bytes", SIZE, "Objects kept meanwhile: 1TiB."),

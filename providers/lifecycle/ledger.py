@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from pricing.billing.quote import Quote, Usage, quote
 from pricing.money import EXACT
 from pricing.offer import Offer
-from pricing.quote import Quote, Usage, quote
 from providers.interface import Deployment, Kept
 
 _LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment

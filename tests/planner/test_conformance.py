@@ -14,9 +14,9 @@ from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.profile.codec import parse_profiles
 from planner.requirements import Requirements
+from pricing.billing.quote import Usage, quote
 from pricing.catalog import load_catalog
 from pricing.money import cents
-from pricing.quote import Usage, quote
 from tests.pricing.factories import ASKED_ON
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from planner.chosen import Chosen, PlannedLine, choose, plan_id
 from planner.focus import CUSTOM, Row, columns, rows, to_csv
 from planner.plan_json import to_json
+from pricing.billing.lines import Priced
 from pricing.errors import InputError
-from pricing.lines import Priced
 from pricing.money import cents
 from pricing.tables import read_csv
 from tests.planner.factories import TODAY, a_profile, plan, running, sold

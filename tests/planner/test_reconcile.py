@@ -13,7 +13,7 @@ from planner.bills.bill import Bill, BillLine
 from planner.chosen import Chosen
 from planner.reconcile import Reconciliation, reconcile
 from planner.reconcile_json import to_json
-from pricing.lines import Priced
+from pricing.billing.lines import Priced
 from tests.planner.test_focus import PLAN, a_choice, line
 
 MONTH = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from pricing import billing_rule, tables
-from pricing.billing import BillingRule, rules
-from pricing.billing_rule import all_rules
+from pricing import tables
+from pricing.billing import billing_rule
+from pricing.billing.billing_rule import all_rules
+from pricing.billing.provider_rules import BillingRule, rules
 from pricing.errors import InputError
 from pricing.offer_rows import bundled_offers
 from pricing.tables import names

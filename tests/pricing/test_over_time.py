@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing.billing.price_changes import quote_over
+from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.offer import Offer
-from pricing.over_time import quote_over
-from pricing.quote import Quote, Usage, quote
 from tests.pricing.factories import ASKED_ON, an_offer
 
 BUNDLED = load_catalog(ASKED_ON)

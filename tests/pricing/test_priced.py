@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing.billing.lines import Priced
+from pricing.billing.quote import Usage, quote
 from pricing.catalog import load_catalog
-from pricing.lines import Priced
 from pricing.offer import Offer
-from pricing.quote import Usage, quote
 
 DAY = date(2026, 11, 21)
 OFFERS = {offer.provider: offer for offer in load_catalog(DAY).offers}

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.billing_rule import all_rules
+from pricing.billing.billing_rule import all_rules
+from pricing.billing.quote import Quote, Usage, quote, to_json
 from pricing.catalog import Catalog, load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
-from pricing.quote import Quote, Usage, quote, to_json
 from tests.pricing.factories import ASKED_ON, an_offer
 
 GB, GIB, HOUR = 10**9, 2**30, 3600

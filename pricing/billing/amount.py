@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.billing import CALENDAR, BillingRule
-from pricing.lines import Priced, QuoteLine
+from pricing.billing.lines import Priced, QuoteLine
+from pricing.billing.provider_rules import CALENDAR, BillingRule
 from pricing.money import EXACT, HOURS_PER_MONTH, plain
 
 SECONDS_PER_HOUR = Decimal(3600)

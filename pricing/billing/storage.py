@@ -3,12 +3,12 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
-from pricing.billing import BYTES_PER_UNIT, BillingRule, ProviderRules
-from pricing.lines import NOTHING, Charge, together
+from pricing.billing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
+from pricing.billing.lines import NOTHING, Charge, together
+from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, ProviderRules
+from pricing.billing.usage import Usage
 from pricing.money import plain
 from pricing.offer import Offer
-from pricing.usage import Usage
 
 _ZERO = Decimal(0)
 

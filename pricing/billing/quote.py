@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from pricing.billing import rules
-from pricing.lines import KINDS, QuoteLine
-from pricing.machine_time import Span, charge_machine_time
+from pricing.billing.lines import KINDS, QuoteLine
+from pricing.billing.machine_time import Span, charge_machine_time
+from pricing.billing.provider_rules import rules
+from pricing.billing.services import charge_services
+from pricing.billing.storage import charge_storage
+from pricing.billing.traffic import charge_traffic
+from pricing.billing.usage import Usage
 from pricing.money import EXACT, cents, plain
 from pricing.offer import Offer
-from pricing.services import charge_services
-from pricing.storage import charge_storage
-from pricing.traffic import charge_traffic
-from pricing.usage import Usage
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote", "to_json"]
 

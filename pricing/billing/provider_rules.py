@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 
-from pricing.billing_rule import (
+from pricing.billing.billing_rule import (
     BYTES_PER_UNIT,
     CALENDAR,
     LEAD,

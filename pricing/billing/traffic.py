@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.amount import SECONDS_PER_HOUR, months_touched
-from pricing.billing import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
-from pricing.lines import NOTHING, Charge, Priced, QuoteLine, together
+from pricing.billing.amount import SECONDS_PER_HOUR, months_touched
+from pricing.billing.lines import NOTHING, Charge, Priced, QuoteLine, together
+from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
+from pricing.billing.usage import Usage
 from pricing.money import EXACT, plain
 from pricing.offer import Offer
-from pricing.usage import Usage
 
 _ZERO = Decimal(0)
 

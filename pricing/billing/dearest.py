@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
-from pricing.billing import ProviderRules, rules
-from pricing.lines import Charge
+from pricing.billing.lines import Charge
+from pricing.billing.provider_rules import ProviderRules, rules
+from pricing.billing.services import charge_services
+from pricing.billing.storage import charge_storage
+from pricing.billing.traffic import charge_traffic
+from pricing.billing.usage import Usage
 from pricing.offer import Offer
-from pricing.services import charge_services
-from pricing.storage import charge_storage
-from pricing.traffic import charge_traffic
-from pricing.usage import Usage
 
 _CHARGES: dict[str, Callable[[Offer, Usage, ProviderRules], Charge]] = {
     **dict.fromkeys(("disk", "snapshot", "object-storage"), charge_storage),

@@ -6,12 +6,12 @@ from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pricing.amount import SECONDS_PER_HOUR
-from pricing.billing import ProviderRules
-from pricing.lines import Priced, QuoteLine
+from pricing.billing.amount import SECONDS_PER_HOUR
+from pricing.billing.lines import Priced, QuoteLine
+from pricing.billing.provider_rules import ProviderRules
+from pricing.billing.usage import Usage
 from pricing.money import EXACT, plain
 from pricing.offer import Offer
-from pricing.usage import Usage
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
-from pricing.billing import rules
-from pricing.billing_rule import all_rules
+from pricing.billing.billing_rule import all_rules
+from pricing.billing.machine_time import Span
+from pricing.billing.provider_rules import rules
+from pricing.billing.quote import Quote, quote_spans
+from pricing.billing.usage import Usage
 from pricing.catalog import Catalog
 from pricing.errors import InputError
-from pricing.machine_time import Span
 from pricing.money import plain
 from pricing.offer import Offer
-from pricing.quote import Quote, quote_spans
-from pricing.usage import Usage
 
 _DAY = timedelta(days=1)
 _LAST_DAY = date(9999, 12, 31)
