@@ -21,8 +21,8 @@ from pathlib import Path
 import pandas as pd
 
 from pricing.billing.quote import Usage, quote
-from pricing.catalog import Catalog
-from pricing.offer_rows import COLUMNS, bundled_offers, offer_from_row, row_from_offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer_rows import COLUMNS, bundled_offers, offer_from_row, row_from_offer
 from pricing.tables import read_csv
 
 OFFERS = 20_000

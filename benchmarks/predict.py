@@ -15,8 +15,8 @@ from gpucost.api import load_profile
 from planner.diagnose import diagnose
 from planner.predict import predict_on, split
 from planner.target import Target
+from pricing.catalog.offer_rows import bundled_offers
 from pricing.hardware import gpus
-from pricing.offer_rows import bundled_offers
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "visual-search.json"
 RUNS = 20

@@ -29,8 +29,8 @@ from planner.telemetry.sniff import FORMATS
 from planner.telemetry.units import Meaning
 from planner.telemetry.unread import UNREAD, UNREAD_LAST
 from pricing.billing.provider_rules import rules as billing_rules
-from pricing.catalog import Catalog, load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import Catalog, load_catalog
+from pricing.catalog.offer import Offer
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 _COMMON = frozenset(("--quiet", "--verbose", "--no-color", "--help"))

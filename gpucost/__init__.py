@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from planner.profile.model import Profile
     from planner.requirements import Requirements
     from pricing.billing.quote import Quote, Usage, quote
-    from pricing.catalog import Catalog
+    from pricing.catalog.catalog import Catalog
+    from pricing.catalog.offer import Offer
     from pricing.errors import GpucostError
-    from pricing.offer import Offer
 
 __all__ = [
     "Catalog",
@@ -63,12 +63,12 @@ __all__ = [
 
 _PACKAGES = ("planner", "pricing", "providers", "templates")
 _HOMES = {
-    "Catalog": "pricing.catalog",
+    "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.estimate",
     "Finding": "planner.finding",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.measuring",
-    "Offer": "pricing.offer",
+    "Offer": "pricing.catalog.offer",
     "Plan": "planner.plan",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",

@@ -8,10 +8,10 @@ from gpucost.elsewhere import page_of
 from gpucost.launch import launchable
 from gpucost.plan_file import find_option, load_plan
 from planner.baseline import parse_place
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.money import cents, usd
-from pricing.offer import EVERYWHERE, Offer
 from providers.interface import OWN
 from providers.ownership_tags import clean
 

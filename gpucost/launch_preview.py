@@ -11,10 +11,10 @@ from gpucost.launch_choice import Choice
 from gpucost.live_price import Live
 from gpucost.parameters import today
 from pricing.billing.quote import Quote
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.money import plain, show
-from pricing.offer import Offer
 from providers.digitalocean.access import ENDPOINT
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
 from providers.lifecycle.ledger import quote_machines

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import usd
-from pricing.offer import EVERYWHERE, Offer
 from pricing.reading import Row
 from providers.price_source import MODULES, Request, fetcher
 

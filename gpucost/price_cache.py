@@ -6,8 +6,8 @@ from datetime import date
 from pathlib import Path
 
 from pricing import store
-from pricing.catalog import Catalog
-from pricing.catalog import load_catalog as load_with
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.catalog import load_catalog as load_with
 
 CACHE = "GPUCOST_CACHE_DIR"
 

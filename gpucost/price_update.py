@@ -11,12 +11,12 @@ from gpucost.output import Output, Table, print_json, print_table
 from gpucost.price_cache import CACHE, price_folder
 from gpucost.writing import write_file
 from pricing import store
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.gate import KeptOut, Passed, check
 from pricing.gpuhunt_catalog import read_gpuhunt
 from pricing.money import plain
-from pricing.offer import Offer
 from pricing.reading import Reading
 from pricing.skypilot_catalog import read_skypilot
 from pricing.store import Update

@@ -13,9 +13,9 @@ from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, se
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules
 from pricing.billing.quote import Quote, Usage, quote, to_json
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.money import cents, plain
-from pricing.offer import EVERYWHERE, Offer
 
 OWN = "own"
 OWN_SCHEMA = "gpucost.ownership/v1"

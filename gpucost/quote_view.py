@@ -8,7 +8,7 @@ from typing import Any
 from gpucost.output import Output, Table, print_json, print_table
 from gpucost.quote_documents import OWN_SCHEMA
 from pricing.billing.lines import KINDS
-from pricing.dates import STALE_AFTER_DAYS
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import cents, plain
 
 _MILLIONTH = Decimal("0.000001")

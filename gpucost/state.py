@@ -9,8 +9,8 @@ from pathlib import Path
 from gpucost.output import Output
 from gpucost.parameters import today
 from gpucost.price_cache import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
-from pricing.offer import Offer
 from providers.interface import Cloud, Connection, Resource
 from providers.lifecycle.journal import Journal, JournalError, set_aside
 from providers.lifecycle.session import Session

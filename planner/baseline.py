@@ -15,11 +15,11 @@ from planner.signals import worst_latency_ms
 from planner.tenancy import Tenancy, assumption
 from planner.workload import Workload
 from pricing.billing.quote import Quote, Usage, part_of, quote
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
-from pricing.offer import EVERYWHERE, Offer
-from pricing.places import placed
 
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 

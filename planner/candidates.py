@@ -15,9 +15,9 @@ from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.target import Target
 from planner.tenancy import Tenancy
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError
-from pricing.offer import EVERYWHERE, Offer
-from pricing.price_age import risen_at_most
 
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 

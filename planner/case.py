@@ -17,10 +17,10 @@ from planner.requirements import Requirements
 from planner.signals import memory_need_gib
 from planner.target import Target
 from planner.workload import Workload
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.regions import continent_of, placed
 from pricing.hardware import Gpu
-from pricing.offer import Offer
-from pricing.places import continent_of, placed
 
 _SPREADS = (None, "none", "ddp")  # a model that fits one GPU; others need the links of one machine
 

@@ -12,10 +12,10 @@ from planner.option import Reason
 from planner.profile.model import Profile
 from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.signals import holds_in_advance, worst_latency_ms
+from pricing.catalog.offer import Offer
+from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
-from pricing.offer import Offer
-from pricing.places import continent_of, regions_of
 
 USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share

@@ -19,7 +19,7 @@ from planner.first_step import must_end
 from planner.layout import Layout
 from planner.option import Option
 from planner.signals import is_snapshot, saw_no_gpu
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 STAY = "o0"
 _LISTED = 15

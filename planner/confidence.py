@@ -12,9 +12,9 @@ from planner.finding import Confidence, Finding
 from planner.option import Baseline, Option
 from planner.profile.model import Profile
 from planner.signals import is_snapshot
-from pricing.dates import STALE_AFTER_DAYS
-from pricing.offer import Offer
-from pricing.price_age import risen_at_most
+from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import risen_at_most
 
 Level = Literal["good", "fair", "low"]
 

@@ -21,9 +21,9 @@ from planner.sharing import compute_share
 from planner.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
 from pricing.money import EXACT
-from pricing.offer import Offer
 
 __all__ = ["CONTEXT_GIB", "Fleet", "Placement", "Together", "Unmoved", "consolidate"]
 

@@ -16,8 +16,8 @@ from planner.tenancy import Tenancy
 from planner.workload import Workload
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Quote
-from pricing.catalog import Catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
 
 End = Literal["low", "mid", "high"]
 _BY_TIME = (

@@ -11,8 +11,8 @@ from planner.option import Baseline
 from planner.profile.model import Profile, Statistics
 from planner.sharing import SHARES
 from pricing.billing.quote import Quote
+from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
-from pricing.offer import Offer
 
 # Limits that say where a job may run; a packing must keep them as every option does.
 _PLACES = ("unavailable", "region", "purchase", "capability")

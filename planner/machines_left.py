@@ -12,8 +12,8 @@ from planner.host_room import host_lacks, host_need, host_unknown, together
 from planner.packing import Tenant
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Quote, Usage, part_of, quote
-from pricing.catalog import Catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

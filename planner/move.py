@@ -6,8 +6,8 @@ from planner.option import Baseline, Move
 from planner.profile.model import Profile
 from planner.workload import GIB, Workload
 from pricing.billing.quote import Usage, quote
-from pricing.catalog import Catalog
-from pricing.offer import EVERYWHERE, Offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer
 
 _BITS_PER_BYTE = 8
 _DAYS_PER_MONTH = Decimal("30.4")  # 730 h

@@ -8,7 +8,7 @@ from planner.distribution import Distribution
 from planner.estimate import Estimate
 from planner.tenancy import Tenancy
 from pricing.billing.quote import Quote
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 Reason = Literal[
     "memory",

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from planner.kernels import source_gpu
 from planner.profile.model import Profile
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 OWN = "own"
 """The provider of a machine that no price list has."""

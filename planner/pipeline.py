@@ -28,7 +28,7 @@ from planner.shapes import shapes
 from planner.signals import measure
 from planner.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.workload import apply, check_asked, check_horizon, choose_period, workload
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 
 

@@ -25,9 +25,9 @@ from planner.shapes import Shape
 from planner.signals import SIGNALS, measure
 from planner.tenancy import Tenancy
 from pricing.billing.quote import QuoteLine, offer_json
+from pricing.catalog.offer import Offer
 from pricing.hardware import find, gpus
 from pricing.money import cents, plain
-from pricing.offer import Offer
 
 _Json = dict[str, Any]
 _LEAST_UNITS = 1e-6  # less is no amount of work that has a price

@@ -12,7 +12,7 @@ from planner.overhead import link_class
 from planner.remedies import ACTIONS
 from planner.speed_model import coefficients
 from planner.workload import Workload
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains

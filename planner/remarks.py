@@ -8,7 +8,7 @@ from planner.confidence import thin
 from planner.plan import JobPlan
 from planner.requirements import Period, Requirements
 from planner.signals import holds_in_advance
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
 from pricing.money import plain
 
 

@@ -15,7 +15,7 @@ from planner.estimate import Estimate, divide
 from planner.layout import GPUS_PER_NODE
 from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.target import Target
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

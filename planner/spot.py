@@ -18,9 +18,9 @@ from planner.interruption import (
     replay_starts,
 )
 from planner.option import Reason
+from pricing.catalog.interruptions import interruptions
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.interruptions import interruptions
-from pricing.offer import Offer
 
 MOST_LIKELY_TO_MISS = 0.05
 # The open bucket (> 20 % a month) has no upper end; half of the machines is taken for it.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from planner.layout import Layout
+from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, gpus
-from pricing.offer import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

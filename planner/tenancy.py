@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.profile.model import Profile
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd
-from pricing.offer import Offer
-from pricing.offer_rows import PUBLISHED, offer_from_row
 from pricing.reading import Reading, Row
 
 LARGEST_JUMP = Decimal(3)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from pricing.offer import Offer
-from pricing.offer_rows import COLUMNS, PUBLISHED
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import COLUMNS, PUBLISHED
 
 Row = Mapping[str, str]
 """A price as text under the columns COLUMNS and PUBLISHED; an empty cell is unknown."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
 from pricing.errors import InputError
 from pricing.gate import Passed
-from pricing.offer import Offer
-from pricing.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
 from pricing.reading import Reading
 from pricing.tables import read_csv
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pricing.billing.quote import Quote
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.offer import Offer
 from providers.ownership_tags import Marks
 
 MACHINE = "machine"

@@ -44,10 +44,10 @@ from planner.requirements import (
     Requirements,
 )
 from planner.site import Site
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.hardware import matching
-from pricing.places import known_regions
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 

@@ -12,12 +12,12 @@ from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from gpucost.price_cache import load_catalog
 from planner.profile.model import PURCHASES
 from pricing.billing.quote import offer_json
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.money import plain
-from pricing.offer import EVERYWHERE, Offer
-from pricing.places import known_regions, placed
 
 _SHOWN = 40
 _SORTS: dict[str, Any] = {

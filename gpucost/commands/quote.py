@@ -22,7 +22,7 @@ from gpucost.quote_documents import (
 )
 from gpucost.quote_view import show_documents
 from planner.profile.model import PURCHASES
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.

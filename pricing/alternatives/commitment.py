@@ -6,9 +6,9 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError
 from pricing.money import EXACT, cents, plain
-from pricing.offer import EVERYWHERE, Offer
 
 TERMS_H = MappingProxyType({"reserved_180d": Decimal(180 * 24), "reserved_1y": Decimal(365 * 24)})
 """Hours that each kind of commitment is paid for, used or not."""

@@ -9,7 +9,7 @@ from pricing.billing.services import charge_services
 from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 _CHARGES: dict[str, Callable[[Offer, Usage, ProviderRules], Charge]] = {
     **dict.fromkeys(("disk", "snapshot", "object-storage"), charge_storage),

@@ -10,8 +10,8 @@ from pricing.billing.amount import SECONDS_PER_HOUR
 from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
+from pricing.catalog.offer import Offer
 from pricing.money import EXACT, plain
-from pricing.offer import Offer
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""

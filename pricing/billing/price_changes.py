@@ -9,10 +9,10 @@ from pricing.billing.machine_time import Span
 from pricing.billing.provider_rules import rules
 from pricing.billing.quote import Quote, quote_spans
 from pricing.billing.usage import Usage
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.money import plain
-from pricing.offer import Offer
 
 _DAY = timedelta(days=1)
 _LAST_DAY = date(9999, 12, 31)

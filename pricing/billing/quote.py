@@ -12,8 +12,8 @@ from pricing.billing.services import charge_services
 from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
+from pricing.catalog.offer import Offer
 from pricing.money import EXACT, cents, plain
-from pricing.offer import Offer
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote", "to_json"]
 
@@ -70,7 +70,7 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     """The bill for one use of one offer under the billing rules of `usage.as_of`.
 
     The price is the offer's throughout; the caller picks the offer that holds on the day
-    (`pricing.catalog`). Whatever has no known price is left out and named in a warning, never
+    (`pricing.catalog.catalog`). Whatever has no known price is left out and named in a warning, never
     guessed.
 
     Raises:

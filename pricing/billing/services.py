@@ -6,7 +6,7 @@ from pricing.billing.amount import by_hour, by_month, words_of
 from pricing.billing.lines import NOTHING, Charge, together
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 USUAL_PLANE = "standard"
 """The control plane that a provider sells without a further name."""

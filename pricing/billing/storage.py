@@ -7,8 +7,8 @@ from pricing.billing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
 from pricing.billing.lines import NOTHING, Charge, together
 from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, ProviderRules
 from pricing.billing.usage import Usage
+from pricing.catalog.offer import Offer
 from pricing.money import plain
-from pricing.offer import Offer
 
 _ZERO = Decimal(0)
 

@@ -8,8 +8,8 @@ from pricing.billing.amount import SECONDS_PER_HOUR, months_touched
 from pricing.billing.lines import NOTHING, Charge, Priced, QuoteLine, together
 from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
 from pricing.billing.usage import Usage
+from pricing.catalog.offer import Offer
 from pricing.money import EXACT, plain
-from pricing.offer import Offer
 
 _ZERO = Decimal(0)
 

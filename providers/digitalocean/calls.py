@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from pricing.sizes import sizes
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
 from providers.ownership_tags import PREFIX, Marks
 

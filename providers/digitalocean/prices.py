@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, TypeGuard
 
+from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import plain
-from pricing.offer import EVERYWHERE
 from pricing.reading import Reading, Row, new_row
 from providers.digitalocean.access import Access, connect, read_access, told
 from providers.price_source import Request

@@ -16,8 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pricing.catalog.offer import Offer
 from pricing.errors import RefusedError
-from pricing.offer import Offer
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
 from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
 from providers.ownership_tags import Marks

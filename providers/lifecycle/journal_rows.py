@@ -4,8 +4,8 @@ import json
 from datetime import date
 from typing import Any
 
+from pricing.catalog.offer import Offer
 from pricing.money import plain, usd
-from pricing.offer import Offer
 
 _TEXTS = ("provider", "region", "instance_type", "gpu", "purchase", "source")
 _NUMBERS = ("gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "scratch_disk_gib")

@@ -5,8 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from pricing.billing.quote import Quote, Usage, quote
+from pricing.catalog.offer import Offer
 from pricing.money import EXACT
-from pricing.offer import Offer
 from providers.interface import Deployment, Kept
 
 _LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from providers.interface import Cloud, Resource
 from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.waiting import Clock, Patience

@@ -1,7 +1,7 @@
 """Whatever gpucost prices and cannot launch, it says where to rent it."""
 
 from gpucost.elsewhere import PAGES, page_of
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 
 
 def test_every_provider_of_the_catalog_has_a_page() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pricing.places import place_of
+from pricing.catalog.regions import place_of
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, Document, changed, inference, training, unpriced
 

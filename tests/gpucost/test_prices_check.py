@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpucost.parameters import today
-from pricing.catalog import load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.store import path_of, to_text
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF

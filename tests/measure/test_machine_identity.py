@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.telemetry.measure.machine_identity import MachineIdentityReader, ask, clouds
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,8 +23,8 @@ from planner.profile.model import (
 )
 from planner.requirements import Requirements
 from planner.workload import apply, choose_period
-from pricing.catalog import Catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
 
 Reading = float | Statistics

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from planner.estimate import Estimate
 from planner.profile.model import Profile
 from planner.target import Target
+from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, gpus
-from pricing.offer import Offer
 
 _NEAR = 1.0 + 1e-6
 _FEED = 1.2

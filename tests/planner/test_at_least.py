@@ -10,8 +10,8 @@ from planner.plan_json import to_json
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Usage, quote
 from pricing.billing.quote import to_json as quote_json
-from pricing.catalog import load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from templates.render import render_report
 from templates.wording import cost_range, today_cost
 from tests.planner.factories import a_profile, plan, running, sold

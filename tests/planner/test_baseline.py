@@ -9,8 +9,8 @@ import pytest
 from planner.baseline import parse_place
 from planner.option import Baseline
 from planner.profile.model import Latency, Profile
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
 
 

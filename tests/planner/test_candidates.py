@@ -10,7 +10,7 @@ import pytest
 from planner.candidates import candidates
 from planner.option import Option
 from planner.profile.model import Latency, Profile, Statistics
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
 
 SERVING = {"kind": "inference_online"}

@@ -8,7 +8,7 @@ import pytest
 
 from planner.candidates import candidates
 from planner.profile.model import Latency, Profile, Statistics
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
 from tests.planner.test_candidates import BUSY, EIGHT, H100, SERVING, T4, full
 

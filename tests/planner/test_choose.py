@@ -16,8 +16,8 @@ from planner.plan import JobPlan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Provenance, Source, Statistics, Step, Window
 from planner.requirements import Requirements
-from pricing.catalog import load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 

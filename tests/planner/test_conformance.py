@@ -15,7 +15,7 @@ from planner.plan import Plan
 from planner.profile.codec import parse_profiles
 from planner.requirements import Requirements
 from pricing.billing.quote import Usage, quote
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
 from tests.pricing.factories import ASKED_ON
 

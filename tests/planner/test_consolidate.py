@@ -12,7 +12,7 @@ from planner.consolidate import CONTEXT_GIB, Fleet, consolidate
 from planner.option import Baseline
 from planner.profile.model import Latency, Profile, Statistics
 from planner.requirements import Requirements
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_baseline, a_case, a_profile, running, sold
 from tests.pricing.factories import ASKED_ON

@@ -15,7 +15,7 @@ from planner.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
 from planner.requirements import Requirements
 from planner.rules.limits import NODE_NETWORK_GBPS
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from tests.pricing.factories import ASKED_ON
 
 HARD = Path(__file__).parents[2] / "examples" / "hard"

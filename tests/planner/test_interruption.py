@@ -21,9 +21,9 @@ from planner.interruption import (
     wall_time,
 )
 from planner.spot import misses_deadline, rate
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.interruptions import interruptions
 from pricing.errors import InputError
-from pricing.interruptions import interruptions
 
 HOUR_S = 3600.0
 COST = Checkpoints(write_s=120.0, restart_s=360.0)

@@ -7,7 +7,7 @@ import pytest
 from planner.move import data_bytes, move
 from planner.option import Baseline, Move
 from planner.workload import GIB
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer
 

@@ -16,9 +16,9 @@ from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
 from planner.profile.model import PRECISIONS, MonthlyUse, Profile
 from planner.requirements import Requirements
-from pricing.catalog import Catalog, load_catalog
+from pricing.catalog.catalog import Catalog, load_catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, NoFeasibleOptionError, UnknownGpuError
-from pricing.offer import Offer
 from tests.planner.factories import TODAY, a_catalog, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 

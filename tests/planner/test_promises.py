@@ -20,9 +20,9 @@ from planner.kernels import kernel_speed_up
 from planner.predict import predict, predict_from, split
 from planner.profile.model import Profile
 from planner.target import Target
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
-from pricing.offer import Offer
 from tests.planner.factories import a_case, a_catalog, running, sold
 from tests.planner.forbidden import cannot_carry, promised_too_much
 from tests.planner.jobs_drawn import COMPLETE, Drawn, Rolled, Source, job

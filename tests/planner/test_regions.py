@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planner.profile.model import Latency, Profile
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
 
 EUROPE = sold("eu", "1.50", provider="aws", region="eu-central-1")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.plan import JobPlan
 from planner.profile.model import Profile, Statistics
 from planner.shapes import Shape
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
 
 ONE = sold("one", "2.00", network_gbps=10.0, included_transfer_gib=1000.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.plan import Plan
 from planner.plan_json import to_json
 from planner.profile.model import Job, Profile, Replicas, Statistics
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_profile, plan, running, sold

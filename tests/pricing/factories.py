@@ -4,7 +4,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 ASKED_ON = date(2026, 11, 21)
 

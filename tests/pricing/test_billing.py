@@ -13,8 +13,8 @@ from pricing import tables
 from pricing.billing import billing_rule
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.provider_rules import BillingRule, rules
+from pricing.catalog.offer_rows import bundled_offers
 from pricing.errors import InputError
-from pricing.offer_rows import bundled_offers
 from pricing.tables import names
 from tests.pricing.factories import ASKED_ON
 

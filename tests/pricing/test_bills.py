@@ -14,8 +14,8 @@ import pytest
 
 from pricing.billing.price_changes import quote_over
 from pricing.billing.quote import Quote, Usage, quote
-from pricing.catalog import load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
 
 GB, GIB, HOUR, MONTH = 10**9, 2**30, 3600, 730 * 3600

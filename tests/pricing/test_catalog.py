@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pricing.catalog import Catalog, load_catalog
+from pricing.catalog.catalog import Catalog, load_catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
 
 EIGHT = ("digitalocean", "gpu-h100x8-640gb")

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pricing.alternatives.commitment import commit, commitment_json, commitment_note
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from tests.pricing.factories import ASKED_ON, an_offer
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import bundled_offers, offer_from_row
+from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.hardware import find, gpus
-from pricing.offer import Offer
-from pricing.offer_rows import bundled_offers, offer_from_row
-from pricing.sizes import sizes
 from pricing.tables import names, number, read_csv
 
 WITHOUT_HARDWARE_ROW = {"Radeon-Pro-V520"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.gate import check
 from pricing.gpuhunt_catalog import read_gpuhunt

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
 from pricing.gate import BROKEN, check, offer_faults
 from pricing.reading import Reading, Row, new_row
 from tests.pricing.factories import ASKED_ON, an_offer

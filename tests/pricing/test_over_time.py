@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pricing.billing.price_changes import quote_over
 from pricing.billing.quote import Quote, Usage, quote
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
 
 BUNDLED = load_catalog(ASKED_ON)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pricing.catalog import load_catalog
-from pricing.places import continent_of, known_regions, place_of, placed, regions_of
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.regions import continent_of, known_regions, place_of, placed, regions_of
 from tests.pricing.factories import an_offer
 
 CATALOG = load_catalog()

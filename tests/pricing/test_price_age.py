@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.price_age import risen_at_most
+from pricing.catalog.price_age import risen_at_most
 from tests.pricing.factories import an_offer
 
 AWS = an_offer(provider="aws")

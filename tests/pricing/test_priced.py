@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pricing.billing.lines import Priced
 from pricing.billing.quote import Usage, quote
-from pricing.catalog import load_catalog
-from pricing.offer import Offer
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
 
 DAY = date(2026, 11, 21)
 OFFERS = {offer.provider: offer for offer in load_catalog(DAY).offers}

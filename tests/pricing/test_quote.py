@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.quote import Quote, Usage, quote, to_json
-from pricing.catalog import Catalog, load_catalog
+from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
 from tests.pricing.factories import ASKED_ON, an_offer

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.catalog import Catalog
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import bundled_offers, offer_from_row, row_from_offer
 from pricing.gate import KeptOut, Passed
-from pricing.offer import Offer
-from pricing.offer_rows import bundled_offers, offer_from_row, row_from_offer
 from pricing.reading import Reading
 from pricing.store import Stored, Update, load, merge, path_of, to_text
 from tests.pricing.factories import ASKED_ON, an_offer

@@ -6,8 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pricing.catalog.offer import Offer
 from pricing.money import usd
-from pricing.offer import Offer
 from providers.interface import Cloud, LaunchSpec, Place
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.session import Session

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.gate import check
 from pricing.reading import Reading

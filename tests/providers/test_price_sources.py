@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 import providers
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import PURCHASES
 from pricing.errors import MissingCredentialsError
 from pricing.gate import check
-from pricing.offer import PURCHASES
 from pricing.reading import Reading
 from providers.price_source import MODULES, Request, fetcher
 from tests.conftest import ROOT

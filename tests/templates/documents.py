@@ -8,7 +8,7 @@ from planner.pipeline import make_plan
 from planner.plan_json import to_json
 from planner.profile.codec import parse_profiles
 from planner.requirements import Requirements
-from pricing.catalog import load_catalog
+from pricing.catalog.catalog import load_catalog
 from tests.gpucost.documents import AS_OF, Document, example, training, unpriced
 
 FLEET = ("captions", "embeddings", "moderation", "ranking")

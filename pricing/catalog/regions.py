@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
-from pricing.offer import EVERYWHERE, Offer
-from pricing.sizes import sizes
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.sizes import sizes
 from pricing.tables import read_csv
 
 EU = "eu"

@@ -7,10 +7,10 @@ from datetime import date
 from functools import cached_property
 from operator import attrgetter
 
+from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
+from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from pricing.offer import EVERYWHERE, PURCHASES, Offer
-from pricing.offer_rows import bundled_offers
-from pricing.sizes import sizes
 
 
 def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 from pricing.tables import names, read_csv
 
 _SUFFIX = "_spot_advisor.csv"

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
-from pricing.offer import Offer
+from pricing.catalog.offer import Offer
 
 Sellers = Literal["hyperscaler", "specialist", "marketplace", "spot"]
 

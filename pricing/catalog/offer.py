@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from pricing.dates import STALE_AFTER_DAYS
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.errors import InputError
 from pricing.hardware import gpus
 

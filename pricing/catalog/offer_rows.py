@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pricing.dates import read_date, read_day
+from pricing.catalog.dates import read_date, read_day
+from pricing.catalog.offer import Offer
+from pricing.catalog.sizes import Size, sizes
 from pricing.errors import InputError
 from pricing.money import plain, usd
-from pricing.offer import Offer
-from pricing.sizes import Size, sizes
 from pricing.tables import DATA, names, number, read_csv
 
 COLUMNS = (

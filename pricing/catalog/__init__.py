@@ -1,0 +1,1 @@
+"""What can be rented where, at which price, on which day."""
