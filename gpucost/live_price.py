@@ -9,7 +9,7 @@ from decimal import Decimal
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import usd
-from pricing.reading import Row
+from pricing.refresh.reading import Row
 from providers.price_source import MODULES, Request, fetcher
 
 _Key = tuple[str, str, str]

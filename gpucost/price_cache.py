@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from pricing import store
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.catalog import load_catalog as load_with
+from pricing.refresh import store
 
 CACHE = "GPUCOST_CACHE_DIR"
 

@@ -9,11 +9,11 @@ from itertools import groupby
 from gpucost.output import Output, Table, print_json, print_table
 from gpucost.parameters import check_known
 from gpucost.price_cache import load_catalog, price_folder
-from pricing import store
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.gate import offer_faults
 from pricing.money import plain
+from pricing.refresh import store
+from pricing.refresh.integrity_gate import offer_faults
 
 CONFLICT = Decimal("0.01")
 """Two readings of one day that differ by more than this share are told."""

@@ -10,16 +10,16 @@ from typing import Any
 from gpucost.output import Output, Table, print_json, print_table
 from gpucost.price_cache import CACHE, price_folder
 from gpucost.writing import write_file
-from pricing import store
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
-from pricing.gate import KeptOut, Passed, check
-from pricing.gpuhunt_catalog import read_gpuhunt
 from pricing.money import plain
-from pricing.reading import Reading
-from pricing.skypilot_catalog import read_skypilot
-from pricing.store import Update
+from pricing.refresh import store
+from pricing.refresh.gpuhunt import read_gpuhunt
+from pricing.refresh.integrity_gate import KeptOut, Passed, check
+from pricing.refresh.reading import Reading
+from pricing.refresh.skypilot import read_skypilot
+from pricing.refresh.store import Update
 from providers.price_source import MODULES, Request, fetcher
 
 IMPORTS: dict[str, Callable[[Path, date | None], tuple[Reading, ...]]] = {

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from pricing.reading import Reading
+from pricing.refresh.reading import Reading
 
 MODULES: Mapping[str, str] = MappingProxyType(
     {"aws": "providers.aws.prices", "digitalocean": "providers.digitalocean.prices"}

@@ -15,8 +15,8 @@ from gpucost.price_cache import CACHE, load_catalog, price_folder
 from gpucost.settings import PROJECT_FILE
 from gpucost.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.version import __version__
-from pricing import store
 from pricing.errors import GpucostError
+from pricing.refresh import store
 from providers.lifecycle.journal import FILE, JournalError
 
 _CREDENTIALS = (

@@ -9,7 +9,7 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.hardware import find
 from pricing.money import plain, usd
-from pricing.reading import Reading, Row, new_row
+from pricing.refresh.reading import Reading, Row, new_row
 from providers.aws.access import client, open_session, told
 from providers.price_source import Request
 

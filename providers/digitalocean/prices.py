@@ -10,7 +10,7 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import plain
-from pricing.reading import Reading, Row, new_row
+from pricing.refresh.reading import Reading, Row, new_row
 from providers.digitalocean.access import Access, connect, read_access, told
 from providers.price_source import Request
 

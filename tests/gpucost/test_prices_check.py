@@ -10,7 +10,7 @@ import pytest
 from gpucost.parameters import today
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
-from pricing.store import path_of, to_text
+from pricing.refresh.store import path_of, to_text
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF
 

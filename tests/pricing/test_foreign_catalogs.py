@@ -10,10 +10,10 @@ import pytest
 
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
-from pricing.gate import check
-from pricing.gpuhunt_catalog import read_gpuhunt
-from pricing.reading import Reading
-from pricing.skypilot_catalog import read_skypilot
+from pricing.refresh.gpuhunt import read_gpuhunt
+from pricing.refresh.integrity_gate import check
+from pricing.refresh.reading import Reading
+from pricing.refresh.skypilot import read_skypilot
 
 DAY = date(2026, 11, 21)
 SKY = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice"

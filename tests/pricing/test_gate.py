@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.catalog.catalog import Catalog
-from pricing.gate import BROKEN, check, offer_faults
-from pricing.reading import Reading, Row, new_row
+from pricing.refresh.integrity_gate import BROKEN, check, offer_faults
+from pricing.refresh.reading import Reading, Row, new_row
 from tests.pricing.factories import ASKED_ON, an_offer
 
 KNOWN = Catalog(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.offer_rows import bundled_offers, offer_from_row, row_from_offer
-from pricing.gate import KeptOut, Passed
-from pricing.reading import Reading
-from pricing.store import Stored, Update, load, merge, path_of, to_text
+from pricing.refresh.integrity_gate import KeptOut, Passed
+from pricing.refresh.reading import Reading
+from pricing.refresh.store import Stored, Update, load, merge, path_of, to_text
 from tests.pricing.factories import ASKED_ON, an_offer
 
 MONDAY = date(2026, 11, 9)

@@ -8,8 +8,8 @@ import pytest
 
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
-from pricing.gate import check
-from pricing.reading import Reading
+from pricing.refresh.integrity_gate import check
+from pricing.refresh.reading import Reading
 from providers.aws.prices import REGIONS, fetch
 from providers.price_source import Request
 from tests.providers.fakes.aws import Aws

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
-from pricing.reading import Reading
+from pricing.refresh.reading import Reading
 from providers.digitalocean import access
 from providers.digitalocean.prices import fetch, price_text
 from providers.price_source import Request

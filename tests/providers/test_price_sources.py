@@ -13,8 +13,8 @@ import providers
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import MissingCredentialsError
-from pricing.gate import check
-from pricing.reading import Reading
+from pricing.refresh.integrity_gate import check
+from pricing.refresh.reading import Reading
 from providers.price_source import MODULES, Request, fetcher
 from tests.conftest import ROOT
 from tests.providers.fakes.aws import Aws

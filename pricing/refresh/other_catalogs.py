@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.hardware import find, has_memory
 from pricing.money import usd
-from pricing.reading import Reading, Row, new_row
+from pricing.refresh.reading import Reading, Row, new_row
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {

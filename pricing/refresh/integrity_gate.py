@@ -11,7 +11,7 @@ from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd
-from pricing.reading import Reading, Row
+from pricing.refresh.reading import Reading, Row
 
 LARGEST_JUMP = Decimal(3)
 """A price that moved by more than this factor, up or down, needs a person's word."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pricing.errors import InputError
-from pricing.foreign import Listed, check_size, day_of, our_name, to_reading
-from pricing.reading import Reading
+from pricing.refresh.other_catalogs import Listed, check_size, day_of, our_name, to_reading
+from pricing.refresh.reading import Reading
 
 _COLUMNS = frozenset(
     {"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"}

@@ -10,8 +10,8 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
 from pricing.errors import InputError
-from pricing.gate import Passed
-from pricing.reading import Reading
+from pricing.refresh.integrity_gate import Passed
+from pricing.refresh.reading import Reading
 from pricing.tables import read_csv
 
 _HEADER = (*COLUMNS, *PUBLISHED)

@@ -8,8 +8,15 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from pricing.errors import InputError
-from pricing.foreign import MOST_BYTES, Listed, check_size, day_of, our_name, to_reading
-from pricing.reading import Reading
+from pricing.refresh.other_catalogs import (
+    MOST_BYTES,
+    Listed,
+    check_size,
+    day_of,
+    our_name,
+    to_reading,
+)
+from pricing.refresh.reading import Reading
 
 _COLUMNS = frozenset(
     {

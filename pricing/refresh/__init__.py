@@ -1,0 +1,1 @@
+"""New prices from outside: read, checked, kept."""
