@@ -41,7 +41,7 @@ golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 
 accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, write docs/accuracy.md and what ships
 	$(BIN)/gpucost accuracy --data ../shared/datasets -o docs/accuracy.md -f json > .accuracy.json
-	mv .accuracy.json planner/data/accuracy.json
+	mv .accuracy.json planner/models/data/accuracy.json
 
 fit: $(VENV)/.dev ## fit the coefficients of predictions anew (needs the data sets)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[accuracy]'

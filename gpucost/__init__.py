@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gpucost.notebook import load_ipython_extension
     from gpucost.price_cache import load_catalog
     from planner.diagnose import diagnose
-    from planner.estimate import Estimate
     from planner.finding import Finding
+    from planner.models.estimate import Estimate
     from planner.pipeline import make_plan
     from planner.plan import Plan
     from planner.predict import predict
@@ -64,7 +64,7 @@ __all__ = [
 _PACKAGES = ("planner", "pricing", "providers", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog.catalog",
-    "Estimate": "planner.estimate",
+    "Estimate": "planner.models.estimate",
     "Finding": "planner.finding",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.measuring",

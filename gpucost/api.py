@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.errors import InputError, NotBuiltYetError

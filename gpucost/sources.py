@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.parameters import DEFAULT_PROFILE
-from planner.interruption import Availability, parse_trace
+from planner.models.interruption import Availability, parse_trace
 from planner.profile.model import Profile
 from pricing.errors import InputError
 

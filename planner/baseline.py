@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.estimate import Estimate
-from planner.interruption import Billed
 from planner.kernels import source_gpu
+from planner.models.estimate import Estimate
+from planner.models.interruption import Billed
 from planner.option import Baseline, Rejected
 from planner.own_price import at_price
 from planner.profile.model import Profile

@@ -9,7 +9,7 @@ from planner.baseline import over_limits
 from planner.case import Case, gpus_used, machines
 from planner.checks import refusals, too_slow, unproven
 from planner.draft import Draft
-from planner.estimate import Estimate, divide
+from planner.models.estimate import Estimate, divide
 from planner.option import Reason, Rejected
 from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate

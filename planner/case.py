@@ -5,10 +5,10 @@ from decimal import Decimal
 from functools import cached_property
 
 from planner.baseline import where
-from planner.estimate import Estimate
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import GPUS_PER_NODE
+from planner.models.estimate import Estimate
 from planner.option import Baseline
 from planner.predict import Split, predict_from, scaling
 from planner.profile.model import Profile

@@ -5,8 +5,8 @@ from decimal import Decimal
 from planner.case import Case, gpus_used, idle_gpus
 from planner.checks import unproven
 from planner.draft import Draft
-from planner.estimate import Estimate
 from planner.kernels import kernel_speed_up
+from planner.models.estimate import Estimate
 from planner.remedies import ACTIONS
 from planner.tenancy import Tenancy
 from pricing.hardware import gpus

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner import machines_left
-from planner.estimate import Estimate, exactly
 from planner.home import Home, today
+from planner.models.estimate import Estimate, exactly
 from planner.option import Baseline
 from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.profile.model import Profile

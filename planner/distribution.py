@@ -9,9 +9,9 @@ report, 2024), one in 50,676 GPU-hours.
 import math
 from dataclasses import dataclass
 
-from planner.interruption import Checkpoints, checkpoint_interval_s
 from planner.layout import Layout
-from planner.overhead import link_class
+from planner.models.communication import link_class
+from planner.models.interruption import Checkpoints, checkpoint_interval_s
 from planner.profile.model import Profile
 from planner.remedies.effects import MOST_LOST_S
 from planner.rules.limits import NODE_NETWORK_GBPS

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from planner.baseline import price
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from planner.spot import Interruptions
 from planner.tenancy import Tenancy
 from planner.workload import Workload

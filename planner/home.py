@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from planner.case import Case
 from planner.draft import Draft
-from planner.estimate import Estimate, exactly
 from planner.kernels import kernel_speed_up
+from planner.models.estimate import Estimate, exactly
 from planner.option import Baseline
 from planner.profile.model import Profile, Statistics
 from planner.sharing import SHARES

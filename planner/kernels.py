@@ -2,21 +2,19 @@
 
 Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm,
 wc = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really
-used, B the memory bandwidth. Without them the law of the job's class (planner/work_class.py):
-training on one GPU has the fitted model of planner/speed_model.py, every other class its exponents
-of specifications (planner/speed_laws.py).
+used, B the memory bandwidth. Without them the law of the job's class (planner/models/work_class.py):
+training on one GPU has the fitted model of planner/models/gpu_speed.py, every other class its exponents
+of specifications (planner/models/speed_laws.py).
 """
 
 import math
 from dataclasses import replace
 
-from planner.arithmetic import CUDA, has_tf32, is_single, peak_tflops
 from planner.chip_needs import uses_fp64
-from planner.estimate import Estimate, within
-from planner.gpu_family import family
-from planner.profile.model import Profile
-from planner.speed_laws import covers, law, predicted
-from planner.speed_model import (
+from planner.models.arithmetic import CUDA, has_tf32, is_single, peak_tflops
+from planner.models.estimate import Estimate, within
+from planner.models.gpu_family import family
+from planner.models.gpu_speed import (
     Family,
     Specs,
     coefficients,
@@ -26,7 +24,9 @@ from planner.speed_model import (
     log_score,
     specs,
 )
-from planner.work_class import WorkClass, work_class
+from planner.models.speed_laws import covers, law, predicted
+from planner.models.work_class import WorkClass, work_class
+from planner.profile.model import Profile
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu

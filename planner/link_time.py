@@ -1,16 +1,16 @@
 """How much longer the links of another layout take for the same gradients.
 
 Inside a machine the time of the profiled links grows with the number of GPUs as benchmarks showed
-(planner/overhead.py); other links differ by the measured time of a large all-reduce over as many
+(planner/models/communication.py); other links differ by the measured time of a large all-reduce over as many
 GPUs. Between machines the gradients pass the network once a ring, at the share of its rate that
 all-reduces reach.
 """
 
 from dataclasses import dataclass, replace
 
-from planner.allreduce import large_all_reduce_s
 from planner.layout import Layout
-from planner.overhead import NETWORK_REACHED, growth, link_class, ring
+from planner.models.allreduce import large_all_reduce_s
+from planner.models.communication import NETWORK_REACHED, growth, link_class, ring
 from pricing.hardware import find
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use

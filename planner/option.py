@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.distribution import Distribution
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from planner.tenancy import Tenancy
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer

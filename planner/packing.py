@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from planner.baseline import gpu_memory_gib
 from planner.checks import BUSIEST, USABLE
-from planner.estimate import Estimate
 from planner.home import Home
 from planner.host_room import crowded, host_share
+from planner.models.estimate import Estimate
 from planner.option import Baseline, Reason
 from planner.profile.model import Profile
 from planner.requirements import Requirements

@@ -9,11 +9,11 @@ from planner.advice_json import advice_json, benefit_json
 from planner.consolidate import Fleet, Placement
 from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
-from planner.estimate import Estimate
 from planner.finding import Evidence, Finding
+from planner.models.estimate import Estimate
+from planner.models.power import best_cap
 from planner.option import Move, Option
 from planner.plan import SCHEMA, JobPlan, Plan
-from planner.power import best_cap
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended

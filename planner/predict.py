@@ -4,7 +4,7 @@ The time of a job is split into what the findings prove: `input` (waiting for da
 (launching, serial code) and `kernels`. Each part changes with its own cause; GPU-Util alone proves
 nothing and is never used as a weight (measured: it makes cross-GPU predictions worse).
 
-Kernels follow planner/kernels.py, the input pipeline planner/loader.py, more GPUs planner/scale.py;
+Kernels follow planner/kernels.py, the input pipeline planner/models/input_pipeline.py, more GPUs planner/scale.py;
 planner/bounds.py holds every prediction to what measurement and machine allow.
 """
 
@@ -14,11 +14,11 @@ from typing import Literal
 
 from planner.bounds import bounded
 from planner.diagnose import diagnose
-from planner.estimate import Estimate, exactly, product, within
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import layout_of
-from planner.loader import loader_factor, loader_rate
+from planner.models.estimate import Estimate, exactly, product, within
+from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.probes import Anchor, anchors, match, narrowest
 from planner.profile.model import Profile
 from planner.remedies import Action, action, combined

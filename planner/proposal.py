@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from planner.baseline import price
 from planner.case import Case
+from planner.models.communication import link_class
+from planner.models.gpu_speed import coefficients
 from planner.option import Option
-from planner.overhead import link_class
 from planner.remedies import ACTIONS
-from planner.speed_model import coefficients
 from planner.workload import Workload
 from pricing.catalog.offer import Offer
 

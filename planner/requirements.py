@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from planner.interruption import CHECKPOINTS, Availability, Checkpoints
+from planner.models.interruption import CHECKPOINTS, Availability, Checkpoints
 from planner.profile.model import Profile
 from planner.site import UNKNOWN_SITE, Site
 

@@ -1,7 +1,7 @@
 """How throughput grows with the number of GPUs and machines.
 
 n GPUs do n / (1 + o) times the work of one, o being the communication that nothing hides over the
-compute (planner/overhead.py). It comes, best first, from what was measured on several GPUs, also
+compute (planner/models/communication.py). It comes, best first, from what was measured on several GPUs, also
 where the links change; from the gradients, the step time and measured all-reduce times; or from how
 benchmarks over such links scaled. Whatever it comes from, GPUs can be left out: n of them do no
 less than fewer in the same machines.
@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from planner.allreduce import typical_all_reduce_s
-from planner.estimate import Estimate
 from planner.layout import GPUS_PER_NODE, Layout
 from planner.link_time import link_time
-from planner.overhead import (
+from planner.models.allreduce import typical_all_reduce_s
+from planner.models.communication import (
     BY_SPEED,
     NETWORK_REACHED,
     NOTHING,
@@ -26,8 +25,9 @@ from planner.overhead import (
     typical,
     typical_network,
 )
+from planner.models.estimate import Estimate
+from planner.models.gpu_speed import coefficients
 from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.speed_model import coefficients
 from planner.step_traffic import UNKNOWN_TRAFFIC, Traffic
 from pricing.hardware import find
 

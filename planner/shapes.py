@@ -11,8 +11,8 @@ from decimal import Decimal
 from planner.baseline import gpu_memory_gib, price
 from planner.case import Case
 from planner.checks import USABLE
-from planner.estimate import Estimate, divide
 from planner.layout import GPUS_PER_NODE
+from planner.models.estimate import Estimate, divide
 from planner.rules.limits import NODE_NETWORK_GBPS
 from planner.target import Target
 from pricing.catalog.offer import Offer

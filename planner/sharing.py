@@ -2,16 +2,16 @@
 
 Expected: 1 / max(1, sum of compute shares), the better guess for an unmeasured pair (mean error
 0.08 of full speed on 2,760 published pairs). The interval is that x/: f^c, f calibrated on pairs of
-jobs left out (`planner/data/sharing.toml`) and c the others' share, at most 1: who does not run
+jobs left out (`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not run
 delays nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and
 up to a job alone as it was measured again.
 """
 
 from collections.abc import Sequence
 
-from planner.estimate import Estimate, exactly
+from planner.models.estimate import Estimate, exactly
+from planner.models.gpu_speed import coefficients
 from planner.profile.model import Profile
-from planner.speed_model import coefficients
 from pricing.errors import InputError
 
 SHARES = ("util.sm_active", "util.kernel_time")

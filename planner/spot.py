@@ -7,7 +7,7 @@ deadlines need a trace: without one, a job with a deadline is refused.
 
 from dataclasses import dataclass
 
-from planner.interruption import (
+from planner.models.interruption import (
     Availability,
     Billed,
     Checkpoints,

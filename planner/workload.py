@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from planner.estimate import Estimate, exactly
+from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile
 from planner.requirements import Period, Requirements
 from pricing.errors import InputError

@@ -34,7 +34,7 @@ def command(data: str | None, target: str | None, output: Output) -> None:
     elif data:
         raise InputError(f"--data {data}: no such folder.")
     else:
-        document = json.loads(files("planner.data").joinpath(_SHIPPED).read_text("utf-8"))
+        document = json.loads(files("planner.models.data").joinpath(_SHIPPED).read_text("utf-8"))
         output.say(f"{DATA} is absent: these are the scores that shipped, none is new.")
         if target is not None:
             output.say(f"{target} is not written: a page needs the data sets.")

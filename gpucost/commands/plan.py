@@ -32,7 +32,7 @@ from gpucost.plan_view import print_plan
 from gpucost.price_cache import load_catalog
 from gpucost.sources import read_sources, read_trace
 from gpucost.writing import write_file
-from planner.interruption import Checkpoints
+from planner.models.interruption import Checkpoints
 from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.plan_json import dump, to_json

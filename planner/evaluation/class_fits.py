@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.arithmetic import CUDA
 from planner.evaluation.published import Case, of_class
-from planner.gpu_family import family
-from planner.speed_laws import FEATURES, scale_of, steps
-from planner.work_class import WorkClass
+from planner.models.arithmetic import CUDA
+from planner.models.gpu_family import family
+from planner.models.speed_laws import FEATURES, scale_of, steps
+from planner.models.work_class import WorkClass
 from pricing.hardware import gpus
 
 Array = npt.NDArray[np.float64]

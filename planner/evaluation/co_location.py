@@ -14,9 +14,9 @@ import pandas as pd
 from planner.evaluation.class_fits import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.several_gpus import shares
+from planner.models.gpu_speed import fitted_as
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
 from planner.sharing import contention, expected_speed, shared_speed
-from planner.speed_model import fitted_as
 
 _GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
 

@@ -16,8 +16,8 @@ from planner.evaluation.effects import Fit, difference, features, fit, speed_tab
 from planner.evaluation.rows import Predicted, answers, row
 from planner.evaluation.score import Row, Section
 from planner.evaluation.throughput import TASKS, Run, runs, specs_of
+from planner.models.gpu_speed import coefficients, log_spread
 from planner.profile.model import Hardware, Job, Profile, Work
-from planner.speed_model import coefficients, log_spread
 from pricing.hardware import gpus
 
 Left = Literal["task", "both"]

@@ -1,6 +1,6 @@
 """Fits everything that predictions ship with: `python -m planner.evaluation.fit DATA DAY`.
 
-Writes planner/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs scipy
+Writes planner/models/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs scipy
 (prior widths) and pyarrow (two of the all-reduce files): `pip install gpucost[accuracy]`.
 """
 
@@ -25,24 +25,24 @@ from planner.evaluation import (
 from planner.evaluation.cross_gpu import cases, fitted_runs, intervals
 from planner.evaluation.effects import fit, likeliest_widths, speed_table
 from planner.evaluation.throughput import runs
-from planner.gpu_family import families
-from planner.speed_model import fitted_as
+from planner.models.gpu_family import families
+from planner.models.gpu_speed import fitted_as
 
 _OUT = Path(__file__).resolve().parent.parent / "data"
 _BY_MAKE = "Written by `make fit`; do not edit."
 _SPEED = f"""\
-# Coefficients of planner/speed_model.py. {_BY_MAKE}
+# Coefficients of planner/models/gpu_speed.py. {_BY_MAKE}
 # Source: our own regression on lambdal/deeplearning-benchmark (GitHub; no licence stated):
 # published PyTorch training throughput of one GPU (v1, v2). No figure of theirs is reproduced.
 # Widths: likeliest on the older runs (v0) of the same repository.
 """
 _SCALE = f"""\
-# Overheads of several GPUs, planner/overhead.py. {_BY_MAKE}
+# Overheads of several GPUs, planner/models/communication.py. {_BY_MAKE}
 # Sources: inside, growth: lambdal/deeplearning-benchmark, 1 to 8 GPUs (no licence stated); between:
 # AdaptDL traces of siasosp23, two full nodes at the largest batches (none stated). Quantiles only.
 """
 _HOST = f"""\
-# Loader, power cap and power on another GPU: planner/loader.py, planner/power.py. {_BY_MAKE}
+# Loader, power cap and power on another GPU: planner/models/input_pipeline.py, planner/models/power.py. {_BY_MAKE}
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
@@ -50,7 +50,7 @@ _SHARING = f"""\
 # Source: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100. A quantile only.
 """
 _CLASSES = f"""\
-# Laws of the classes of work, planner/speed_laws.py. {_BY_MAKE}
+# Laws of the classes of work, planner/models/speed_laws.py. {_BY_MAKE}
 # Sources: our own regressions on published measurements; no figure of theirs is reproduced:
 # mosaicml/llm-foundry (Apache-2.0): llm-training; NeuSight's labels: fp32; MLCommons results v4.0
 # and v4.1 (Apache-2.0), pytorch-image-models (Apache-2.0), ml-energy/leaderboard (none stated) and

@@ -8,8 +8,8 @@ import pandas as pd
 
 from planner.evaluation.cross_gpu import quantile
 from planner.evaluation.score import Score, Section, errors
-from planner.loader import fed_rate
-from planner.power import CapLaw, carried_w, idle_fraction
+from planner.models.input_pipeline import fed_rate
+from planner.models.power import CapLaw, carried_w, idle_fraction
 
 _KEY = ["dataset", "network", "batch_size", "optimizer"]
 _CORES = (1, 2, 3, 4, 5, 6, 9, 12, 24)

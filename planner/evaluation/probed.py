@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 from planner.diagnose import diagnose
-from planner.estimate import Estimate
 from planner.evaluation.class_fits import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.several_gpus import placements, shares
 from planner.evaluation.small_work import CLUSTER_GPU
-from planner.overhead import ring
+from planner.models.communication import ring
+from planner.models.estimate import Estimate
+from planner.models.gpu_speed import coefficients, fitted_as
 from planner.predict import predict_from, split
 from planner.profile.model import Hardware, Job, Profile, Work
-from planner.speed_model import coefficients, fitted_as
 from planner.target import Target
 from pricing.hardware import gpus
 

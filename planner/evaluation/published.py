@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from planner.kernels import used_precision
+from planner.models.work_class import WorkClass, work_class
 from planner.profile.model import Hardware, Job, Profile, Work
-from planner.work_class import WorkClass, work_class
 from pricing.hardware import gpus
 
 _SILICON = {

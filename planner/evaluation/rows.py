@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.arithmetic import CUDA, peak_tflops
-from planner.estimate import Estimate
 from planner.evaluation import class_fits
 from planner.evaluation.published import Case, cases, of_class
 from planner.evaluation.score import Array, Errors, Row, Section, errors
+from planner.models.arithmetic import CUDA, peak_tflops
+from planner.models.estimate import Estimate
+from planner.models.gpu_speed import coefficients, fitted_as
+from planner.models.work_class import WorkClass
 from planner.predict import predict
-from planner.speed_model import coefficients, fitted_as
-from planner.work_class import WorkClass
 from pricing.hardware import gpus
 
 _TITLES: Mapping[WorkClass, str] = {

@@ -9,7 +9,7 @@ import pandas as pd
 from planner.evaluation.cross_gpu import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.throughput import several_gpus
-from planner.overhead import Overhead, combine, growth, ring
+from planner.models.communication import Overhead, combine, growth, ring
 
 # Boxes whose GPUs speak NVLink (SXM boards, V100 servers); of the rest, GeForce boards from the
 # 30 series on have no peer-to-peer access.

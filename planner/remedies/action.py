@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from planner.rule import Signals, Test
 
 Part = Literal["input", "host", "kernels"]

@@ -6,7 +6,7 @@ shares: speed = 1 / (1 - sum s + sum s / f), s the share of the part, f the spee
 
 from collections.abc import Iterable
 
-from planner.estimate import Estimate, exactly
+from planner.models.estimate import Estimate, exactly
 from planner.remedies.action import Action, Mechanism, Part
 
 

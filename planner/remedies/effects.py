@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.loader import loader_factor, loader_power
+from planner.models.input_pipeline import loader_factor, loader_power
 from planner.remedies.action import Action, Range
 from planner.rule import Signals
 from planner.rules.limits import (

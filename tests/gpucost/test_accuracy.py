@@ -9,7 +9,7 @@ import pytest
 
 from gpucost.cli import run
 
-SHIPPED = json.loads(files("planner.data").joinpath("accuracy.json").read_text("utf-8"))
+SHIPPED = json.loads(files("planner.models.data").joinpath("accuracy.json").read_text("utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 
 

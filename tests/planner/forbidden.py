@@ -5,7 +5,7 @@ It shares no code with planner/bounds.py and planner/checks.py, so a mistake the
 
 from collections.abc import Iterator
 
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from planner.profile.model import Profile
 from planner.target import Target
 from pricing.catalog.offer import Offer

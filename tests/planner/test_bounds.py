@@ -7,8 +7,8 @@ import pytest
 
 from planner.bounds import contradictions, utilisation
 from planner.diagnose import diagnose
-from planner.estimate import Estimate
 from planner.kernels import kernel_speed_up
+from planner.models.estimate import Estimate
 from planner.predict import predict, predict_from, split
 from planner.profile.model import Profile
 from planner.target import Target

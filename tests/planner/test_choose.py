@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.interruption import Availability
+from planner.models.interruption import Availability
 from planner.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from planner.energy import Energy, energy_today
-from planner.estimate import exactly
+from planner.models.estimate import exactly
+from planner.models.power import idle_fraction, other_gpu_factor
 from planner.plan_json import to_json
-from planner.power import idle_fraction, other_gpu_factor
 from planner.profile.model import Profile, Statistics, Window
 from planner.site import Site
 from pricing.errors import InputError

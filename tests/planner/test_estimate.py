@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.estimate import Estimate, divide, exactly, within
+from planner.models.estimate import Estimate, divide, exactly, within
 
 POSITIVE = st.floats(1e-3, 1e6)
 

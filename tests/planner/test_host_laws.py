@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.allreduce import all_reduce_s, interpolate, typical_all_reduce_s
-from planner.loader import fed_rate, loader_rate
-from planner.overhead import combine, growth, ring
-from planner.power import best_cap, cap_law, carried_w
+from planner.models.allreduce import all_reduce_s, interpolate, typical_all_reduce_s
+from planner.models.communication import combine, growth, ring
+from planner.models.input_pipeline import fed_rate, loader_rate
+from planner.models.power import best_cap, cap_law, carried_w
 
 CORES = st.floats(0.5, 64.0)
 WATTS = st.floats(50.0, 1000.0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.interruption import (
+from planner.models.interruption import (
     Availability,
     Checkpoints,
     checkpoint_interval_s,

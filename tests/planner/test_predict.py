@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.arithmetic import has_tf32
 from planner.diagnose import diagnose
-from planner.gpu_family import family
 from planner.kernels import kernel_speed_up, source_gpu
+from planner.models.arithmetic import has_tf32
+from planner.models.gpu_family import family
+from planner.models.speed_laws import law
 from planner.predict import Split, predict, predict_on, split
 from planner.profile.model import PRECISIONS, Profile
 from planner.remedies import ACTIONS
-from planner.speed_laws import law
 from planner.target import Target
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from planner.candidates import candidates
 from planner.case import gpus_used
 from planner.diagnose import diagnose
-from planner.estimate import Estimate
 from planner.kernels import kernel_speed_up
+from planner.models.estimate import Estimate
 from planner.predict import predict, predict_from, split
 from planner.profile.model import Profile
 from planner.target import Target

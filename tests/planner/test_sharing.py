@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.models.gpu_speed import coefficients
 from planner.sharing import compute_share, shared_speed
-from planner.speed_model import coefficients
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 

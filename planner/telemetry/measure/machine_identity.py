@@ -2,7 +2,7 @@
 
 From what the firmware (DMI) and the environment say, and, only where those name a cloud, from the
 cloud's metadata service: at its link-local address, 50 ms a question, no proxy, no redirect, and no
-question whose answer can hold a secret. `planner/data/clouds.toml` is the table of providers.
+question whose answer can hold a secret. `planner/models/data/clouds.toml` is the table of providers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _Cloud = dict[str, Any]
 @cache
 def clouds() -> tuple[_Cloud, ...]:
     """Return the rows of the table of providers."""
-    text = resources.files("planner.data").joinpath("clouds.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("planner.models.data").joinpath("clouds.toml").read_text(encoding="utf-8")
+    )
     return tuple(tomllib.loads(text)["cloud"])
 
 

@@ -5,7 +5,7 @@ ln rate = task + p ln P + b ln B - m 8/M + board + architecture + GPU
 P: dense peak of the precision really used, TFLOP/s; B: memory bandwidth, TB/s; M: memory, GiB (jobs
 take the largest batch that fits, and a small batch fills a GPU badly). The coefficients are the
 posterior means of a hierarchical regression (planner/evaluation/effects.py) on Lambda's PyTorch
-training benchmarks; `planner/data/speed.toml` says which, and when.
+training benchmarks; `planner/models/data/speed.toml` says which, and when.
 """
 
 import math
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from planner.gpu_family import family
+from planner.models.gpu_family import family
 from pricing.hardware import Gpu
 
 Family = Literal["half", "single"]
@@ -38,7 +38,7 @@ class Specs:
 
     Attributes:
         name: canonical.
-        architecture: its generation, as `planner.gpu_family` names it.
+        architecture: its generation, as `planner.models.gpu_family` names it.
         bandwidth_gb_s: peak memory bandwidth.
         peak_tflops: dense rate of the precision that the kernels use.
         memory_gib: as sold.
@@ -84,7 +84,7 @@ _instead: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar("_instead")
 
 
 def coefficients(name: str) -> Mapping[str, Any]:
-    """Return a shipped table of fitted coefficients, `planner/data/NAME.toml`."""
+    """Return a shipped table of fitted coefficients, `planner/models/data/NAME.toml`."""
     return _instead.get(_NOTHING).get(name) or _shipped(name)
 
 

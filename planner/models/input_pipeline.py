@@ -1,10 +1,10 @@
 """How fast the host feeds a GPU: loader throughput against the cores that each GPU has.
 
 Throughput ~ cores^g: in proportion up to 3 cores a GPU, then with the power g (fitted,
-`planner/data/host.toml`), flat beyond 12 cores, the most that was measured.
+`planner/models/data/host.toml`), flat beyond 12 cores, the most that was measured.
 """
 
-from planner.speed_model import coefficients
+from planner.models.gpu_speed import coefficients
 
 _KNEE_CORES = 3.0
 _MOST_CORES = 12.0

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.estimate import Estimate
+from planner.models.estimate import Estimate
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 

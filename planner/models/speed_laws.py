@@ -3,7 +3,7 @@
 ln speed-up = p ln(P'/P) + b ln(B'/B) + w ln(W'/W) + family' - family
 
 P: dense peak of the precision used; B: memory bandwidth; W: board power limit (a board that may
-draw more keeps its clock under load). `planner/data/classes.toml` holds the exponents and the
+draw more keeps its clock under load). `planner/models/data/classes.toml` holds the exponents and the
 families' effects, fitted by planner/evaluation/class_fits.py on published measurements, with the
 conformal quantiles that make 90 % intervals of them.
 """
@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.arithmetic import peak_tflops
-from planner.estimate import Estimate, within
-from planner.gpu_family import families, family
-from planner.speed_model import coefficients
-from planner.work_class import WorkClass
+from planner.models.arithmetic import peak_tflops
+from planner.models.estimate import Estimate, within
+from planner.models.gpu_family import families, family
+from planner.models.gpu_speed import coefficients
+from planner.models.work_class import WorkClass
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 

@@ -2,14 +2,14 @@
 
 Under a cap with x = max(0, P0 / cap - 1), P0 the power without it:
 time = t0 (1 + a x + b x^2), power = min(P0, c cap). On another GPU: the same fraction of
-(TDP - idle) as on the measured one. The figures are fitted (`planner/data/host.toml`).
+(TDP - idle) as on the measured one. The figures are fitted (`planner/models/data/host.toml`).
 """
 
 import statistics
 from dataclasses import dataclass
 
-from planner.estimate import Estimate, within
-from planner.speed_model import coefficients
+from planner.models.estimate import Estimate, within
+from planner.models.gpu_speed import coefficients
 from pricing.hardware import Gpu, gpus
 
 

@@ -1,0 +1,1 @@
+"""Laws of one quantity each: estimates, speeds, communication, power, interruptions."""
