@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpucost.measuring import Measurement, measure
     from gpucost.notebook import load_ipython_extension
     from gpucost.price_cache import load_catalog
+    from planner.baseline.requirements import Requirements
     from planner.diagnose import diagnose
     from planner.finding import Finding
     from planner.models.estimate import Estimate
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.predict import predict
     from planner.profile.model import Profile
-    from planner.requirements import Requirements
     from pricing.billing.quote import Quote, Usage, quote
     from pricing.catalog.catalog import Catalog
     from pricing.catalog.offer import Offer
@@ -72,7 +72,7 @@ _HOMES = {
     "Plan": "planner.plan",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",
-    "Requirements": "planner.requirements",
+    "Requirements": "planner.baseline.requirements",
     "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnose",
     "load_catalog": "gpucost.price_cache",

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucost.own_hardware import load_own_hardware
 from gpucost.plan_file import find_option, load_plan
-from planner.baseline import parse_place
+from planner.baseline.baseline import parse_place
 from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over

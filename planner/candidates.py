@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.baseline import over_limits
+from planner.baseline.baseline import over_limits
+from planner.baseline.tenancy import Tenancy
 from planner.case import Case, gpus_used, machines
 from planner.checks import refusals, too_slow, unproven
 from planner.draft import Draft
@@ -14,7 +15,6 @@ from planner.option import Reason, Rejected
 from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.target import Target
-from planner.tenancy import Tenancy
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError

@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
-from planner.baseline import where
+from planner.baseline.baseline import where
+from planner.baseline.requirements import Requirements
+from planner.baseline.workload import Workload
 from planner.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import GPUS_PER_NODE
@@ -13,10 +15,8 @@ from planner.option import Baseline
 from planner.predict import Split, predict_from, scaling
 from planner.profile.model import Profile
 from planner.remedies import Action
-from planner.requirements import Requirements
 from planner.signals import memory_need_gib
 from planner.target import Target
-from planner.workload import Workload
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed

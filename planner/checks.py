@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from planner.baseline import gpu_memory_gib
+from planner.baseline.baseline import gpu_memory_gib
 from planner.case import Case, gpus_used, machines, same_machine
 from planner.chip_needs import missing
 from planner.draft import Draft

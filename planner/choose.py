@@ -9,7 +9,7 @@ speed must not be predicted beyond what the method was fitted on.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planner.baseline import gpu_memory_gib
+from planner.baseline.baseline import gpu_memory_gib
 from planner.benefit import Weighed, weigh
 from planner.case import Case, gpus_used
 from planner.changes import codes, size, why

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner import machines_left
+from planner.baseline.requirements import Requirements
 from planner.home import Home, today
 from planner.models.estimate import Estimate, exactly
 from planner.option import Baseline
 from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.profile.model import Profile
-from planner.requirements import Requirements
 from planner.sharing import compute_share
 from planner.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine

@@ -9,11 +9,11 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from planner.baseline import price
+from planner.baseline.baseline import price
+from planner.baseline.tenancy import Tenancy
+from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
 from planner.spot import Interruptions
-from planner.tenancy import Tenancy
-from planner.workload import Workload
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog

@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
+from planner.baseline.workload import GIB, Workload
 from planner.option import Baseline, Move
 from planner.profile.model import Profile
-from planner.workload import GIB, Workload
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer

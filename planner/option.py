@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from planner.baseline.tenancy import Tenancy
 from planner.distribution import Distribution
 from planner.models.estimate import Estimate
-from planner.tenancy import Tenancy
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 

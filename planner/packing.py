@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from planner.baseline import gpu_memory_gib
+from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.requirements import Requirements
 from planner.checks import BUSIEST, USABLE
 from planner.home import Home
 from planner.host_room import crowded, host_share
 from planner.models.estimate import Estimate
 from planner.option import Baseline, Reason
 from planner.profile.model import Profile
-from planner.requirements import Requirements
 from planner.sharing import shared_speed
 from planner.signals import worst_latency_ms
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from datetime import date
 
-from planner.baseline import find_baseline, find_today, with_gpu
+from planner.baseline.baseline import find_baseline, find_today, with_gpu
+from planner.baseline.requirements import Period, Requirements
+from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
+from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
 from planner.candidates import candidates
 from planner.case import Case
 from planner.choose import choose
@@ -22,12 +25,9 @@ from planner.proposal import propose
 from planner.recommendation import recommend
 from planner.remarks import assumptions, warnings
 from planner.remedies import fixes, reclaimable
-from planner.requirements import Period, Requirements
 from planner.roi import recommended, roi
 from planner.shapes import shapes
 from planner.signals import measure
-from planner.tenancy import Resident, Tenancy, gpus_held, tenancies
-from planner.workload import apply, check_asked, check_horizon, choose_period, workload
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 

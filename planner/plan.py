@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import date
 
+from planner.baseline.requirements import Objective, Period
+from planner.baseline.site import UNKNOWN_SITE, Site
+from planner.baseline.workload import Workload
 from planner.choose import Named
 from planner.confidence import Assurance
 from planner.consolidate import Fleet
@@ -13,11 +16,8 @@ from planner.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended, Single
-from planner.requirements import Objective, Period
 from planner.roi import Roi, recommended
 from planner.shapes import Shape
-from planner.site import UNKNOWN_SITE, Site
-from planner.workload import Workload
 from pricing.errors import NoFeasibleOptionError
 
 SCHEMA = "gpucost.plan/v1"

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.advice_json import advice_json, benefit_json
+from planner.baseline.tenancy import Tenancy
 from planner.consolidate import Fleet, Placement
 from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
@@ -23,7 +24,6 @@ from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
 from planner.signals import SIGNALS, measure
-from planner.tenancy import Tenancy
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer
 from pricing.hardware import find, gpus

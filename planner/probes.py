@@ -9,11 +9,11 @@ costs, and so how more GPUs scale.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from planner.baseline.workload import rate_per_s
 from planner.kernels import source_gpu
 from planner.layout import layout_of
 from planner.models.estimate import Estimate
 from planner.profile.model import Profile, Step
-from planner.workload import rate_per_s
 from pricing.errors import InputError
 
 

@@ -8,7 +8,7 @@ only where n GPUs do n times the work: the break-even efficiency beside the expe
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.baseline import gpu_memory_gib, price
+from planner.baseline.baseline import gpu_memory_gib, price
 from planner.case import Case
 from planner.checks import USABLE
 from planner.layout import GPUS_PER_NODE

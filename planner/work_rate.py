@@ -7,8 +7,8 @@ tokens an item has. A mismatch is unknown, with the reason, and never a ratio.
 
 from dataclasses import dataclass
 
+from planner.baseline.workload import rate_per_s
 from planner.profile.model import Profile
-from planner.workload import rate_per_s
 
 # Names of what one place of a batch holds, and of one pass over a batch.
 _ITEMS = frozenset(

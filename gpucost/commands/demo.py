@@ -10,10 +10,10 @@ from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
 from gpucost.plan_view import print_plan
 from gpucost.writing import write_file
+from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_json import to_json
 from planner.profile.codec import parse_profiles
-from planner.requirements import Requirements
 from pricing.catalog.catalog import load_catalog
 
 EXAMPLE = "visual-search.json"

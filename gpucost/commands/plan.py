@@ -32,18 +32,18 @@ from gpucost.plan_view import print_plan
 from gpucost.price_cache import load_catalog
 from gpucost.sources import read_sources, read_trace
 from gpucost.writing import write_file
-from planner.models.interruption import Checkpoints
-from planner.pipeline import make_plan
-from planner.plan import Plan
-from planner.plan_json import dump, to_json
-from planner.profile.model import PURCHASES
-from planner.requirements import (
+from planner.baseline.requirements import (
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,
     INCLUDABLE,
     Requirements,
 )
-from planner.site import Site
+from planner.baseline.site import Site
+from planner.models.interruption import Checkpoints
+from planner.pipeline import make_plan
+from planner.plan import Plan
+from planner.plan_json import dump, to_json
+from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError

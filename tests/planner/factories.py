@@ -5,6 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from planner.baseline.requirements import Requirements
+from planner.baseline.workload import apply, choose_period
 from planner.case import Case
 from planner.finding import Finding
 from planner.option import Baseline
@@ -21,8 +23,6 @@ from planner.profile.model import (
     Step,
     Work,
 )
-from planner.requirements import Requirements
-from planner.workload import apply, choose_period
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.baseline.requirements import Requirements
 from planner.models.interruption import Availability
 from planner.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Provenance, Source, Statistics, Step, Window
-from planner.requirements import Requirements
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_profile, plan, running, sold

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planner.baseline import parse_place
+from planner.baseline.baseline import parse_place
+from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan import Plan
 from planner.profile.codec import parse_profiles
-from planner.requirements import Requirements
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.baseline import gpu_memory_gib
+from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.requirements import Requirements
 from planner.consolidate import CONTEXT_GIB, Fleet, consolidate
 from planner.option import Baseline
 from planner.profile.model import Latency, Profile, Statistics
-from planner.requirements import Requirements
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_baseline, a_case, a_profile, running, sold

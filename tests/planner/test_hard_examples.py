@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from planner.baseline.requirements import Requirements
 from planner.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
-from planner.requirements import Requirements
 from planner.rules.limits import NODE_NETWORK_GBPS
 from pricing.catalog.catalog import load_catalog
 from tests.pricing.factories import ASKED_ON

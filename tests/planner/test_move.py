@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from planner.baseline.workload import GIB
 from planner.move import data_bytes, move
 from planner.option import Baseline, Move
-from planner.workload import GIB
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_json import dump
 from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
 from planner.profile.model import PRECISIONS, MonthlyUse, Profile
-from planner.requirements import Requirements
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, NoFeasibleOptionError, UnknownGpuError

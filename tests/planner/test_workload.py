@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from planner.baseline.requirements import Requirements
+from planner.baseline.workload import GIB, Workload, apply, choose_period, workload
 from planner.profile.model import MonthlyUse, Profile, Window, Work
-from planner.requirements import Requirements
-from planner.workload import GIB, Workload, apply, choose_period, workload
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 

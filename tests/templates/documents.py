@@ -4,10 +4,10 @@ import json
 from datetime import date
 from typing import Any
 
+from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_json import to_json
 from planner.profile.codec import parse_profiles
-from planner.requirements import Requirements
 from pricing.catalog.catalog import load_catalog
 from tests.gpucost.documents import AS_OF, Document, example, training, unpriced
 

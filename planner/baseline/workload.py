@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from planner.baseline.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile
-from planner.requirements import Period, Requirements
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.models.interruption import CHECKPOINTS, Availability, Checkpoints
 from planner.profile.model import Profile
-from planner.site import UNKNOWN_SITE, Site
 
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]

@@ -4,16 +4,16 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 
+from planner.baseline.own_price import at_price
+from planner.baseline.requirements import Requirements
+from planner.baseline.tenancy import Tenancy, assumption
+from planner.baseline.workload import Workload
 from planner.kernels import source_gpu
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.option import Baseline, Rejected
-from planner.own_price import at_price
 from planner.profile.model import Profile
-from planner.requirements import Requirements
 from planner.signals import worst_latency_ms
-from planner.tenancy import Tenancy, assumption
-from planner.workload import Workload
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer
