@@ -6,7 +6,7 @@ from planner.remedies import Action
 from planner.remedies.effects import EFFECTS
 from planner.remedies.howto import HOW_TO
 from planner.rule import Rule, Test
-from planner.signals import SIGNALS
+from planner.signals.signals import SIGNALS
 
 _OF = {
     "loading": "loading and preparing input",

@@ -15,7 +15,7 @@ from planner.option import Baseline
 from planner.predict import Split, predict_from, scaling
 from planner.profile.model import Profile
 from planner.remedies import Action
-from planner.signals import memory_need_gib
+from planner.signals.signals import memory_need_gib
 from planner.target import Target
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

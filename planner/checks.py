@@ -10,8 +10,8 @@ from planner.draft import Draft
 from planner.host_room import HostNeed, host_lacks, host_need, host_unknown
 from planner.option import Reason
 from planner.profile.model import Profile
-from planner.rules.limits import NODE_NETWORK_GBPS
-from planner.signals import holds_in_advance, worst_latency_ms
+from planner.signals.signals import holds_in_advance, worst_latency_ms
+from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus

@@ -18,7 +18,7 @@ from planner.draft import Draft
 from planner.first_step import must_end
 from planner.layout import Layout
 from planner.option import Option
-from planner.signals import is_snapshot, saw_no_gpu
+from planner.signals.signals import is_snapshot, saw_no_gpu
 from pricing.catalog.offer import Offer
 
 STAY = "o0"

@@ -11,7 +11,7 @@ from typing import Literal
 from planner.finding import Confidence, Finding
 from planner.option import Baseline, Option
 from planner.profile.model import Profile
-from planner.signals import is_snapshot
+from planner.signals.signals import is_snapshot
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import risen_at_most

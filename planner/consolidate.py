@@ -18,7 +18,7 @@ from planner.option import Baseline
 from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.profile.model import Profile
 from planner.sharing import compute_share
-from planner.signals import memory_need_gib
+from planner.signals.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog

@@ -9,8 +9,8 @@ from planner.profile.model import Profile
 from planner.remedies import ACTIONS
 from planner.rule import Case, Rule, Signals, Test
 from planner.rules import RULES
-from planner.rules.limits import BUSY
-from planner.signals import is_snapshot, measure
+from planner.signals.signals import is_snapshot, measure
+from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
 from pricing.money import cents
 

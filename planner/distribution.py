@@ -14,7 +14,7 @@ from planner.models.communication import link_class
 from planner.models.interruption import Checkpoints, checkpoint_interval_s
 from planner.profile.model import Profile
 from planner.remedies.effects import MOST_LOST_S
-from planner.rules.limits import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS
 
 GPU_HOURS_A_FAILURE = 16384 * 54 * 24 / 419
 # Weights, gradients and two moments of Adam, in single precision or AMP: bytes a parameter.

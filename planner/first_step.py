@@ -11,7 +11,7 @@ from planner.baseline.requirements import Requirements
 from planner.case import Case
 from planner.finding import Finding
 from planner.remedies import Action, action
-from planner.signals import measure
+from planner.signals.signals import measure
 from pricing.money import usd
 
 END = "end-job"

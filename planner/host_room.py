@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from planner.option import Reason
 from planner.profile.model import Profile
-from planner.rules.limits import CPU_FULL
+from planner.signals.thresholds import CPU_FULL
 
 _ROUNDING = 1e-6
 

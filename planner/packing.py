@@ -13,7 +13,7 @@ from planner.models.estimate import Estimate
 from planner.option import Baseline, Reason
 from planner.profile.model import Profile
 from planner.sharing import shared_speed
-from planner.signals import worst_latency_ms
+from planner.signals.signals import worst_latency_ms
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 

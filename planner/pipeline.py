@@ -27,7 +27,7 @@ from planner.remarks import assumptions, warnings
 from planner.remedies import fixes, reclaimable
 from planner.roi import recommended, roi
 from planner.shapes import shapes
-from planner.signals import measure
+from planner.signals.signals import measure
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 

@@ -23,7 +23,7 @@ from planner.remedies.action import Range
 from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
-from planner.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer
 from pricing.hardware import find, gpus

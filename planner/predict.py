@@ -22,9 +22,9 @@ from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.probes import Anchor, anchors, match, narrowest
 from planner.profile.model import Profile
 from planner.remedies import Action, action, combined
-from planner.rules.limits import STARVED
 from planner.scale import speed_up
-from planner.signals import measure
+from planner.signals.signals import measure
+from planner.signals.thresholds import STARVED
 from planner.step_traffic import traffic_of
 from planner.target import Target
 from pricing import hardware

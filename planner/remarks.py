@@ -7,7 +7,7 @@ from planner.baseline.requirements import Period, Requirements
 from planner.bounds import contradictions
 from planner.confidence import thin
 from planner.plan import JobPlan
-from planner.signals import holds_in_advance
+from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog
 from pricing.money import plain
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.finding import Confidence, Evidence, Severity
-from planner.signals import Value
+from planner.signals.signals import Value
 
 Signals = Mapping[str, Value]
 Pool = Literal["idle", "busy"]
@@ -23,7 +23,7 @@ class Test:
     """One comparison with one signal.
 
     Attributes:
-        signal: a key of `planner.signals.SIGNALS`.
+        signal: a key of `planner.signals.signals.SIGNALS`.
         op: `<`, `<=`, `>`, `>=`, `in`, or `unknown` (holds when it was not measured).
         limit: what it is compared with; a tuple of words for `in`.
         or_unknown: whether it also holds, without evidence, when the signal was not measured.
@@ -95,7 +95,7 @@ class Case:
         waste: the share of the bill at stake; None where nobody can know.
         severity: used where nothing is wasted; the rule's when None.
         actions: what helps in this case, best first; the rule's when None.
-        names: the group of places (`planner.places`) whose line the finding names, where the
+        names: the group of places (`planner.signals.program_places`) whose line the finding names, where the
             program was looked at.
     """
 

@@ -27,7 +27,7 @@ from planner.models.communication import (
 )
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients
-from planner.rules.limits import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS
 from planner.step_traffic import UNKNOWN_TRAFFIC, Traffic
 from pricing.hardware import find
 

@@ -13,7 +13,7 @@ from planner.case import Case
 from planner.checks import USABLE
 from planner.layout import GPUS_PER_NODE
 from planner.models.estimate import Estimate, divide
-from planner.rules.limits import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS
 from planner.target import Target
 from pricing.catalog.offer import Offer
 

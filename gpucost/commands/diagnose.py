@@ -12,7 +12,7 @@ from planner.finding import Evidence, Finding
 from planner.naming import name_apart
 from planner.plan_json import finding_json, remedies_json
 from planner.profile.model import Profile
-from planner.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, measure
 from templates import wording
 
 

@@ -13,7 +13,7 @@ from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.option import Baseline, Rejected
 from planner.profile.model import Profile
-from planner.signals import worst_latency_ms
+from planner.signals.signals import worst_latency_ms
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer

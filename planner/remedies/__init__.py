@@ -19,7 +19,7 @@ from planner.remedies.feeding import FEEDING
 from planner.remedies.kernels import KERNELS
 from planner.remedies.machines import STRUCTURAL, TOGETHER
 from planner.rule import Signals
-from planner.signals import idle_share
+from planner.signals.signals import idle_share
 from pricing.errors import InputError
 
 __all__ = ("ACTIONS", "SWITCH_HOURS", "Action", "action", "combined", "fixes", "reclaimable")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from planner.models.input_pipeline import loader_factor, loader_power
 from planner.remedies.action import Action, Range
 from planner.rule import Signals
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BUSY,
     CHECKPOINT_SHARE,
     COMMUNICATION,

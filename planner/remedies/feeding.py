@@ -2,7 +2,7 @@
 
 from planner.remedies.action import Action
 from planner.rule import Test, is_, unless_known
-from planner.rules.limits import LINK_FULL
+from planner.signals.thresholds import LINK_FULL
 
 _PICTURES = ("images",)
 _VLDB = "Mohan et al., VLDB 2021: data stalls fixed give up to 5x on one server"

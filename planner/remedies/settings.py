@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from planner.remedies.effects import batch_growth, best_interval_s, mean_up_s
 from planner.rule import Signals
-from planner.signals import Value, capability
+from planner.signals.signals import Value, capability
 from pricing.hardware import Gpu
 
 Settings = dict[str, float | str]

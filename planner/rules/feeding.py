@@ -1,7 +1,7 @@
 """The GPU waits for the host: loading, copying, launching, writing."""
 
 from planner.rule import Case, Rule, is_, unless_known, where
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
     CHECKPOINT_SHARE,

@@ -1,7 +1,7 @@
 """The GPU is held and little or nothing runs: idle, interactive, thinly used."""
 
 from planner.rule import Case, Rule, is_, unless_known, where, where_known
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
     CPU,

@@ -1,7 +1,7 @@
 """The GPU works: how well its kernels use it, and what holds them down."""
 
 from planner.rule import Case, Rule, is_, unless_known, where, where_known
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
     CPU,

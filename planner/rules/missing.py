@@ -1,7 +1,7 @@
 """What was not measured and would decide the case."""
 
 from planner.rule import Case, Rule, is_, unless_known, where
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
     CPU,

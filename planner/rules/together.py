@@ -1,7 +1,7 @@
 """Several GPUs: uneven work, communication, links."""
 
 from planner.rule import Case, Rule, is_, unless_known, where
-from planner.rules.limits import (
+from planner.signals.thresholds import (
     BEHIND,
     BUSY,
     BUSY_NOW,

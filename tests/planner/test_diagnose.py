@@ -12,7 +12,7 @@ from planner.finding import Finding
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile, Statistics
 from planner.remedies import ACTIONS
-from planner.signals import SIGNALS
+from planner.signals.signals import SIGNALS
 from pricing.money import cents
 from tests.planner.diagnosed import (
     ALSO,

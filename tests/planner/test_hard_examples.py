@@ -14,7 +14,7 @@ from planner.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
-from planner.rules.limits import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.catalog import load_catalog
 from tests.pricing.factories import ASKED_ON
 

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 import pytest
 
 from planner.remedies import ACTIONS, action
-from planner.signals import measure
+from planner.signals.signals import measure
 from tests.planner.factories import a_profile
 
 # Tasks whose rows the data's own notes call unreliable, and one whose AMP had no effect.

@@ -16,7 +16,7 @@ from planner.remedies.combine import compatible
 from planner.remedies.effects import best_interval_s, mean_up_s
 from planner.remedies.howto import FRAMEWORKS, HOW_TO
 from planner.remedies.settings import settings
-from planner.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
 from tests.planner.test_diagnose import profiles
 

@@ -6,7 +6,7 @@ from planner.diagnose import rule
 from planner.remedies import ACTIONS
 from planner.rule import Rule, Test, is_, unless_known, where
 from planner.rules import RULES
-from planner.signals import SIGNALS
+from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
 
 FINDINGS = """

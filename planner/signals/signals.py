@@ -6,9 +6,9 @@ A signal that was not measured is None, and no test on it can hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from planner import places
 from planner.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
+from planner.signals import program_places as places
 from pricing import hardware
 
 Value = float | str | None
