@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from page_text import MADE, prose, table
 
 from gpucost.code_view import action_facts, how_lines, test_words
-from planner.remedies import ACTIONS, Action
+from planner.actions import ACTIONS, Action
 from planner.rule import Rule
 from planner.rules import RULES
 
@@ -134,7 +134,7 @@ def actions() -> Iterator[str]:
         "on the same part the best counts, so no second is saved twice. Effort is our estimate. "
         "Facts about frameworks are of PyTorch 2, Lightning 2, Transformers 4 and 5, Accelerate "
         "1, Keras 3 and JAX; `N` is the value that the profile gives. What belongs to one kind of "
-        "program is given to no other (`planner/remedies/families.py`)."
+        "program is given to no other (`planner/actions/families.py`)."
     )
     yield from ("", "## By wish", "")
     yield from table(

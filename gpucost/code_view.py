@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from planner.remedies import Action
-from planner.remedies.effects import EFFECTS
-from planner.remedies.howto import HOW_TO
+from planner.actions import Action
+from planner.actions.effects import EFFECTS
+from planner.actions.instructions import HOW_TO
 from planner.rule import Rule, Test
 from planner.signals.signals import SIGNALS
 

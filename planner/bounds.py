@@ -9,11 +9,11 @@ target's arithmetic, memory bandwidth or host.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from planner.actions import Action
 from planner.kernels import source_gpu
 from planner.models.arithmetic import peak_tflops
 from planner.models.estimate import Estimate
 from planner.profile.model import Profile
-from planner.remedies import Action
 from planner.target import Target
 from planner.work_rate import operations_per_s
 from pricing.errors import InputError

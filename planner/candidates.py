@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
+from planner.actions import ACTIONS, SWITCH_HOURS, Action
 from planner.baseline.baseline import over_limits
 from planner.baseline.tenancy import Tenancy
 from planner.case import Case, gpus_used, machines
@@ -12,7 +13,6 @@ from planner.checks import refusals, too_slow, unproven
 from planner.draft import Draft
 from planner.models.estimate import Estimate, divide
 from planner.option import Reason, Rejected
-from planner.remedies import ACTIONS, SWITCH_HOURS, Action
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.target import Target
 from pricing.catalog.offer import EVERYWHERE, Offer

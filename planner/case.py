@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
+from planner.actions import Action
 from planner.baseline.baseline import where
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
@@ -14,7 +15,6 @@ from planner.models.estimate import Estimate
 from planner.option import Baseline
 from planner.predict import Split, predict_from, scaling
 from planner.profile.model import Profile
-from planner.remedies import Action
 from planner.signals.signals import memory_need_gib
 from planner.target import Target
 from pricing.catalog.catalog import Catalog

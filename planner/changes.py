@@ -2,13 +2,13 @@
 
 from decimal import Decimal
 
+from planner.actions import ACTIONS
 from planner.baseline.tenancy import Tenancy
 from planner.case import Case, gpus_used, idle_gpus
 from planner.checks import unproven
 from planner.draft import Draft
 from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
-from planner.remedies import ACTIONS
 from pricing.hardware import gpus
 
 _BY_PURCHASE = {"spot": "spot", "reserved_180d": "commit", "reserved_1y": "commit"}

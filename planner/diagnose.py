@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
+from planner.actions import ACTIONS
 from planner.finding import Confidence, Evidence, Finding, Severity
 from planner.profile.model import Profile
-from planner.remedies import ACTIONS
 from planner.rule import Case, Rule, Signals, Test
 from planner.rules import RULES
 from planner.signals.signals import is_snapshot, measure

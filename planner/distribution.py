@@ -9,11 +9,11 @@ report, 2024), one in 50,676 GPU-hours.
 import math
 from dataclasses import dataclass
 
+from planner.actions.effects import MOST_LOST_S
 from planner.layout import Layout
 from planner.models.communication import link_class
 from planner.models.interruption import Checkpoints, checkpoint_interval_s
 from planner.profile.model import Profile
-from planner.remedies.effects import MOST_LOST_S
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 
 GPU_HOURS_A_FAILURE = 16384 * 54 * 24 / 419

@@ -11,12 +11,12 @@ power that nobody measured is taken as the typical share of TDP of such boards.
 
 from dataclasses import dataclass
 
+from planner.actions import ACTIONS
 from planner.baseline.site import Site
 from planner.models.estimate import Estimate
 from planner.models.power import idle_w, other_gpu_factor
 from planner.option import Option
 from planner.profile.model import Profile
-from planner.remedies import ACTIONS
 from pricing.hardware import Gpu, find
 
 _MEASURED = "power.board_w"

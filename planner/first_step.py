@@ -7,10 +7,10 @@ cure may not surely pay, or no machine may help it because it does nothing.
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
 from planner.case import Case
 from planner.finding import Finding
-from planner.remedies import Action, action
 from planner.signals.signals import measure
 from pricing.money import usd
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
+from planner.actions import fixes, reclaimable
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
@@ -24,7 +25,6 @@ from planner.profile.model import Profile
 from planner.proposal import propose
 from planner.recommendation import recommend
 from planner.remarks import assumptions, warnings
-from planner.remedies import fixes, reclaimable
 from planner.roi import recommended, roi
 from planner.shapes import shapes
 from planner.signals.signals import measure

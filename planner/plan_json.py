@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from planner.actions import ACTIONS, action
+from planner.actions.action import Range
+from planner.actions.settings import on_machine, settings
 from planner.advice_json import advice_json, benefit_json
 from planner.baseline.tenancy import Tenancy
 from planner.consolidate import Fleet, Placement
@@ -18,9 +21,6 @@ from planner.plan import SCHEMA, JobPlan, Plan
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended
-from planner.remedies import ACTIONS, action
-from planner.remedies.action import Range
-from planner.remedies.settings import on_machine, settings
 from planner.rule import Signals
 from planner.shapes import Shape
 from planner.signals.signals import SIGNALS, measure

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.actions import Action, action, combined
 from planner.bounds import bounded
 from planner.diagnose import diagnose
 from planner.finding import Finding
@@ -21,7 +22,6 @@ from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.probes import Anchor, anchors, match, narrowest
 from planner.profile.model import Profile
-from planner.remedies import Action, action, combined
 from planner.scale import speed_up
 from planner.signals.signals import measure
 from planner.signals.thresholds import STARVED

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.remedies import ACTIONS
-from planner.remedies.combine import compatible
-from planner.remedies.howto import HOW_TO
+from planner.actions import ACTIONS
+from planner.actions.combine import compatible
+from planner.actions.instructions import HOW_TO
 from pricing.errors import InputError
 
 SCHEMA = "gpucost.recipe/v1"

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
+from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
 from planner.choose import STAY
 from planner.option import Option
 from planner.recommendation import Recommended
-from planner.remedies import ACTIONS
 
 _DAYS_PER_MONTH = 30.4  # 730 h
 

@@ -15,7 +15,7 @@ import pytest
 from gpucost.cli import COMMANDS, INTERRUPTED, LATER
 from gpucost.cost_gate import FAILED_OVER
 from gpucost.version import __version__
-from planner.remedies import ACTIONS
+from planner.actions import ACTIONS
 from planner.rules import RULES
 from planner.telemetry.hints import Hints
 from planner.telemetry.sources import read_telemetry

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.remedies import ACTIONS
+from planner.actions import ACTIONS
 from pricing.errors import InputError
 from templates.bootstrap_files import render_bootstrap, render_files
 from templates.bootstrap_settings import ENVIRONMENT

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpucost.cli import COMMANDS
-from planner.remedies import ACTIONS
+from planner.actions import ACTIONS
 from planner.rules import RULES
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, inference, training

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from planner.remedies import ACTIONS
-from planner.remedies.howto import HOW_TO
+from planner.actions import ACTIONS
+from planner.actions.instructions import HOW_TO
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import EXAMPLES, training
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.actions import ACTIONS
 from planner.diagnose import diagnose
 from planner.finding import Finding
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile, Statistics
-from planner.remedies import ACTIONS
 from planner.signals.signals import SIGNALS
 from pricing.money import cents
 from tests.planner.diagnosed import (

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.actions import ACTIONS
 from planner.diagnose import diagnose
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.models.arithmetic import has_tf32
@@ -13,7 +14,6 @@ from planner.models.gpu_family import family
 from planner.models.speed_laws import law
 from planner.predict import Split, predict, predict_on, split
 from planner.profile.model import PRECISIONS, Profile
-from planner.remedies import ACTIONS
 from planner.target import Target
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus

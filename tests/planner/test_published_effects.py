@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 import pytest
 
-from planner.remedies import ACTIONS, action
+from planner.actions import ACTIONS, action
 from planner.signals.signals import measure
 from tests.planner.factories import a_profile
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.actions import ACTIONS, Action, action, combined, fixes
+from planner.actions.action import PART_OF
+from planner.actions.combine import compatible
+from planner.actions.effects import best_interval_s, mean_up_s
+from planner.actions.instructions import FRAMEWORKS, HOW_TO
+from planner.actions.settings import settings
 from planner.diagnose import diagnose
 from planner.profile.model import Profile, Statistics, Wait
-from planner.remedies import ACTIONS, Action, action, combined, fixes
-from planner.remedies.action import PART_OF
-from planner.remedies.combine import compatible
-from planner.remedies.effects import best_interval_s, mean_up_s
-from planner.remedies.howto import FRAMEWORKS, HOW_TO
-from planner.remedies.settings import settings
 from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
 from tests.planner.test_diagnose import profiles

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from planner.actions import ACTIONS
 from planner.plan import Plan
 from planner.profile.model import Statistics
-from planner.remedies import ACTIONS
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 HALF = sold("half", "1.00")

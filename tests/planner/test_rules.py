@@ -2,8 +2,8 @@
 
 import pytest
 
+from planner.actions import ACTIONS
 from planner.diagnose import rule
-from planner.remedies import ACTIONS
 from planner.rule import Rule, Test, is_, unless_known, where
 from planner.rules import RULES
 from planner.signals.signals import SIGNALS

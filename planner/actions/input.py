@@ -1,6 +1,6 @@
 """Actions on the host's side of a job: loading, copying, launching, writing."""
 
-from planner.remedies.action import Action
+from planner.actions.action import Action
 from planner.rule import Test, is_, unless_known
 from planner.signals.thresholds import LINK_FULL
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from planner.actions.action import Action, Range
 from planner.models.input_pipeline import loader_factor, loader_power
-from planner.remedies.action import Action, Range
 from planner.rule import Signals
 from planner.signals.thresholds import (
     BUSY,

@@ -7,7 +7,7 @@ profile cannot give is left out, and the how-to names the setting.
 import math
 from collections.abc import Callable
 
-from planner.remedies.effects import batch_growth, best_interval_s, mean_up_s
+from planner.actions.effects import batch_growth, best_interval_s, mean_up_s
 from planner.rule import Signals
 from planner.signals.signals import Value, capability
 from pricing.hardware import Gpu

@@ -1,6 +1,6 @@
 """Actions on how many GPUs work together, and on which machine is paid for."""
 
-from planner.remedies.action import Action
+from planner.actions.action import Action
 from planner.rule import Test, is_
 
 _TRAINS = Test(signal="job.kind", op="in", limit=("training", "interactive", "unknown"))

@@ -6,8 +6,8 @@ shares: speed = 1 / (1 - sum s + sum s / f), s the share of the part, f the spee
 
 from collections.abc import Iterable
 
+from planner.actions.action import Action, Mechanism, Part
 from planner.models.estimate import Estimate, exactly
-from planner.remedies.action import Action, Mechanism, Part
 
 
 def combined(actions: Iterable[Action], part: Part) -> Estimate:

@@ -1,7 +1,7 @@
 """How each action is applied: environment, launcher, and a line for each framework.
 
 Facts about frameworks are of PyTorch 2.x, Lightning 2.x, Transformers 4.x and 5.x, Accelerate 1.x,
-Keras 3.x and JAX (Flax, Optax, Grain). `N` stands for the value that `planner.remedies.settings`
+Keras 3.x and JAX (Flax, Optax, Grain). `N` stands for the value that `planner.actions.settings`
 works out.
 """
 

@@ -7,8 +7,8 @@ known; the others are also given where no framework was stated.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from planner.actions.action import Action
 from planner.frameworks import LEARNING
-from planner.remedies.action import Action
 from planner.rule import Test
 
 _LOADERS = ("pytorch", "tensorflow", "jax", "graphs")

@@ -9,15 +9,15 @@ unless asked for; `structural` actions are what an option does anyway (another G
 
 from collections.abc import Iterable, Mapping
 
+from planner.actions.action import Action
+from planner.actions.combine import combined, compatible
+from planner.actions.compute import KERNELS
+from planner.actions.effects import fitted
+from planner.actions.families import for_its_families
+from planner.actions.input import FEEDING
+from planner.actions.machines import STRUCTURAL, TOGETHER
 from planner.finding import Finding
 from planner.profile.model import Profile
-from planner.remedies.action import Action
-from planner.remedies.combine import combined, compatible
-from planner.remedies.effects import fitted
-from planner.remedies.families import for_its_families
-from planner.remedies.feeding import FEEDING
-from planner.remedies.kernels import KERNELS
-from planner.remedies.machines import STRUCTURAL, TOGETHER
 from planner.rule import Signals
 from planner.signals.signals import idle_share
 from pricing.errors import InputError

@@ -1,6 +1,6 @@
 """Actions on the GPU's own work and its memory."""
 
-from planner.remedies.action import Action
+from planner.actions.action import Action
 from planner.rule import Test, unless_known
 
 _TENSOR_CORES, _TF32, _NOT_HALF_YET = 7.0, 8.0, ("fp32", "tf32")
