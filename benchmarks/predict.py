@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpucost.api import load_profile
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.predict import predict_on, split
 from planner.target import Target
 from pricing.catalog.offer_rows import bundled_offers

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gpucost.notebook import load_ipython_extension
     from gpucost.price_cache import load_catalog
     from planner.baseline.requirements import Requirements
-    from planner.diagnose import diagnose
-    from planner.finding import Finding
+    from planner.diagnosis.diagnose import diagnose
+    from planner.diagnosis.finding import Finding
     from planner.models.estimate import Estimate
     from planner.pipeline import make_plan
     from planner.plan import Plan
@@ -65,7 +65,7 @@ _PACKAGES = ("planner", "pricing", "providers", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
-    "Finding": "planner.finding",
+    "Finding": "planner.diagnosis.finding",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.measuring",
     "Offer": "pricing.catalog.offer",
@@ -74,7 +74,7 @@ _HOMES = {
     "Quote": "pricing.billing.quote",
     "Requirements": "planner.baseline.requirements",
     "Usage": "pricing.billing.quote",
-    "diagnose": "planner.diagnose",
+    "diagnose": "planner.diagnosis.diagnose",
     "load_catalog": "gpucost.price_cache",
     "load_ipython_extension": "gpucost.notebook",
     "load_profile": "gpucost.api",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from planner.actions import Action
 from planner.actions.effects import EFFECTS
 from planner.actions.instructions import HOW_TO
-from planner.rule import Rule, Test
+from planner.diagnosis.rule import Rule, Test
 from planner.signals.signals import SIGNALS
 
 _OF = {

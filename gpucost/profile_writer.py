@@ -101,7 +101,7 @@ def _load() -> None:
     import duckdb  # noqa: F401, PLC0415 - it loads beside
 
     import gpucost.series_files  # noqa: F401, PLC0415 - the same
-    import planner.diagnose  # noqa: PLC0415 - the same
+    import planner.diagnosis.diagnose  # noqa: PLC0415 - the same
     import planner.profile.codec  # noqa: PLC0415 - the same
     import planner.telemetry.capture  # noqa: PLC0415 - the same
     import planner.telemetry.jobs  # noqa: F401, PLC0415 - the same
@@ -154,7 +154,7 @@ def _judged(question: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _verdict(profile: Profile) -> dict[str, Any]:
-    from planner.diagnose import diagnose  # noqa: PLC0415 - lazy
+    from planner.diagnosis.diagnose import diagnose  # noqa: PLC0415 - lazy
 
     first = diagnose(profile)[0]
     return {

@@ -8,7 +8,7 @@ from planner.actions import Action
 from planner.baseline.baseline import where
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
-from planner.finding import Finding
+from planner.diagnosis.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import GPUS_PER_NODE
 from planner.models.estimate import Estimate

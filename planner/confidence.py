@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from planner.finding import Confidence, Finding
+from planner.diagnosis.finding import Confidence, Finding
 from planner.option import Baseline, Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot

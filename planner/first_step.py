@@ -10,7 +10,7 @@ from typing import Literal
 from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
 from planner.case import Case
-from planner.finding import Finding
+from planner.diagnosis.finding import Finding
 from planner.signals.signals import measure
 from pricing.money import usd
 

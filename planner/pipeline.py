@@ -13,7 +13,7 @@ from planner.case import Case
 from planner.choose import choose
 from planner.confidence import assure
 from planner.consolidate import Fleet, consolidate
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.first_step import first_step
 from planner.home import find_home
 from planner.leaving import leave_together

@@ -9,7 +9,7 @@ from planner.baseline.workload import Workload
 from planner.choose import Named
 from planner.confidence import Assurance
 from planner.consolidate import Fleet
-from planner.finding import Finding
+from planner.diagnosis.finding import Finding
 from planner.first_step import FirstStep
 from planner.home import Home
 from planner.option import Baseline, Option, Rejected

@@ -11,9 +11,10 @@ from planner.actions.settings import on_machine, settings
 from planner.advice_json import advice_json, benefit_json
 from planner.baseline.tenancy import Tenancy
 from planner.consolidate import Fleet, Placement
+from planner.diagnosis.finding import Evidence, Finding
+from planner.diagnosis.rule import Signals
 from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
-from planner.finding import Evidence, Finding
 from planner.models.estimate import Estimate
 from planner.models.power import best_cap
 from planner.option import Move, Option
@@ -21,7 +22,6 @@ from planner.plan import SCHEMA, JobPlan, Plan
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended
-from planner.rule import Signals
 from planner.shapes import Shape
 from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json

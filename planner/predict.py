@@ -14,8 +14,8 @@ from typing import Literal
 
 from planner.actions import Action, action, combined
 from planner.bounds import bounded
-from planner.diagnose import diagnose
-from planner.finding import Finding
+from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.finding import Finding
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.layout import layout_of
 from planner.models.estimate import Estimate, exactly, product, within

@@ -35,7 +35,7 @@ WANTED = (
     "planner/pipeline.py",
     "planner/py.typed",
     "planner/profile/codec.py",
-    "planner/rules/__init__.py",
+    "planner/diagnosis/rules/__init__.py",
     "planner/telemetry/probe/path/gpucost_probe/events.py",
     "planner/telemetry/probe/path/sitecustomize.py",
     "planner/telemetry/sources.py",

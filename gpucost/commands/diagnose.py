@@ -7,8 +7,8 @@ import click
 
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.sources import read_sources
-from planner.diagnose import diagnose
-from planner.finding import Evidence, Finding
+from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.finding import Evidence, Finding
 from planner.naming import name_apart
 from planner.plan_json import finding_json, remedies_json
 from planner.profile.model import Profile

@@ -7,7 +7,7 @@ import click
 from gpucost.code_view import action_lines, rule_lines
 from gpucost.output import Output, output_options, print_json
 from planner.actions import ACTIONS
-from planner.rules import RULES
+from planner.diagnosis.rules import RULES
 from pricing.errors import InputError
 
 

@@ -16,9 +16,9 @@ from planner.actions.effects import fitted
 from planner.actions.families import for_its_families
 from planner.actions.input import FEEDING
 from planner.actions.machines import STRUCTURAL, TOGETHER
-from planner.finding import Finding
+from planner.diagnosis.finding import Finding
+from planner.diagnosis.rule import Signals
 from planner.profile.model import Profile
-from planner.rule import Signals
 from planner.signals.signals import idle_share
 from pricing.errors import InputError
 

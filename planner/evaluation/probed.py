@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.evaluation.class_fits import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.several_gpus import placements, shares

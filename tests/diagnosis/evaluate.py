@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.diagnose import diagnose
-from planner.finding import Finding
+from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.finding import Finding
 from tests.diagnosis.labelled import LabelledCase, cases, nudged
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"

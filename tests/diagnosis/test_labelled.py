@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.rules import RULES
+from planner.diagnosis.rules import RULES
 from tests.diagnosis.labelled import LabelledCase, cases
 
 CODES = {rule.code for rule in RULES}

@@ -7,7 +7,7 @@ import pytest
 
 from gpucost.cli import COMMANDS
 from planner.actions import ACTIONS
-from planner.rules import RULES
+from planner.diagnosis.rules import RULES
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, inference, training
 from tests.plan_keys import KEYS, at

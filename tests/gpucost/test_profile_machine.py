@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.telemetry.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.conftest import ROOT

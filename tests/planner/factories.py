@@ -8,7 +8,7 @@ from typing import Any
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import apply, choose_period
 from planner.case import Case
-from planner.finding import Finding
+from planner.diagnosis.finding import Finding
 from planner.option import Baseline
 from planner.pipeline import assess, make_plan
 from planner.plan import Plan

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.bounds import contradictions, utilisation
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
 from planner.predict import predict, predict_from, split

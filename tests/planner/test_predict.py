@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.actions import ACTIONS
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.kernels import kernel_speed_up, source_gpu
 from planner.models.arithmetic import has_tf32
 from planner.models.gpu_family import family

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.diagnose import diagnose
-from planner.finding import Finding
+from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.finding import Finding
 from planner.profile.join import join
 from planner.profile.model import (
     GpuReadings,

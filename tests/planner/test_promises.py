@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner.candidates import candidates
 from planner.case import gpus_used
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
 from planner.predict import predict, predict_from, split

@@ -14,7 +14,7 @@ from planner.actions.combine import compatible
 from planner.actions.effects import best_interval_s, mean_up_s
 from planner.actions.instructions import FRAMEWORKS, HOW_TO
 from planner.actions.settings import settings
-from planner.diagnose import diagnose
+from planner.diagnosis.diagnose import diagnose
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile

@@ -3,9 +3,9 @@
 import pytest
 
 from planner.actions import ACTIONS
-from planner.diagnose import rule
-from planner.rule import Rule, Test, is_, unless_known, where
-from planner.rules import RULES
+from planner.diagnosis.diagnose import rule
+from planner.diagnosis.rule import Rule, Test, is_, unless_known, where
+from planner.diagnosis.rules import RULES
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
 

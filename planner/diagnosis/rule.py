@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.finding import Confidence, Evidence, Severity
+from planner.diagnosis.finding import Confidence, Evidence, Severity
 from planner.signals.signals import Value
 
 Signals = Mapping[str, Value]

@@ -1,6 +1,6 @@
 """The GPU is held and little or nothing runs: idle, interactive, thinly used."""
 
-from planner.rule import Case, Rule, is_, unless_known, where, where_known
+from planner.diagnosis.rule import Case, Rule, is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

@@ -1,6 +1,6 @@
 """Several GPUs: uneven work, communication, links."""
 
-from planner.rule import Case, Rule, is_, unless_known, where
+from planner.diagnosis.rule import Case, Rule, is_, unless_known, where
 from planner.signals.thresholds import (
     BEHIND,
     BUSY,

@@ -5,10 +5,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.actions import ACTIONS
-from planner.finding import Confidence, Evidence, Finding, Severity
+from planner.diagnosis.finding import Confidence, Evidence, Finding, Severity
+from planner.diagnosis.rule import Case, Rule, Signals, Test
+from planner.diagnosis.rules import RULES
 from planner.profile.model import Profile
-from planner.rule import Case, Rule, Signals, Test
-from planner.rules import RULES
 from planner.signals.signals import is_snapshot, measure
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
