@@ -1,6 +1,6 @@
 """How long it takes to predict one profile on every GPU of the catalog, in one process.
 
-Times `planner.predict.predict_on` for each GPU that the bundled prices name, after one warm-up that
+Times `planner.prediction.predict.predict_on` for each GPU that the bundled prices name, after one warm-up that
 reads the tables. Prints figures, always exits 0.
 
 Usage: python benchmarks/predict.py [RUNS]
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gpucost.api import load_profile
 from planner.diagnosis.diagnose import diagnose
-from planner.predict import predict_on, split
-from planner.target import Target
+from planner.prediction.predict import predict_on, split
+from planner.prediction.target import Target
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.hardware import gpus
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planner.models.estimate import Estimate
     from planner.pipeline import make_plan
     from planner.plan import Plan
-    from planner.predict import predict
+    from planner.prediction.predict import predict
     from planner.profile.model import Profile
     from pricing.billing.quote import Quote, Usage, quote
     from pricing.catalog.catalog import Catalog
@@ -80,7 +80,7 @@ _HOMES = {
     "load_profile": "gpucost.api",
     "measure": "gpucost.measuring",
     "make_plan": "planner.pipeline",
-    "predict": "planner.predict",
+    "predict": "planner.prediction.predict",
     "predict_sharing": "gpucost.api",
     "quote": "pricing.billing.quote",
     "read_telemetry": "gpucost.api",

@@ -63,7 +63,7 @@ def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Est
         NotBuiltYetError: another mode.
         InputError: GPU use of a job was not measured.
     """
-    from planner.sharing import shared_speed  # noqa: PLC0415 - keeps the import of gpucost light
+    from planner.prediction.sharing import shared_speed  # noqa: PLC0415 - keeps the import of gpucost light
 
     if mode != "mps":
         raise NotBuiltYetError(_NO_TENANCY)

@@ -13,8 +13,8 @@ from planner.checks import refusals, too_slow, unproven
 from planner.draft import Draft
 from planner.models.estimate import Estimate, divide
 from planner.option import Reason, Rejected
+from planner.prediction.target import Target
 from planner.spot import Interruptions, check_ends, misses_deadline, rate
-from planner.target import Target
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError

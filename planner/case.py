@@ -9,14 +9,14 @@ from planner.baseline.baseline import where
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
-from planner.kernels import kernel_speed_up, source_gpu
-from planner.layout import GPUS_PER_NODE
 from planner.models.estimate import Estimate
 from planner.option import Baseline
-from planner.predict import Split, predict_from, scaling
+from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.layout import GPUS_PER_NODE
+from planner.prediction.predict import Split, predict_from, scaling
+from planner.prediction.target import Target
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
-from planner.target import Target
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed

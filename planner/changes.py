@@ -7,8 +7,8 @@ from planner.baseline.tenancy import Tenancy
 from planner.case import Case, gpus_used, idle_gpus
 from planner.checks import unproven
 from planner.draft import Draft
-from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
+from planner.prediction.kernels import kernel_speed_up
 from pricing.hardware import gpus
 
 _BY_PURCHASE = {"spot": "spot", "reserved_180d": "commit", "reserved_1y": "commit"}

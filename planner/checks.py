@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.case import Case, gpus_used, machines, same_machine
-from planner.chip_needs import missing
 from planner.draft import Draft
 from planner.host_room import HostNeed, host_lacks, host_need, host_unknown
 from planner.option import Reason
+from planner.prediction.chip_needs import missing
 from planner.profile.model import Profile
 from planner.signals.signals import holds_in_advance, worst_latency_ms
 from planner.signals.thresholds import NODE_NETWORK_GBPS

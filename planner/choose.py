@@ -16,8 +16,8 @@ from planner.changes import codes, size, why
 from planner.distribution import Distribution, distribution
 from planner.draft import Draft
 from planner.first_step import must_end
-from planner.layout import Layout
 from planner.option import Option
+from planner.prediction.layout import Layout
 from planner.signals.signals import is_snapshot, saw_no_gpu
 from pricing.catalog.offer import Offer
 

@@ -16,8 +16,8 @@ from planner.home import Home, today
 from planner.models.estimate import Estimate, exactly
 from planner.option import Baseline
 from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
+from planner.prediction.sharing import compute_share
 from planner.profile.model import Profile
-from planner.sharing import compute_share
 from planner.signals.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA

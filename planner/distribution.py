@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 from planner.actions.effects import MOST_LOST_S
-from planner.layout import Layout
 from planner.models.communication import link_class
 from planner.models.interruption import Checkpoints, checkpoint_interval_s
+from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from planner.case import Case
 from planner.draft import Draft
-from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate, exactly
 from planner.option import Baseline
+from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.sharing import SHARES
 from planner.profile.model import Profile, Statistics
-from planner.sharing import SHARES
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus

@@ -11,8 +11,8 @@ from planner.home import Home
 from planner.host_room import crowded, host_share
 from planner.models.estimate import Estimate
 from planner.option import Baseline, Reason
+from planner.prediction.sharing import shared_speed
 from planner.profile.model import Profile
-from planner.sharing import shared_speed
 from planner.signals.signals import worst_latency_ms
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance

@@ -19,8 +19,8 @@ from planner.home import find_home
 from planner.leaving import leave_together
 from planner.naming import name_apart
 from planner.plan import JobPlan, Plan
-from planner.predict import split
-from planner.probes import match, of_job
+from planner.prediction.predict import split
+from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
 from planner.proposal import propose
 from planner.recommendation import recommend

@@ -11,10 +11,10 @@ from decimal import Decimal
 from planner.baseline.baseline import gpu_memory_gib, price
 from planner.case import Case
 from planner.checks import USABLE
-from planner.layout import GPUS_PER_NODE
 from planner.models.estimate import Estimate, divide
+from planner.prediction.layout import GPUS_PER_NODE
+from planner.prediction.target import Target
 from planner.signals.thresholds import NODE_NETWORK_GBPS
-from planner.target import Target
 from pricing.catalog.offer import Offer
 
 

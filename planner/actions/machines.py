@@ -6,8 +6,8 @@ from planner.diagnosis.rule import Test, is_
 _TRAINS = Test(signal="job.kind", op="in", limit=("training", "interactive", "unknown"))
 _SERVES = Test(signal="job.kind", op="in", limit=("inference_online", "unknown"))
 _SEVERAL = is_("hardware.gpu_count", ">", 1)
-_SCALE = "worked out by the plan: measured scaling and links (planner.scale)"
-_PREDICTED = "worked out by the plan, offer by offer (planner.predict, the price list)"
+_SCALE = "worked out by the plan: measured scaling and links (planner.prediction.scaling)"
+_PREDICTED = "worked out by the plan, offer by offer (planner.prediction.predict, the price list)"
 _PRICED = "worked out by the plan from prices and terms"
 _LINKS = "NVLink inside a machine, 100 Gbit/s and under 1 ms between machines"
 
@@ -132,7 +132,7 @@ STRUCTURAL: tuple[Action, ...] = (
         title="share a GPU",
         kind="structural",
         grade="planned",
-        source="worked out by the plan (planner.sharing): compute shares, memory, latency",
+        source="worked out by the plan (planner.prediction.sharing): compute shares, memory, latency",
         effort_hours=4.0,
         excludes=("more-gpus",),
         remark="refused where memory or latency is not proved to allow it",

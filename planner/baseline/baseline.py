@@ -8,10 +8,10 @@ from planner.baseline.own_price import at_price
 from planner.baseline.requirements import Requirements
 from planner.baseline.tenancy import Tenancy, assumption
 from planner.baseline.workload import Workload
-from planner.kernels import source_gpu
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.option import Baseline, Rejected
+from planner.prediction.kernels import source_gpu
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms
 from pricing.billing.quote import Quote, Usage, part_of, quote

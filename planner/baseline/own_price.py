@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.kernels import source_gpu
+from planner.prediction.kernels import source_gpu
 from planner.profile.model import Profile
 from pricing.catalog.offer import Offer
 

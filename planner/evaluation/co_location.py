@@ -15,8 +15,8 @@ from planner.evaluation.class_fits import quantile
 from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.several_gpus import shares
 from planner.models.gpu_speed import fitted_as
+from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
-from planner.sharing import contention, expected_speed, shared_speed
 
 _GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
 

@@ -46,7 +46,7 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Interval of sharing a GPU, planner/sharing.py. {_BY_MAKE}
+# Interval of sharing a GPU, planner/prediction/sharing.py. {_BY_MAKE}
 # Source: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100. A quantile only.
 """
 _CLASSES = f"""\

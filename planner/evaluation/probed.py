@@ -18,9 +18,9 @@ from planner.evaluation.small_work import CLUSTER_GPU
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
-from planner.predict import predict_from, split
+from planner.prediction.predict import predict_from, split
+from planner.prediction.target import Target
 from planner.profile.model import Hardware, Job, Profile, Work
-from planner.target import Target
 from pricing.hardware import gpus
 
 _BATCHES = 8  # of each model and cluster, evenly over those that were run

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from planner.kernels import used_precision
 from planner.models.work_class import WorkClass, work_class
+from planner.prediction.kernels import used_precision
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 

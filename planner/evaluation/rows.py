@@ -1,4 +1,4 @@
-"""Scores `planner.predict.predict` on published cases beside the simple baselines.
+"""Scores `planner.prediction.predict.predict` on published cases beside the simple baselines.
 
 Each case is predicted from its profile, as a plan would, by coefficients that have not seen its
 model, or its GPU.
@@ -19,7 +19,7 @@ from planner.models.arithmetic import CUDA, peak_tflops
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
 from planner.models.work_class import WorkClass
-from planner.predict import predict
+from planner.prediction.predict import predict
 from pricing.hardware import gpus
 
 _TITLES: Mapping[WorkClass, str] = {

@@ -10,7 +10,7 @@ import pandas as pd
 from planner.evaluation.cross_gpu import quantile
 from planner.evaluation.score import Array, Score, Section, errors
 from planner.evaluation.several_gpus import placements
-from planner.kernels import log_ratio, spec_family
+from planner.prediction.kernels import log_ratio, spec_family
 from pricing.hardware import gpus
 
 # The clusters whose GPU is known; the models were trained in half precision.

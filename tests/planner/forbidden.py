@@ -1,13 +1,13 @@
 """What measurement, machine and clock forbid, said anew from the raw fields: the oracle of tests.
 
-It shares no code with planner/bounds.py and planner/checks.py, so a mistake there is seen here.
+It shares no code with planner/prediction/bounds.py and planner/checks.py, so a mistake there is seen here.
 """
 
 from collections.abc import Iterator
 
 from planner.models.estimate import Estimate
+from planner.prediction.target import Target
 from planner.profile.model import Profile
-from planner.target import Target
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, gpus
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from planner.bounds import contradictions, utilisation
 from planner.diagnosis.diagnose import diagnose
-from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
-from planner.predict import predict, predict_from, split
+from planner.prediction.bounds import contradictions, utilisation
+from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.predict import predict, predict_from, split
+from planner.prediction.target import Target
+from planner.prediction.work_rate import operations_per_s, step_s
 from planner.profile.model import Profile
-from planner.target import Target
-from planner.work_rate import operations_per_s, step_s
 from pricing.hardware import gpus
 from tests.planner.factories import a_profile, plan, running, sold
 

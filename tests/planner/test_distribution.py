@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from planner.distribution import GPU_HOURS_A_FAILURE, Distribution, distribution
-from planner.layout import Layout
 from planner.models.interruption import CHECKPOINTS
+from planner.prediction.layout import Layout
 from tests.planner.factories import a_profile
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import diagnose
-from planner.kernels import kernel_speed_up, source_gpu
 from planner.models.arithmetic import has_tf32
 from planner.models.gpu_family import family
 from planner.models.speed_laws import law
-from planner.predict import Split, predict, predict_on, split
+from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.predict import Split, predict, predict_on, split
+from planner.prediction.target import Target
 from planner.profile.model import PRECISIONS, Profile
-from planner.target import Target
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
 from tests.planner.factories import a_profile

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.predict import predict
-from planner.probes import relative_speed
+from planner.prediction.predict import predict
+from planner.prediction.probes import relative_speed
 from planner.profile.model import Profile, Work
 from pricing.errors import InputError
 from tests.planner.factories import a_profile

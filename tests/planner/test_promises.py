@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from planner.candidates import candidates
 from planner.case import gpus_used
 from planner.diagnosis.diagnose import diagnose
-from planner.kernels import kernel_speed_up
 from planner.models.estimate import Estimate
-from planner.predict import predict, predict_from, split
+from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.predict import predict, predict_from, split
+from planner.prediction.target import Target
 from planner.profile.model import Profile
-from planner.target import Target
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.layout import Layout
-from planner.scale import speed_up
-from planner.step_traffic import Traffic
+from planner.prediction.layout import Layout
+from planner.prediction.scaling import speed_up
+from planner.prediction.step_traffic import Traffic
 
 COUNTS = st.sampled_from((1, 2, 4, 8, 16, 32, 64))
 LINKS = st.sampled_from(("nvlink", "pcie", "xgmi", "nvlink-bridge", "single", None))

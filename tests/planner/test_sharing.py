@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.gpu_speed import coefficients
-from planner.sharing import compute_share, shared_speed
+from planner.prediction.sharing import compute_share, shared_speed
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 

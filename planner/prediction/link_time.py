@@ -8,9 +8,9 @@ all-reduces reach.
 
 from dataclasses import dataclass, replace
 
-from planner.layout import Layout
 from planner.models.allreduce import large_all_reduce_s
 from planner.models.communication import NETWORK_REACHED, growth, link_class, ring
+from planner.prediction.layout import Layout
 from pricing.hardware import find
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use

@@ -4,8 +4,8 @@ The time of a job is split into what the findings prove: `input` (waiting for da
 (launching, serial code) and `kernels`. Each part changes with its own cause; GPU-Util alone proves
 nothing and is never used as a weight (measured: it makes cross-GPU predictions worse).
 
-Kernels follow planner/kernels.py, the input pipeline planner/models/input_pipeline.py, more GPUs planner/scale.py;
-planner/bounds.py holds every prediction to what measurement and machine allow.
+Kernels follow planner/prediction/kernels.py, the input pipeline planner/models/input_pipeline.py, more GPUs planner/prediction/scaling.py;
+planner/prediction/bounds.py holds every prediction to what measurement and machine allow.
 """
 
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.actions import Action, action, combined
-from planner.bounds import bounded
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
-from planner.kernels import kernel_speed_up, source_gpu
-from planner.layout import layout_of
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import loader_factor, loader_rate
-from planner.probes import Anchor, anchors, match, narrowest
+from planner.prediction.bounds import bounded
+from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.layout import layout_of
+from planner.prediction.probes import Anchor, anchors, match, narrowest
+from planner.prediction.scaling import speed_up
+from planner.prediction.step_traffic import traffic_of
+from planner.prediction.target import Target
 from planner.profile.model import Profile
-from planner.scale import speed_up
 from planner.signals.signals import measure
 from planner.signals.thresholds import STARVED
-from planner.step_traffic import traffic_of
-from planner.target import Target
 from pricing import hardware
 
 # GPU preprocessing adds to the GPU's own work; our estimate.

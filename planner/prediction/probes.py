@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.baseline.workload import rate_per_s
-from planner.kernels import source_gpu
-from planner.layout import layout_of
 from planner.models.estimate import Estimate
+from planner.prediction.kernels import source_gpu
+from planner.prediction.layout import layout_of
 from planner.profile.model import Profile, Step
 from pricing.errors import InputError
 

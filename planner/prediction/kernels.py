@@ -10,7 +10,6 @@ of specifications (planner/models/speed_laws.py).
 import math
 from dataclasses import replace
 
-from planner.chip_needs import uses_fp64
 from planner.models.arithmetic import CUDA, has_tf32, is_single, peak_tflops
 from planner.models.estimate import Estimate, within
 from planner.models.gpu_family import family
@@ -26,6 +25,7 @@ from planner.models.gpu_speed import (
 )
 from planner.models.speed_laws import covers, law, predicted
 from planner.models.work_class import WorkClass, work_class
+from planner.prediction.chip_needs import uses_fp64
 from planner.profile.model import Profile
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError

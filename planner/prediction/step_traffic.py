@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.prediction.work_rate import step_s
 from planner.profile.model import Profile
-from planner.work_rate import step_s
 
 # Gradients of a job of unknown size, as shares of the memory that it holds: at most a quarter (fp32
 # weights, gradients and two moments alike); the rest is our estimate.

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from planner.layout import GPUS_PER_NODE, Layout
-from planner.link_time import link_time
 from planner.models.allreduce import typical_all_reduce_s
 from planner.models.communication import (
     BY_SPEED,
@@ -27,8 +25,10 @@ from planner.models.communication import (
 )
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients
+from planner.prediction.layout import GPUS_PER_NODE, Layout
+from planner.prediction.link_time import link_time
+from planner.prediction.step_traffic import UNKNOWN_TRAFFIC, Traffic
 from planner.signals.thresholds import NODE_NETWORK_GBPS
-from planner.step_traffic import UNKNOWN_TRAFFIC, Traffic
 from pricing.hardware import find
 
 # The part of a step that can hide communication: backward, two thirds of forward and backward.

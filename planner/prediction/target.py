@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.layout import Layout
+from planner.prediction.layout import Layout
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, gpus
 
