@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.confidence import Part
 from planner.first_step import FirstStep
-from planner.option import Benefit
+from planner.options.option import Benefit
 from planner.plan import JobPlan
 from pricing.money import cents, plain
 

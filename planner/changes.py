@@ -4,10 +4,10 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS
 from planner.baseline.tenancy import Tenancy
-from planner.case import Case, gpus_used, idle_gpus
-from planner.checks import unproven
-from planner.draft import Draft
 from planner.models.estimate import Estimate
+from planner.options.candidate import Draft
+from planner.options.context import Case, gpus_used, idle_gpus
+from planner.options.feasibility import unproven
 from planner.prediction.kernels import kernel_speed_up
 from pricing.hardware import gpus
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.benefit import Weighed, weigh
-from planner.case import Case, gpus_used
 from planner.changes import codes, size, why
-from planner.distribution import Distribution, distribution
-from planner.draft import Draft
 from planner.first_step import must_end
-from planner.option import Option
+from planner.options.candidate import Draft
+from planner.options.context import Case, gpus_used
+from planner.options.option import Option
+from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
 from planner.signals.signals import is_snapshot, saw_no_gpu
 from pricing.catalog.offer import Offer

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Literal
 
 from planner.diagnosis.finding import Confidence, Finding
-from planner.option import Baseline, Option
+from planner.options.option import Baseline, Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot
 from pricing.catalog.dates import STALE_AFTER_DAYS

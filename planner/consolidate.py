@@ -14,7 +14,7 @@ from planner import machines_left
 from planner.baseline.requirements import Requirements
 from planner.home import Home, today
 from planner.models.estimate import Estimate, exactly
-from planner.option import Baseline
+from planner.options.option import Baseline
 from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.prediction.sharing import compute_share
 from planner.profile.model import Profile

@@ -15,7 +15,7 @@ from planner.actions import ACTIONS
 from planner.baseline.site import Site
 from planner.models.estimate import Estimate
 from planner.models.power import idle_w, other_gpu_factor
-from planner.option import Option
+from planner.options.option import Option
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find
 

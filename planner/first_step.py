@@ -9,8 +9,8 @@ from typing import Literal
 
 from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
-from planner.case import Case
 from planner.diagnosis.finding import Finding
+from planner.options.context import Case
 from planner.signals.signals import measure
 from pricing.money import usd
 

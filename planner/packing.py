@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.checks import BUSIEST, USABLE
 from planner.home import Home
-from planner.host_room import crowded, host_share
 from planner.models.estimate import Estimate
-from planner.option import Baseline, Reason
+from planner.options.feasibility import BUSIEST, USABLE
+from planner.options.host_room import crowded, host_share
+from planner.options.option import Baseline, Reason
 from planner.prediction.sharing import shared_speed
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms

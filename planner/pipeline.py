@@ -8,8 +8,6 @@ from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
-from planner.candidates import candidates
-from planner.case import Case
 from planner.choose import choose
 from planner.confidence import assure
 from planner.consolidate import Fleet, consolidate
@@ -18,6 +16,9 @@ from planner.first_step import first_step
 from planner.home import find_home
 from planner.leaving import leave_together
 from planner.naming import name_apart
+from planner.options.context import Case
+from planner.options.machine_sizes import shapes
+from planner.options.search import candidates
 from planner.plan import JobPlan, Plan
 from planner.prediction.predict import split
 from planner.prediction.probes import match, of_job
@@ -26,7 +27,6 @@ from planner.proposal import propose
 from planner.recommendation import recommend
 from planner.remarks import assumptions, warnings
 from planner.roi import recommended, roi
-from planner.shapes import shapes
 from planner.signals.signals import measure
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

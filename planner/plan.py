@@ -12,12 +12,12 @@ from planner.consolidate import Fleet
 from planner.diagnosis.finding import Finding
 from planner.first_step import FirstStep
 from planner.home import Home
-from planner.option import Baseline, Option, Rejected
+from planner.options.machine_sizes import Shape
+from planner.options.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended, Single
 from planner.roi import Roi, recommended
-from planner.shapes import Shape
 from pricing.errors import NoFeasibleOptionError
 
 SCHEMA = "gpucost.plan/v1"

@@ -13,16 +13,16 @@ from planner.baseline.tenancy import Tenancy
 from planner.consolidate import Fleet, Placement
 from planner.diagnosis.finding import Evidence, Finding
 from planner.diagnosis.rule import Signals
-from planner.distribution import Distribution
 from planner.energy import Energy, energy_of, energy_today
 from planner.models.estimate import Estimate
 from planner.models.power import best_cap
-from planner.option import Move, Option
+from planner.options.machine_sizes import Shape
+from planner.options.option import Move, Option
+from planner.options.parallelism import Distribution
 from planner.plan import SCHEMA, JobPlan, Plan
 from planner.profile.model import Profile
 from planner.proposal import Proposal
 from planner.recommendation import Recommended
-from planner.shapes import Shape
 from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer

@@ -8,10 +8,10 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.baseline import price
 from planner.baseline.workload import Workload
-from planner.case import Case
 from planner.models.communication import link_class
 from planner.models.gpu_speed import coefficients
-from planner.option import Option
+from planner.options.context import Case
+from planner.options.option import Option
 from pricing.catalog.offer import Offer
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies

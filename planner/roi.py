@@ -7,7 +7,7 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
 from planner.choose import STAY
-from planner.option import Option
+from planner.options.option import Option
 from planner.recommendation import Recommended
 
 _DAYS_PER_MONTH = 30.4  # 730 h

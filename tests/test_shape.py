@@ -18,7 +18,7 @@ MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 # Where a float of money is meant: ratios and orders, never an amount that is shown or added.
 FLOATS_OF_MONEY = frozenset(
     (
-        "planner/move.py",  # days until paid back are a ratio
+        "planner/options/data_transfer.py",  # days until paid back are a ratio
         "planner/plan_json.py",  # saves.fraction is a ratio
         "planner/roi.py",  # payback in days is a ratio
         "templates/wording.py",  # percentages

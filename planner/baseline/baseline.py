@@ -10,7 +10,7 @@ from planner.baseline.tenancy import Tenancy, assumption
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
-from planner.option import Baseline, Rejected
+from planner.options.option import Baseline, Rejected
 from planner.prediction.kernels import source_gpu
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms

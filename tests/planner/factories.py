@@ -7,9 +7,9 @@ from typing import Any
 
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import apply, choose_period
-from planner.case import Case
 from planner.diagnosis.finding import Finding
-from planner.option import Baseline
+from planner.options.context import Case
+from planner.options.option import Baseline
 from planner.pipeline import assess, make_plan
 from planner.plan import Plan
 from planner.profile.model import (

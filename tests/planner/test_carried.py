@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.candidates import candidates
+from planner.options.search import candidates
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.baseline.requirements import Requirements
 from planner.models.interruption import Availability
-from planner.option import Option
+from planner.options.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan
 from planner.profile.codec import parse_profiles

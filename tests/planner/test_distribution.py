@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.distribution import GPU_HOURS_A_FAILURE, Distribution, distribution
 from planner.models.interruption import CHECKPOINTS
+from planner.options.parallelism import GPU_HOURS_A_FAILURE, Distribution, distribution
 from planner.prediction.layout import Layout
 from tests.planner.factories import a_profile
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.baseline.requirements import Requirements
-from planner.option import Option
+from planner.options.option import Option
 from planner.pipeline import make_plan
 from planner.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles

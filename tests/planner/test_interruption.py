@@ -20,7 +20,7 @@ from planner.models.interruption import (
     replay_starts,
     wall_time,
 )
-from planner.spot import misses_deadline, rate
+from planner.options.spot import misses_deadline, rate
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.interruptions import interruptions
 from pricing.errors import InputError

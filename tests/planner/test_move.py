@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from planner.baseline.workload import GIB
-from planner.move import data_bytes, move
-from planner.option import Baseline, Move
+from planner.options.data_transfer import data_bytes, move
+from planner.options.option import Baseline, Move
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer

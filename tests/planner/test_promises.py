@@ -12,10 +12,10 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.candidates import candidates
-from planner.case import gpus_used
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
+from planner.options.context import gpus_used
+from planner.options.search import candidates
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.predict import predict, predict_from, split
 from planner.prediction.target import Target

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.options.machine_sizes import Shape
 from planner.plan import JobPlan
 from planner.profile.model import Profile, Statistics
-from planner.shapes import Shape
 from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
 

@@ -13,7 +13,7 @@ from planner.baseline.baseline import price
 from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
-from planner.spot import Interruptions
+from planner.options.spot import Interruptions
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog

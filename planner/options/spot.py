@@ -17,7 +17,7 @@ from planner.models.interruption import (
     miss_probability,
     replay_starts,
 )
-from planner.option import Reason
+from planner.options.option import Reason
 from pricing.catalog.interruptions import interruptions
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from planner.baseline.workload import GIB, Workload
-from planner.option import Baseline, Move
+from planner.options.option import Baseline, Move
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog

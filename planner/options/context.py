@@ -10,7 +10,7 @@ from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
-from planner.option import Baseline
+from planner.options.option import Baseline
 from planner.prediction.kernels import kernel_speed_up, source_gpu
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Split, predict_from, scaling

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.baseline.baseline import gpu_memory_gib, price
-from planner.case import Case
-from planner.checks import USABLE
 from planner.models.estimate import Estimate, divide
+from planner.options.context import Case
+from planner.options.feasibility import USABLE
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.target import Target
 from planner.signals.thresholds import NODE_NETWORK_GBPS

@@ -8,13 +8,13 @@ from decimal import Decimal
 from planner.actions import ACTIONS, SWITCH_HOURS, Action
 from planner.baseline.baseline import over_limits
 from planner.baseline.tenancy import Tenancy
-from planner.case import Case, gpus_used, machines
-from planner.checks import refusals, too_slow, unproven
-from planner.draft import Draft
 from planner.models.estimate import Estimate, divide
-from planner.option import Reason, Rejected
+from planner.options.candidate import Draft
+from planner.options.context import Case, gpus_used, machines
+from planner.options.feasibility import refusals, too_slow, unproven
+from planner.options.option import Reason, Rejected
+from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.target import Target
-from planner.spot import Interruptions, check_ends, misses_deadline, rate
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError

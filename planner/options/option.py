@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.baseline.tenancy import Tenancy
-from planner.distribution import Distribution
 from planner.models.estimate import Estimate
+from planner.options.parallelism import Distribution
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 

@@ -1,0 +1,1 @@
+"""What a job could run on instead: every offer is a candidate or a rejection with its reason."""
