@@ -8,11 +8,9 @@ from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
-from planner.choose import choose
 from planner.confidence import assure
 from planner.consolidate import Fleet, consolidate
 from planner.diagnosis.diagnose import diagnose
-from planner.first_step import first_step
 from planner.home import find_home
 from planner.leaving import leave_together
 from planner.naming import name_apart
@@ -24,6 +22,8 @@ from planner.prediction.predict import split
 from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
 from planner.proposal import propose
+from planner.ranking.first_step import first_step
+from planner.ranking.ranking import choose
 from planner.recommendation import recommend
 from planner.remarks import assumptions, warnings
 from planner.roi import recommended, roi

@@ -6,16 +6,16 @@ from datetime import date
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload
-from planner.choose import Named
 from planner.confidence import Assurance
 from planner.consolidate import Fleet
 from planner.diagnosis.finding import Finding
-from planner.first_step import FirstStep
 from planner.home import Home
 from planner.options.machine_sizes import Shape
 from planner.options.option import Baseline, Option, Rejected
 from planner.profile.model import Profile
 from planner.proposal import Proposal
+from planner.ranking.first_step import FirstStep
+from planner.ranking.ranking import Named
 from planner.recommendation import Recommended, Single
 from planner.roi import Roi, recommended
 from pricing.errors import NoFeasibleOptionError

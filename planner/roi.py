@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
-from planner.choose import STAY
 from planner.options.option import Option
+from planner.ranking.ranking import STAY
 from planner.recommendation import Recommended
 
 _DAYS_PER_MONTH = 30.4  # 730 h

@@ -95,7 +95,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benefit:
-    """What a change is worth over the horizon; formula in `planner.benefit`.
+    """What a change is worth over the horizon; formula in `planner.ranking.benefit`.
 
     Attributes:
         periods: how many of the plan's periods the horizon holds; 1 for a run.

@@ -8,11 +8,11 @@ is a saving that the 90 % interval does not take away.
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.changes import effort_hours
 from planner.options.candidate import Draft
 from planner.options.context import Case
 from planner.options.data_transfer import data_bytes, move
 from planner.options.option import Benefit, Move
+from planner.ranking.changes import effort_hours
 from pricing.money import usd
 
 _HALF = Decimal("0.5")

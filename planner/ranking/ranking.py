@@ -1,6 +1,6 @@
 """Ranks the drafts, keeps a list that a person can read, and recommends one or says "leave it".
 
-Recommended is the change with the largest net benefit (planner/benefit.py): what it saves at the
+Recommended is the change with the largest net benefit (planner/ranking/benefit.py): what it saves at the
 high end of its cost over the horizon, less the work and the move. Where two bills overlap by more
 than half they are not told apart, and the smaller change wins. Its price must be dated and its
 speed must not be predicted beyond what the method was fitted on.
@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.baseline.baseline import gpu_memory_gib
-from planner.benefit import Weighed, weigh
-from planner.changes import codes, size, why
-from planner.first_step import must_end
 from planner.options.candidate import Draft
 from planner.options.context import Case, gpus_used
 from planner.options.option import Option
 from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
+from planner.ranking.benefit import Weighed, weigh
+from planner.ranking.changes import codes, size, why
+from planner.ranking.first_step import must_end
 from planner.signals.signals import is_snapshot, saw_no_gpu
 from pricing.catalog.offer import Offer
 

@@ -1,0 +1,1 @@
+"""Which option is recommended: its benefit, what it changes, and what to do first."""
