@@ -9,9 +9,9 @@ from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
 from planner.confidence import assure
-from planner.consolidate import Fleet, consolidate
 from planner.diagnosis.diagnose import diagnose
-from planner.home import find_home
+from planner.fleet.consolidate import Fleet, consolidate
+from planner.fleet.home import find_home
 from planner.leaving import leave_together
 from planner.naming import name_apart
 from planner.options.context import Case

@@ -7,9 +7,9 @@ from planner.baseline.requirements import Objective, Period
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload
 from planner.confidence import Assurance
-from planner.consolidate import Fleet
 from planner.diagnosis.finding import Finding
-from planner.home import Home
+from planner.fleet.consolidate import Fleet
+from planner.fleet.home import Home
 from planner.options.machine_sizes import Shape
 from planner.options.option import Baseline, Option, Rejected
 from planner.profile.model import Profile

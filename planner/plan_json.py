@@ -10,10 +10,10 @@ from planner.actions.action import Range
 from planner.actions.settings import on_machine, settings
 from planner.advice_json import advice_json, benefit_json
 from planner.baseline.tenancy import Tenancy
-from planner.consolidate import Fleet, Placement
 from planner.diagnosis.finding import Evidence, Finding
 from planner.diagnosis.rule import Signals
 from planner.energy import Energy, energy_of, energy_today
+from planner.fleet.consolidate import Fleet, Placement
 from planner.models.estimate import Estimate
 from planner.models.power import best_cap
 from planner.options.machine_sizes import Shape

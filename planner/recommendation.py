@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.consolidate import Fleet, Together
+from planner.fleet.consolidate import Fleet, Together
 
 _ZERO = Decimal(0)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.consolidate import CONTEXT_GIB, Fleet, consolidate
+from planner.fleet.consolidate import CONTEXT_GIB, Fleet, consolidate
 from planner.options.option import Baseline
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.catalog import load_catalog

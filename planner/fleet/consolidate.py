@@ -2,7 +2,7 @@
 
 A job joins a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
 else the reason is kept. A GPU freed in a machine of several saves nothing by itself: what counts is
-the machines that are left (planner/machines_left.py).
+the machines that are left (planner/fleet/machines_left.py).
 """
 
 from collections import defaultdict
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner import machines_left
 from planner.baseline.requirements import Requirements
-from planner.home import Home, today
+from planner.fleet import machines_left
+from planner.fleet.home import Home, today
+from planner.fleet.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.models.estimate import Estimate, exactly
 from planner.options.option import Baseline
-from planner.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.prediction.sharing import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.home import Home
+from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_share
@@ -75,7 +75,7 @@ def speeds(group: list[Tenant]) -> dict[str, Estimate]:
 def _vcpus(group: list[Tenant]) -> float | None:
     """Return the cores of the host that a group would have; None where nobody knows.
 
-    On a machine of several GPUs the hosts are looked at as a whole (planner/machines_left.py).
+    On a machine of several GPUs the hosts are looked at as a whole (planner/fleet/machines_left.py).
     """
     home = group[0].home
     if home is None or home.offer.gpu_count != 1:

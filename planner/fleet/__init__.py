@@ -1,0 +1,1 @@
+"""Several jobs on fewer GPUs: who may share, how they are packed, which machines are left."""
