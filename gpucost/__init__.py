@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.diagnosis.finding import Finding
     from planner.models.estimate import Estimate
     from planner.pipeline import make_plan
-    from planner.plan import Plan
+    from planner.plan.plan import Plan
     from planner.prediction.predict import predict
     from planner.profile.model import Profile
     from pricing.billing.quote import Quote, Usage, quote
@@ -69,7 +69,7 @@ _HOMES = {
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.measuring",
     "Offer": "pricing.catalog.offer",
-    "Plan": "planner.plan",
+    "Plan": "planner.plan.plan",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",
     "Requirements": "planner.baseline.requirements",

@@ -6,7 +6,7 @@ from decimal import Decimal
 from gpucost.output import Output
 from gpucost.plan_file import load_plan
 from planner.chosen import recommended_usd
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 
 FAILED_OVER = 7

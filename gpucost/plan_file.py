@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.plan import SCHEMA
+from planner.plan.plan import SCHEMA
 from pricing.errors import InputError
 
 DEFAULT_PLAN = "plan.json"

@@ -8,25 +8,25 @@ from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
-from planner.confidence import assure
 from planner.diagnosis.diagnose import diagnose
 from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
-from planner.leaving import leave_together
 from planner.naming import name_apart
 from planner.options.context import Case
 from planner.options.machine_sizes import shapes
 from planner.options.search import candidates
-from planner.plan import JobPlan, Plan
+from planner.plan.confidence import assure
+from planner.plan.experiment import propose
+from planner.plan.leaving import leave_together
+from planner.plan.notes import assumptions, warnings
+from planner.plan.plan import JobPlan, Plan
+from planner.plan.recommendation import recommend
+from planner.plan.roi import recommended, roi
 from planner.prediction.predict import split
 from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
-from planner.proposal import propose
 from planner.ranking.first_step import first_step
 from planner.ranking.ranking import choose
-from planner.recommendation import recommend
-from planner.remarks import assumptions, warnings
-from planner.roi import recommended, roi
 from planner.signals.signals import measure
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

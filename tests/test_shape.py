@@ -19,8 +19,8 @@ MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 FLOATS_OF_MONEY = frozenset(
     (
         "planner/options/data_transfer.py",  # days until paid back are a ratio
-        "planner/plan_json.py",  # saves.fraction is a ratio
-        "planner/roi.py",  # payback in days is a ratio
+        "planner/plan/to_json.py",  # saves.fraction is a ratio
+        "planner/plan/roi.py",  # payback in days is a ratio
         "templates/wording.py",  # percentages
     )
 )

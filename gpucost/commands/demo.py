@@ -12,7 +12,7 @@ from gpucost.plan_view import print_plan
 from gpucost.writing import write_file
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
-from planner.plan_json import to_json
+from planner.plan.to_json import to_json
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 

@@ -10,7 +10,7 @@ from gpucost.sources import read_sources
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Evidence, Finding
 from planner.naming import name_apart
-from planner.plan_json import finding_json, remedies_json
+from planner.plan.to_json import finding_json, remedies_json
 from planner.profile.model import Profile
 from planner.signals.signals import SIGNALS, measure
 from templates import wording

@@ -41,8 +41,8 @@ from planner.baseline.requirements import (
 from planner.baseline.site import Site
 from planner.models.interruption import Checkpoints
 from planner.pipeline import make_plan
-from planner.plan import Plan
-from planner.plan_json import dump, to_json
+from planner.plan.plan import Plan
+from planner.plan.to_json import dump, to_json
 from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.regions import known_regions

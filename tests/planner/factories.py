@@ -11,7 +11,7 @@ from planner.diagnosis.finding import Finding
 from planner.options.context import Case
 from planner.options.option import Baseline
 from planner.pipeline import assess, make_plan
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.profile.model import (
     GpuReadings,
     Hardware,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.plan import JobPlan
-from planner.plan_json import to_json
+from planner.plan.plan import JobPlan
+from planner.plan.to_json import to_json
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Usage, quote
 from pricing.billing.quote import to_json as quote_json

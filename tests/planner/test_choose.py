@@ -13,7 +13,7 @@ from planner.baseline.requirements import Requirements
 from planner.models.interruption import Availability
 from planner.options.option import Option
 from planner.pipeline import make_plan
-from planner.plan import JobPlan
+from planner.plan.plan import JobPlan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Provenance, Source, Statistics, Step, Window
 from pricing.catalog.catalog import load_catalog

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from planner.plan import JobPlan
+from planner.plan.plan import JobPlan
 from planner.profile.model import Column, Profile, Provenance, Serving, Source, Statistics, Window
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from planner.chosen import Chosen, PlannedLine, choose, plan_id
 from planner.focus import CUSTOM, Row, columns, rows, to_csv
-from planner.plan_json import to_json
+from planner.plan.to_json import to_json
 from pricing.billing.lines import Priced
 from pricing.errors import InputError
 from pricing.money import cents

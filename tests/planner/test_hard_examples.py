@@ -12,7 +12,7 @@ import pytest
 from planner.baseline.requirements import Requirements
 from planner.options.option import Option
 from planner.pipeline import make_plan
-from planner.plan import JobPlan, Plan
+from planner.plan.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.catalog import load_catalog

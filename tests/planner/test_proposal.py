@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.proposal import Proposal
+from planner.plan.experiment import Proposal
 from tests.planner.factories import a_profile, plan, running, sold
 
 FULL = {"util.kernel_time": 0.97, "mem.used_gib": 30.0}

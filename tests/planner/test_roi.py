@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from planner.actions import ACTIONS
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.profile.model import Statistics
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.options.machine_sizes import Shape
-from planner.plan import JobPlan
+from planner.plan.plan import JobPlan
 from planner.profile.model import Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold

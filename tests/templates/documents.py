@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
-from planner.plan_json import to_json
+from planner.plan.to_json import to_json
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from tests.gpucost.documents import AS_OF, Document, example, training, unpriced

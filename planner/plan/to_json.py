@@ -8,21 +8,21 @@ from typing import Any
 from planner.actions import ACTIONS, action
 from planner.actions.action import Range
 from planner.actions.settings import on_machine, settings
-from planner.advice_json import advice_json, benefit_json
 from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.finding import Evidence, Finding
 from planner.diagnosis.rule import Signals
-from planner.energy import Energy, energy_of, energy_today
 from planner.fleet.consolidate import Fleet, Placement
 from planner.models.estimate import Estimate
 from planner.models.power import best_cap
 from planner.options.machine_sizes import Shape
 from planner.options.option import Move, Option
 from planner.options.parallelism import Distribution
-from planner.plan import SCHEMA, JobPlan, Plan
+from planner.plan.advice_to_json import advice_json, benefit_json
+from planner.plan.energy import Energy, energy_of, energy_today
+from planner.plan.experiment import Proposal
+from planner.plan.plan import SCHEMA, JobPlan, Plan
+from planner.plan.recommendation import Recommended
 from planner.profile.model import Profile
-from planner.proposal import Proposal
-from planner.recommendation import Recommended
 from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer

@@ -6,18 +6,18 @@ from datetime import date
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload
-from planner.confidence import Assurance
 from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet
 from planner.fleet.home import Home
 from planner.options.machine_sizes import Shape
 from planner.options.option import Baseline, Option, Rejected
+from planner.plan.confidence import Assurance
+from planner.plan.experiment import Proposal
+from planner.plan.recommendation import Recommended, Single
+from planner.plan.roi import Roi, recommended
 from planner.profile.model import Profile
-from planner.proposal import Proposal
 from planner.ranking.first_step import FirstStep
 from planner.ranking.ranking import Named
-from planner.recommendation import Recommended, Single
-from planner.roi import Roi, recommended
 from pricing.errors import NoFeasibleOptionError
 
 SCHEMA = "gpucost.plan/v1"

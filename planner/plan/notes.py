@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from planner.baseline.requirements import Period, Requirements
-from planner.confidence import thin
-from planner.plan import JobPlan
+from planner.plan.confidence import thin
+from planner.plan.plan import JobPlan
 from planner.prediction.bounds import contradictions
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog

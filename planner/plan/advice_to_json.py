@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
-from planner.confidence import Part
 from planner.options.option import Benefit
-from planner.plan import JobPlan
+from planner.plan.confidence import Part
+from planner.plan.plan import JobPlan
 from planner.ranking.first_step import FirstStep
 from pricing.money import cents, plain
 

@@ -6,7 +6,7 @@ Who moves off such a machine alone saves nothing: those who stay are billed for 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from planner.plan import JobPlan
+from planner.plan.plan import JobPlan
 from planner.ranking.ranking import STAY
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
 from planner.options.option import Option
+from planner.plan.recommendation import Recommended
 from planner.ranking.ranking import STAY
-from planner.recommendation import Recommended
 
 _DAYS_PER_MONTH = 30.4  # 730 h
 
