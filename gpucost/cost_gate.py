@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from gpucost.output import Output
 from gpucost.plan_file import load_plan
-from planner.chosen import recommended_usd
+from planner.documents.selection import recommended_usd
 from planner.plan.plan import Plan
 from pricing.errors import InputError
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
-from planner.chosen import Chosen
+from planner.documents.selection import Chosen
 from pricing.money import EXACT
 
 _ZERO = Decimal(0)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.bills.bill import Bill
-from planner.chosen import Chosen, plan_id
+from planner.documents.selection import Chosen, plan_id
 from planner.reconcile import Compared, Key, Reconciliation, Side
 from pricing.money import EXACT, cents, plain
 

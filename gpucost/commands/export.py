@@ -7,8 +7,8 @@ from gpucost.output import Output, common_options
 from gpucost.parameters import chosen_options
 from gpucost.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.writing import write_file
-from planner.chosen import choose
-from planner.focus import VERSIONS, rows, to_csv
+from planner.documents.focus_export import VERSIONS, rows, to_csv
+from planner.documents.selection import choose
 
 _BUILT = ("focus",)
 _LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")

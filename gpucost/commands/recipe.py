@@ -8,7 +8,7 @@ import click
 from gpucost.output import Output, common_options
 from gpucost.plan_file import DEFAULT_PLAN, find_option, load_plan
 from gpucost.writing import write_file
-from planner.recipe import Recipe, make_recipe
+from planner.documents.recipe import Recipe, make_recipe
 from pricing.errors import InputError
 
 _STAY = "o0"

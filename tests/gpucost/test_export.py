@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.focus import columns
+from planner.documents.focus_export import columns
 from pricing.money import cents
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, changed, inference, training, unpriced

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.chosen import Chosen, PlannedLine, choose, plan_id
-from planner.focus import CUSTOM, Row, columns, rows, to_csv
+from planner.documents.focus_export import CUSTOM, Row, columns, rows, to_csv
+from planner.documents.selection import Chosen, PlannedLine, choose, plan_id
 from planner.plan.to_json import to_json
 from pricing.billing.lines import Priced
 from pricing.errors import InputError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bills.bill import Bill, BillLine
-from planner.chosen import Chosen
+from planner.documents.selection import Chosen
 from planner.reconcile import Reconciliation, reconcile
 from planner.reconcile_json import to_json
 from pricing.billing.lines import Priced

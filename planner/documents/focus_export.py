@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
-from planner.chosen import Chosen, PlannedLine, period_start, plan_id
+from planner.documents.selection import Chosen, PlannedLine, period_start, plan_id
 from pricing.billing.lines import Priced
 from pricing.money import plain
 from pricing.tables import read_csv
