@@ -10,9 +10,9 @@ from gpucost.parameters import chosen_options
 from gpucost.plan_file import load_plan
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
+from planner.bills.reconcile import reconcile
+from planner.bills.reconcile_json import to_json
 from planner.documents.selection import choose
-from planner.reconcile import reconcile
-from planner.reconcile_json import to_json
 from planner.telemetry.payload import Stream
 from pricing.errors import InputError
 

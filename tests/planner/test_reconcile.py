@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bills.bill import Bill, BillLine
+from planner.bills.reconcile import Reconciliation, reconcile
+from planner.bills.reconcile_json import to_json
 from planner.documents.selection import Chosen
-from planner.reconcile import Reconciliation, reconcile
-from planner.reconcile_json import to_json
 from pricing.billing.lines import Priced
 from tests.planner.test_focus import PLAN, a_choice, line
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 from planner.bills.bill import Bill
+from planner.bills.reconcile import Compared, Key, Reconciliation, Side
 from planner.documents.selection import Chosen, plan_id
-from planner.reconcile import Compared, Key, Reconciliation, Side
 from pricing.money import EXACT, cents, plain
 
 SCHEMA = "gpucost.reconciliation/v1"
