@@ -11,13 +11,13 @@ import pandas as pd
 
 from gpucost.writing import write_file
 from planner.profile.model import Profile, Series, Source
-from planner.telemetry.recording import GPU, TIME
+from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.telemetry.recording import Recording
+    from planner.telemetry.recording.recording import Recording
 
 _SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
 _DIGITS = 9

@@ -28,8 +28,8 @@ from planner.profile.suspicions import suspicions
 from planner.profile.weighted import durations, statistics
 from planner.profile.window import ActiveWindow, active_window, main_times
 from planner.telemetry.merge import Merged, device_of
-from planner.telemetry.observed import Observed
 from planner.telemetry.payload import stem
+from planner.telemetry.recording.observed import Observed
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
 from planner.telemetry.merge import device_of
-from planner.telemetry.observed import Observed
+from planner.telemetry.recording.observed import Observed
 from pricing import hardware
 
 if TYPE_CHECKING:

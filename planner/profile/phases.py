@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.telemetry.merge import Merged
-    from planner.telemetry.observed import Observed, Pause
+    from planner.telemetry.recording.observed import Observed, Pause
 
 _BUSY_FRACTION = 0.05
 _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0

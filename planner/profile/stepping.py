@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.window import ActiveWindow
-    from planner.telemetry.observed import Observed, RankSeen
-    from planner.telemetry.step_times import StepTimes
+    from planner.telemetry.recording.observed import Observed, RankSeen
+    from planner.telemetry.recording.step_times import StepTimes
 
 _FEWEST_ROWS = 2
 _FEWEST_READINGS = 2

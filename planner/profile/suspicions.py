@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planner.profile.window import ActiveWindow
     from planner.telemetry.merge import Merged
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 _NO_GPU = (
     "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "

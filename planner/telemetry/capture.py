@@ -25,13 +25,13 @@ from planner.profile.model import Run
 from planner.profile.slots import SLOTS
 from planner.telemetry import capture_machine
 from planner.telemetry.draft import Draft
-from planner.telemetry.events import together
 from planner.telemetry.folded import Unfolded, unfolded
 from planner.telemetry.folded import together as joined
 from planner.telemetry.left_events import left_events
 from planner.telemetry.measure.block import block_of_json
-from planner.telemetry.observed import Observed
-from planner.telemetry.recording import (
+from planner.telemetry.recording.events import together
+from planner.telemetry.recording.observed import Observed
+from planner.telemetry.recording.recording import (
     CAPTURE_SCHEMA,
     EXTRA,
     GPU,

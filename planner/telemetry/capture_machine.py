@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from planner.profile.model import Machine, OtherGpu
 from planner.profile.weighted import durations, statistics
-from planner.telemetry.observed import MachineIdentity
-from planner.telemetry.recording import GPU, GPU_USERS, JOB_GPUS, TIME
+from planner.telemetry.recording.observed import MachineIdentity
+from planner.telemetry.recording.recording import GPU, GPU_USERS, JOB_GPUS, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 _OF_MACHINE = {
     "machine_gpus": "gpu_count",

@@ -10,7 +10,7 @@ import pandas as pd
 from planner.telemetry import clock
 from planner.telemetry.cells import numbers
 from planner.telemetry.draft import Draft
-from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from planner.telemetry.units import Meaning
 from pricing.errors import InputError
 

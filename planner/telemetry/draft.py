@@ -11,7 +11,14 @@ import numpy as np
 from planner.profile.model import Column, Source
 from planner.profile.slots import SLOTS
 from planner.telemetry.cells import MOST
-from planner.telemetry.recording import GPU, JOB, MEMORY_FRACTION, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import (
+    GPU,
+    JOB,
+    MEMORY_FRACTION,
+    TIME,
+    GpuIdentity,
+    Recording,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

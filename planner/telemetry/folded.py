@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from planner.telemetry.measure.block import PARTS, Block
-from planner.telemetry.recording import TIME
+from planner.telemetry.recording.recording import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.profile.build import build
 from planner.telemetry.merge import ANY_JOB, Merged, merge
-from planner.telemetry.recording import GPU, JOB, TIME, GpuIdentity
+from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from planner.telemetry.hints import Hints
-    from planner.telemetry.recording import Recording
+    from planner.telemetry.recording.recording import Recording
 
 
 def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.slots import SLOTS
-from planner.telemetry.recording import (
+from planner.telemetry.recording.recording import (
     COUNTERS,
     GPU,
     JOB,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
-    from planner.telemetry.observed import Observed
+    from planner.telemetry.recording.observed import Observed
 
 _T = TypeVar("_T")
 ANY_JOB = "*"

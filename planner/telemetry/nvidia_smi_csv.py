@@ -11,7 +11,7 @@ import pandas as pd
 from planner.telemetry import clock, csv_text
 from planner.telemetry.draft import Draft, real_uuid
 from planner.telemetry.positions import keys_by_position
-from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from planner.telemetry.sheet import Sheet, joined, sheet_of
 from planner.telemetry.unread import UNREAD_LAST, booking, refusal, unread
 from pricing.errors import InputError

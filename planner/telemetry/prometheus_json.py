@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from planner.telemetry.hints import Hints
     from planner.telemetry.payload import Payload
-    from planner.telemetry.recording import Recording
+    from planner.telemetry.recording.recording import Recording
 
 FORMAT = "prometheus-json"
 _POINTS = {"matrix": "values", "vector": "value"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from planner.telemetry.hints import Hints
     from planner.telemetry.payload import Payload
-    from planner.telemetry.recording import Recording
+    from planner.telemetry.recording.recording import Recording
 
 FORMAT = "prometheus-text"
 _DEFAULT_INTERVAL_S = 1.0

@@ -14,7 +14,7 @@ from planner.telemetry.cells import MOST, THROTTLE_MOST
 from planner.telemetry.columns import BITMASK, meaning
 from planner.telemetry.draft import Draft, real_uuid
 from planner.telemetry.metric_names import BLANKS, IDENTITY_METRIC, METRICS, RATE_OR_COUNTER
-from planner.telemetry.recording import GPU, JOB, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 from planner.telemetry.units import THROTTLE_BITS
 from pricing.errors import InputError
 

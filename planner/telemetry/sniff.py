@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from planner.telemetry.columns import csv_header
 from planner.telemetry.hints import Hints
 from planner.telemetry.payload import Payload, decode
-from planner.telemetry.recording import Recording
+from planner.telemetry.recording.recording import Recording
 from planner.telemetry.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from pricing.errors import InputError
 

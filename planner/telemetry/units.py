@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.profile.slots import SLOTS
-from planner.telemetry.recording import COUNTERS, MEMORY_FRACTION
+from planner.telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -14,7 +14,7 @@ from planner.telemetry.cells import MOST
 from planner.telemetry.draft import Draft
 from planner.telemetry.json_documents import documents
 from planner.telemetry.merge import per_second
-from planner.telemetry.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from planner.telemetry.units import MIB, Meaning
 from pricing.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.telemetry.recording import COUNTERS
+from planner.telemetry.recording.recording import COUNTERS
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Scenario, rows
 

@@ -5,8 +5,8 @@ import pytest
 
 from planner.profile.phases import phases
 from planner.telemetry.merge import Merged
-from planner.telemetry.observed import Observed, Pause
-from planner.telemetry.recording import GpuIdentity
+from planner.telemetry.recording.observed import Observed, Pause
+from planner.telemetry.recording.recording import GpuIdentity
 
 
 def _merged(

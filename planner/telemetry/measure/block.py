@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from planner.profile.slots import SLOTS
 from planner.telemetry.measure.sketch import Point, shortened, sketched
-from planner.telemetry.recording import COUNTERS
+from planner.telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

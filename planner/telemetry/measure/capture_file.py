@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.telemetry.measure.event_fold import EventFold
 from planner.telemetry.measure.row_fold import RowFold
-from planner.telemetry.recording import CAPTURE_SCHEMA
+from planner.telemetry.recording.recording import CAPTURE_SCHEMA
 
 _MODE = 0o644
 _MOST_NAMES = 1000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from planner.telemetry.recording import COUNTERS
+from planner.telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:
     from planner.telemetry.measure.nvml_codes import Handle, Nvml

@@ -12,7 +12,7 @@ from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 PATIENCE_S = 0.05  # a tick waits so long for its answer; a later one comes with the next tick
 LAST_PATIENCE_S = 0.3

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.namespaces import in_container, namespace
 from planner.telemetry.measure.visible_devices import Visible, together, variables, visible
-from planner.telemetry.recording import GPU_USERS, JOB_GPUS
+from planner.telemetry.recording.recording import GPU_USERS, JOB_GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from planner.telemetry.measure.process_memory import Holder
     from planner.telemetry.measure.process_tree import ProcessTree
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 _UNKNOWN = "unknown"
 # The server of NVIDIA's multi-process service works for its clients, which are listed themselves.

@@ -13,7 +13,7 @@ from planner.telemetry.measure.process_tree import ProcessTree, own_number
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 
 class JobWatch:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 SLOW_S = 1.0  # between two readings of what moves slowly
 _WITHOUT = "To measure without a GPU: gpucost profile --no-gpu -- COMMAND"

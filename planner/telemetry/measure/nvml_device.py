@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from planner.telemetry.measure.nvml_codes import Handle, Nvml
     from planner.telemetry.measure.pcie_thread import PcieThread
     from planner.telemetry.measure.process_memory import Holder, ProcessMemory
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 # Of one core that a reading of all devices may take, at every tick and of what moves slowly; one
 # that costs more comes less often.

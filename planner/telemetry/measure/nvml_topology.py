@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.nvml_codes import failures
-from planner.telemetry.recording import GpuIdentity
+from planner.telemetry.recording.recording import GpuIdentity
 from planner.telemetry.units import GIB
 
 if TYPE_CHECKING:

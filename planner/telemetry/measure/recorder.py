@@ -13,7 +13,7 @@ from planner.telemetry.measure.job_watch import JobWatch
 from planner.telemetry.measure.processes import unreached
 from planner.telemetry.measure.run_identity import run_here
 from planner.telemetry.probe import FOLDER_VARIABLE
-from planner.telemetry.recording import COUNTERS, GpuIdentity
+from planner.telemetry.recording.recording import COUNTERS, GpuIdentity
 
 # A kill of ours loses at most this much of the probe's events.
 _DRAIN_S = 1.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from planner.telemetry.recording import GpuIdentity
+    from planner.telemetry.recording.recording import GpuIdentity
 
 CUDA, ORDER, TOOLKIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"
 _BY_BUS = "PCI_BUS_ID"  # as the driver's own indices are ordered

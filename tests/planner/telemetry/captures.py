@@ -6,7 +6,7 @@ from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Profile
 from planner.telemetry.hints import Hints
 from planner.telemetry.payload import Stream
-from planner.telemetry.recording import Recording
+from planner.telemetry.recording.recording import Recording
 from planner.telemetry.sniff import recognise
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "telemetry"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.telemetry.events import together
-from planner.telemetry.observed import Pause
+from planner.telemetry.recording.events import together
+from planner.telemetry.recording.observed import Pause
 
 
 def _step(process: str, t_s: float, **more: Any) -> dict[str, Any]:

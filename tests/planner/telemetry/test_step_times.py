@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.events import together
 from planner.telemetry.probe.path.gpucost_probe.tally import Spent
 from planner.telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
-from planner.telemetry.step_times import StepTimes, add_up, of_line
+from planner.telemetry.recording.events import together
+from planner.telemetry.recording.step_times import StepTimes, add_up, of_line
 
 BUCKET = 2 ** (1 / 16)
 lengths_s = st.lists(st.floats(1e-4, 100.0), min_size=1, max_size=80)

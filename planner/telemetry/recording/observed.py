@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from planner.telemetry.step_times import StepTimes
+from planner.telemetry.recording.step_times import StepTimes
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Machine, Run
-    from planner.telemetry.places import Seen
+    from planner.telemetry.recording.program_places import Seen
 
 # Columns of `Observed.steps`; the times and items are sums over the row's `n` steps.
 STEP_COLUMNS = (

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Source
-    from planner.telemetry.observed import Observed
+    from planner.telemetry.recording.observed import Observed
 
 TIME, GPU, JOB = "t_s", "gpu", "job"
 CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost profile`

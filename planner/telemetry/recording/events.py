@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from planner.profile.model import PARALLELISMS
-from planner.telemetry.observed import STEP_COLUMNS, Pause, RankSeen
-from planner.telemetry.places import Seen, places
-from planner.telemetry.step_times import StepTimes, add_up, of_line
+from planner.telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
+from planner.telemetry.recording.program_places import Seen, places
+from planner.telemetry.recording.step_times import StepTimes, add_up, of_line
 
 Event = Mapping[str, Any]
 

@@ -1,0 +1,1 @@
+"""What a source or a measurement saw: readings, steps, events."""
