@@ -22,11 +22,11 @@ from planner.profile.fields import Rule as FieldRule
 from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
 from planner.profile.slots import SLOTS
-from planner.telemetry.columns import meaning
-from planner.telemetry.hints import Hints
-from planner.telemetry.metric_names import METRICS
+from planner.telemetry.parsing.csv_columns import meaning
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.prometheus_metrics import METRICS
+from planner.telemetry.parsing.units import Meaning
 from planner.telemetry.sniff import FORMATS
-from planner.telemetry.units import Meaning
 from planner.telemetry.unread import UNREAD, UNREAD_LAST
 from pricing.billing.provider_rules import rules as billing_rules
 from pricing.catalog.catalog import Catalog, load_catalog

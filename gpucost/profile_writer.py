@@ -125,8 +125,8 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     from gpucost.writing import write_file  # noqa: PLC0415 - lazy
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - lazy
-    from planner.telemetry.payload import Stream  # noqa: PLC0415 - lazy
+    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
+    from planner.telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
 
     hints = Hints(**given)
     with Stream(str(capture_path)) as stream:
@@ -140,8 +140,8 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """The first finding of the last minutes, through the same door as a finished capture."""
     from planner.telemetry import capture, jobs  # noqa: PLC0415 - pandas
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - lazy
-    from planner.telemetry.payload import Payload  # noqa: PLC0415 - lazy
+    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
+    from planner.telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
 
     hints = Hints(**question["hints"])
     payload = Payload(name="so far", data="\n".join(question["lines"]).encode(), sha256="")

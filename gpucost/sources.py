@@ -32,7 +32,7 @@ def read_sources(
     if not paths:
         paths = (_default_source(),)
     from planner.profile.join import join_runs  # noqa: PLC0415 - kept off `gpucost --help`
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - the same
+    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - the same
     from planner.telemetry.sources import read_source  # noqa: PLC0415 - the same
 
     profiles: list[Profile] = []

@@ -17,7 +17,7 @@ from gpucost.cost_gate import FAILED_OVER
 from gpucost.version import __version__
 from planner.actions import ACTIONS
 from planner.diagnosis.rules import RULES
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_telemetry
 from pricing.errors import GpucostError
 from tests.conftest import ROOT

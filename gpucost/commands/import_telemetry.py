@@ -55,7 +55,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 @common_options
 def command(sources: tuple[str, ...], target: str, output: Output, **given: Any) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
-    from planner.telemetry.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
+    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
     from planner.telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
     interval = given.pop("interval")

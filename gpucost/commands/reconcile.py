@@ -13,7 +13,7 @@ from planner.bills.formats import read_bill
 from planner.bills.reconcile import reconcile
 from planner.bills.reconcile_json import to_json
 from planner.documents.selection import choose
-from planner.telemetry.payload import Stream
+from planner.telemetry.parsing.payload import Stream
 from pricing.errors import InputError
 
 

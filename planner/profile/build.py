@@ -28,7 +28,7 @@ from planner.profile.suspicions import suspicions
 from planner.profile.weighted import durations, statistics
 from planner.profile.window import ActiveWindow, active_window, main_times
 from planner.telemetry.merge import Merged, device_of
-from planner.telemetry.payload import stem
+from planner.telemetry.parsing.payload import stem
 from planner.telemetry.recording.observed import Observed
 from pricing.errors import InputError
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
 
 _TIME, _GPU = "t_s", "gpu"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"

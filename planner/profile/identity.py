@@ -11,8 +11,8 @@ from planner.telemetry.recording.observed import Observed
 from pricing import hardware
 
 if TYPE_CHECKING:
-    from planner.telemetry.hints import Hints
     from planner.telemetry.merge import Merged
+    from planner.telemetry.parsing.hints import Hints
 
 _DIGITS = 12
 _NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so

@@ -24,11 +24,11 @@ import pandas as pd
 from planner.profile.model import Run
 from planner.profile.slots import SLOTS
 from planner.telemetry import capture_machine
-from planner.telemetry.draft import Draft
 from planner.telemetry.folded import Unfolded, unfolded
 from planner.telemetry.folded import together as joined
 from planner.telemetry.left_events import left_events
 from planner.telemetry.measure.block import block_of_json
+from planner.telemetry.parsing.recording_builder import Draft
 from planner.telemetry.recording.events import together
 from planner.telemetry.recording.observed import Observed
 from planner.telemetry.recording.recording import (
@@ -42,8 +42,8 @@ from planner.telemetry.recording.recording import (
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
 
 FORMAT = "gpucost-capture"
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")

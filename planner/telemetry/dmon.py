@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry import clock
-from planner.telemetry.cells import numbers
-from planner.telemetry.draft import Draft
+from planner.telemetry.parsing import clock
+from planner.telemetry.parsing.cells import numbers
+from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.units import Meaning
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-from planner.telemetry.units import Meaning
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
 
 FORMAT = "nvidia-smi-dmon"
 # `sm` is GPU-Util, not SM activity; the driver's "MB" of memory is MiB.

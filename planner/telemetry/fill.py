@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.profile.model import Profile, Work
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from pricing.hardware import find
 
 

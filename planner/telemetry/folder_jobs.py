@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.profile.join import join_runs
 from planner.telemetry.folder import Belonging, Listing, files_below
-from planner.telemetry.payload import Stream
+from planner.telemetry.parsing.payload import Stream
 from planner.telemetry.sniff import StrangerError, recognise
 from planner.telemetry.source_file import open_source, profiles_of
 from pricing.errors import InputError
@@ -18,7 +18,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from planner.profile.model import Profile
     from planner.telemetry.folder import Skipped
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
 
 _CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
 _SAME_START_S = 1.0

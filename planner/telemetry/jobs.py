@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.profile.model import Profile
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.recording.recording import Recording
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from planner.telemetry import clock, csv_text
-from planner.telemetry.draft import Draft, real_uuid
-from planner.telemetry.positions import keys_by_position
+from planner.telemetry.parsing import clock, csv_text
+from planner.telemetry.parsing.positions import keys_by_position
+from planner.telemetry.parsing.recording_builder import Draft, real_uuid
+from planner.telemetry.parsing.sheet import Sheet, joined, sheet_of
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-from planner.telemetry.sheet import Sheet, joined, sheet_of
 from planner.telemetry.unread import UNREAD_LAST, booking, refusal, unread
 from pricing.errors import InputError
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
 
 FORMAT = "nvidia-smi-csv"
 _MEMORY = "memory.total"

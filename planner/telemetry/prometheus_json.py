@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.telemetry import series
-from planner.telemetry.draft import Draft
-from planner.telemetry.json_documents import documents
+from planner.telemetry.parsing import series
+from planner.telemetry.parsing.json_documents import documents
+from planner.telemetry.parsing.recording_builder import Draft
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
     from planner.telemetry.recording.recording import Recording
 
 FORMAT = "prometheus-json"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
-from planner.telemetry import series
-from planner.telemetry.draft import Draft
+from planner.telemetry.parsing import series
+from planner.telemetry.parsing.recording_builder import Draft
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
     from planner.telemetry.recording.recording import Recording
 
 FORMAT = "prometheus-text"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from planner.telemetry.columns import csv_header
-from planner.telemetry.hints import Hints
-from planner.telemetry.payload import Payload, decode
+from planner.telemetry.parsing.csv_columns import csv_header
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.payload import Payload, decode
 from planner.telemetry.recording.recording import Recording
 from planner.telemetry.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from pricing.errors import InputError

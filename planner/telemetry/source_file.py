@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from planner.telemetry.fill import fill
-from planner.telemetry.payload import Payload, Stream
+from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.sniff import Format, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.profile.model import Profile
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from planner.telemetry.folder import Skipped
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
 
 
 def read_source(

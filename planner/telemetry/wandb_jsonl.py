@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from planner.telemetry import clock
-from planner.telemetry.cells import MOST
-from planner.telemetry.draft import Draft
-from planner.telemetry.json_documents import documents
 from planner.telemetry.merge import per_second
+from planner.telemetry.parsing import clock
+from planner.telemetry.parsing.cells import MOST
+from planner.telemetry.parsing.json_documents import documents
+from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.units import MIB, Meaning
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-from planner.telemetry.units import MIB, Meaning
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.payload import Payload
 
 FORMAT = "wandb-jsonl"
 _GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d+)\.(\w+)(?:/l:.*)?")

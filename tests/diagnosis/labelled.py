@@ -21,7 +21,7 @@ from typing import Any
 from planner.profile.codec import parse_profiles
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
 from planner.profile.slots import SLOTS
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 
 FOLDER = Path(__file__).parent / "cases"

@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from planner.profile.model import Profile
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.diagnosis.diagnose import diagnose
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.conftest import ROOT
 from tests.fake_nvml.machines import a100, machine, mig_h100

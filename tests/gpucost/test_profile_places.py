@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.gpucost.test_profile import FAST, GPUCOST
 

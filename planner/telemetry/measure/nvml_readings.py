@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.telemetry.units import GIB, MIB, THROTTLE_BITS
+from planner.telemetry.parsing.units import GIB, MIB, THROTTLE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

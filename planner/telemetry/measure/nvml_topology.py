@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.nvml_codes import failures
+from planner.telemetry.parsing.units import GIB
 from planner.telemetry.recording.recording import GpuIdentity
-from planner.telemetry.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

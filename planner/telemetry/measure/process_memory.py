@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.nvml_codes import Code, Verdict, code_of, failures, verdict
-from planner.telemetry.units import GIB
+from planner.telemetry.parsing.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Profile
-from planner.telemetry.hints import Hints
-from planner.telemetry.payload import Stream
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.payload import Stream
 from planner.telemetry.recording.recording import Recording
 from planner.telemetry.sniff import recognise
 

@@ -29,8 +29,8 @@ from planner.profile.model import (
     Work,
 )
 from planner.telemetry.folder import Skipped, files_below
-from planner.telemetry.hints import Hints
 from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import path

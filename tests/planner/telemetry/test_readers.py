@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.profile.slots import SLOTS
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.recording.recording import EXTRA, GPU, TIME
 from planner.telemetry.sources import read_source, read_telemetry
 from tests.planner.telemetry.captures import assert_writable, path, recorded

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.profile.model import Profile
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import path

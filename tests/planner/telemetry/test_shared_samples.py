@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.profile.model import Column
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable

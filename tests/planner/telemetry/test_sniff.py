@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.telemetry.hints import Hints
-from planner.telemetry.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
 from planner.telemetry.sniff import FORMATS, recognise
 from planner.telemetry.sources import read_source
 from pricing.errors import InputError

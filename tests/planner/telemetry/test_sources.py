@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.telemetry.hints import Hints
+from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import path
@@ -26,7 +26,7 @@ def test_a_ready_profile_needs_neither_pandas_nor_numpy(tmp_path: Path) -> None:
     file.write_bytes(PROFILE)
     script = (
         "import sys; from planner.telemetry.sources import read_source;"
-        "from planner.telemetry.hints import Hints;"
+        "from planner.telemetry.parsing.hints import Hints;"
         f"assert read_source({str(file)!r}, Hints())[0].job.name == 'ready';"
         "sys.exit(bool({'pandas', 'numpy'} & set(sys.modules)))"
     )

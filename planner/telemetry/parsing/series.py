@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry import clock
-from planner.telemetry.cells import MOST, THROTTLE_MOST
-from planner.telemetry.columns import BITMASK, meaning
-from planner.telemetry.draft import Draft, real_uuid
-from planner.telemetry.metric_names import BLANKS, IDENTITY_METRIC, METRICS, RATE_OR_COUNTER
+from planner.telemetry.parsing import clock
+from planner.telemetry.parsing.cells import MOST, THROTTLE_MOST
+from planner.telemetry.parsing.csv_columns import BITMASK, meaning
+from planner.telemetry.parsing.prometheus_metrics import (
+    BLANKS,
+    IDENTITY_METRIC,
+    METRICS,
+    RATE_OR_COUNTER,
+)
+from planner.telemetry.parsing.recording_builder import Draft, real_uuid
+from planner.telemetry.parsing.units import THROTTLE_BITS
 from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
-from planner.telemetry.units import THROTTLE_BITS
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.units import Meaning
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.units import Meaning
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved")
 _COUNTER_POINTS = 10

@@ -1,7 +1,7 @@
 """The name table of Prometheus metrics: dcgm-exporter, old and renamed, and nvidia_gpu_exporter."""
 
-from planner.telemetry.columns import BITMASK
-from planner.telemetry.units import Meaning, names
+from planner.telemetry.parsing.csv_columns import BITMASK
+from planner.telemetry.parsing.units import Meaning, names
 
 _DEV, _PROF, _SMI = "dcgm_fi_dev_", "dcgm_fi_prof_", "nvidia_smi_"
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry import csv_text
-from planner.telemetry.cells import Numbers, numbers, throttled
-from planner.telemetry.columns import BITMASK, FLAG, ambiguous, meaning
+from planner.telemetry.parsing import csv_text
+from planner.telemetry.parsing.cells import Numbers, numbers, throttled
+from planner.telemetry.parsing.csv_columns import BITMASK, FLAG, ambiguous, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from planner.telemetry.draft import Draft
-    from planner.telemetry.hints import Hints
-    from planner.telemetry.units import Meaning
+    from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.parsing.recording_builder import Draft
+    from planner.telemetry.parsing.units import Meaning
 
 _THROTTLE = "throttle.fraction"
 _MOSTLY = 0.5

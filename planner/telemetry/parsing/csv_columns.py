@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from planner.profile.slots import SLOTS
-from planner.telemetry.hints import Hints
-from planner.telemetry.units import Meaning, names, spelled
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.units import Meaning, names, spelled
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
 BITMASK, FLAG = "throttle.bitmask", "throttle.flag"

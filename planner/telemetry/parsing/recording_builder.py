@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.profile.model import Column, Source
 from planner.profile.slots import SLOTS
-from planner.telemetry.cells import MOST
+from planner.telemetry.parsing.cells import MOST
 from planner.telemetry.recording.recording import (
     GPU,
     JOB,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from planner.telemetry.payload import Payload
+    from planner.telemetry.parsing.payload import Payload
 
 # Above 1 by rounding or by MIG instances measured a little apart: clamped. Beyond: not a fraction.
 _NEARLY_ONE = 1.1

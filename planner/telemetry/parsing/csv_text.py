@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from planner.telemetry import clock
-from planner.telemetry.columns import cells_of, csv_header, fields_of, is_header
+from planner.telemetry.parsing import clock
+from planner.telemetry.parsing.csv_columns import cells_of, csv_header, fields_of, is_header
 
 if TYPE_CHECKING:
-    from planner.telemetry.hints import Hints
+    from planner.telemetry.parsing.hints import Hints
 
 _HEADER_WITHIN = 5000
 

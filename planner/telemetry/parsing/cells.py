@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry.units import SCALES, THROTTLE_BITS, spelled
+from planner.telemetry.parsing.units import SCALES, THROTTLE_BITS, spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,1 @@
+"""From bytes and text to readings with names, units and times."""
