@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from planner.profile.model import Machine, OtherGpu
-from planner.profile.weighted import durations, statistics
+from planner.telemetry.profiling.statistics import durations, statistics
 from planner.telemetry.recording.observed import MachineIdentity
 from planner.telemetry.recording.recording import GPU, GPU_USERS, JOB_GPUS, TIME
 

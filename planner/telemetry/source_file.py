@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
-from planner.telemetry.fill import fill
 from planner.telemetry.parsing.payload import Payload, Stream
+from planner.telemetry.profiling.fill import fill
 from planner.telemetry.sniff import Format, recognise
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
             if hints.job in (None, profile.job.name)
         )
     # pandas comes in here and not before: a plan of ready profiles starts without it.
-    from planner.telemetry import jobs  # noqa: PLC0415 - lazy on purpose
+    from planner.telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
     del opened
     recordings = []

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from planner.telemetry.merge import per_second
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import MOST
 from planner.telemetry.parsing.json_documents import documents
 from planner.telemetry.parsing.recording_builder import Draft
 from planner.telemetry.parsing.units import MIB, Meaning
+from planner.telemetry.profiling.merge import per_second
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from pricing.errors import InputError
 

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile, Statistics
-from planner.profile.weighted import durations
 from planner.telemetry.measure import capture_file, event_fold, event_tail, row_fold
 from planner.telemetry.measure.block import folded
 from planner.telemetry.measure.capture_file import CaptureFile
@@ -22,6 +21,7 @@ from planner.telemetry.measure.event_fold import EventFold
 from planner.telemetry.measure.event_tail import EventTail, named
 from planner.telemetry.measure.sketch import sketched
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.profiling.statistics import durations
 from planner.telemetry.sources import read_source
 
 BEGIN_S = 1_790_000_000.0

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile
-from planner.profile.weighted import durations, statistics
-from planner.profile.window import active_window
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.profiling.statistics import durations, statistics
+from planner.telemetry.profiling.window import active_window
 from planner.telemetry.sources import read_source
 
 FRACTIONS = st.lists(st.integers(0, 100).map(lambda p: p / 100), min_size=1, max_size=40)

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from planner.profile.phases import phases
-from planner.telemetry.merge import Merged
+from planner.telemetry.profiling.merge import Merged
+from planner.telemetry.profiling.phases import phases
 from planner.telemetry.recording.observed import Observed, Pause
 from planner.telemetry.recording.recording import GpuIdentity
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from planner.profile.window import ActiveWindow
+    from planner.telemetry.profiling.window import ActiveWindow
     from planner.telemetry.recording.observed import Observed, RankSeen
     from planner.telemetry.recording.step_times import StepTimes
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.profile.weighted import durations, usual_interval
+from planner.telemetry.profiling.statistics import durations, usual_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from planner.profile.window import ActiveWindow
-    from planner.telemetry.merge import Merged
+    from planner.telemetry.profiling.merge import Merged
+    from planner.telemetry.profiling.window import ActiveWindow
     from planner.telemetry.recording.recording import GpuIdentity
 
 _NO_GPU = (

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.profile.model import Phase
-from planner.profile.weighted import durations
-from planner.profile.window import main_times
+from planner.telemetry.profiling.statistics import durations
+from planner.telemetry.profiling.window import main_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from planner.telemetry.merge import Merged
+    from planner.telemetry.profiling.merge import Merged
     from planner.telemetry.recording.observed import Observed, Pause
 
 _BUSY_FRACTION = 0.05

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.profile.build import build
-from planner.telemetry.merge import ANY_JOB, Merged, merge
+from planner.telemetry.profiling.build import build
+from planner.telemetry.profiling.merge import ANY_JOB, Merged, merge
 from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 from pricing.errors import InputError
 

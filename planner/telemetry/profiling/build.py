@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.profile.identity import hardware_of
 from planner.profile.model import (
     GpuReadings,
     Host,
@@ -21,14 +20,15 @@ from planner.profile.model import (
     Window,
     Work,
 )
-from planner.profile.phases import phases
 from planner.profile.slots import SLOTS
-from planner.profile.stepping import ranks_of, step_of, waits_of, window_of_steps, work_of
-from planner.profile.suspicions import suspicions
-from planner.profile.weighted import durations, statistics
-from planner.profile.window import ActiveWindow, active_window, main_times
-from planner.telemetry.merge import Merged, device_of
 from planner.telemetry.parsing.payload import stem
+from planner.telemetry.profiling.doubts import suspicions
+from planner.telemetry.profiling.hardware import hardware_of
+from planner.telemetry.profiling.merge import Merged, device_of
+from planner.telemetry.profiling.phases import phases
+from planner.telemetry.profiling.statistics import durations, statistics
+from planner.telemetry.profiling.steps import ranks_of, step_of, waits_of, window_of_steps, work_of
+from planner.telemetry.profiling.window import ActiveWindow, active_window, main_times
 from planner.telemetry.recording.observed import Observed
 from pricing.errors import InputError
 

@@ -6,13 +6,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
-from planner.telemetry.merge import device_of
+from planner.telemetry.profiling.merge import device_of
 from planner.telemetry.recording.observed import Observed
 from pricing import hardware
 
 if TYPE_CHECKING:
-    from planner.telemetry.merge import Merged
     from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.profiling.merge import Merged
 
 _DIGITS = 12
 _NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
