@@ -19,9 +19,9 @@ from page_text import MADE, prose, table
 from gpucost.cli import COMMANDS, LATER
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import Rule as FieldRule
+from planner.profile.metrics import SLOTS
 from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
-from planner.profile.slots import SLOTS
 from planner.telemetry.parsing.csv_columns import meaning
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.prometheus_metrics import METRICS

@@ -11,7 +11,6 @@ from planner.baseline.workload import apply, check_asked, check_horizon, choose_
 from planner.diagnosis.diagnose import diagnose
 from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
-from planner.naming import name_apart
 from planner.options.context import Case
 from planner.options.machine_sizes import shapes
 from planner.options.search import candidates
@@ -25,6 +24,7 @@ from planner.plan.roi import recommended, roi
 from planner.prediction.predict import split
 from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
+from planner.profile.naming import name_apart
 from planner.ranking.first_step import first_step
 from planner.ranking.ranking import choose
 from planner.signals.signals import measure

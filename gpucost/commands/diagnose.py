@@ -9,9 +9,9 @@ from gpucost.output import Output, Table, output_options, print_json, print_tabl
 from gpucost.sources import read_sources
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Evidence, Finding
-from planner.naming import name_apart
 from planner.plan.to_json import finding_json, remedies_json
 from planner.profile.model import Profile
+from planner.profile.naming import name_apart
 from planner.signals.signals import SIGNALS, measure
 from templates import wording
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from planner.actions.action import Action
 from planner.diagnosis.rule import Test
-from planner.frameworks import LEARNING
+from planner.profile.frameworks import LEARNING
 
 _LOADERS = ("pytorch", "tensorflow", "jax", "graphs")
 _EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

@@ -10,8 +10,8 @@ from itertools import islice, pairwise
 from typing import Any
 
 from planner.profile.fields import Rule
+from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
-from planner.profile.slots import SLOTS
 from pricing.errors import InputError
 
 _QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")

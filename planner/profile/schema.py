@@ -5,8 +5,8 @@ from typing import Any
 
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import Rule
+from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
-from planner.profile.slots import SLOTS
 
 _Json = Any
 

@@ -6,7 +6,7 @@ A signal that was not measured is None, and no test on it can hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from planner.frameworks import decodes, family, preallocates
+from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.signals import program_places as places
 from pricing import hardware

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from planner.profile.metrics import SLOTS
 from planner.profile.model import Run
-from planner.profile.slots import SLOTS
 from planner.telemetry import capture_machine
 from planner.telemetry.folded import Unfolded, unfolded
 from planner.telemetry.folded import together as joined

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.profile.codec import parse_profiles
+from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
-from planner.profile.slots import SLOTS
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 

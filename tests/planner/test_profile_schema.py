@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from planner.profile.codec import parse_profiles, rules
 from planner.profile.fields import Rule
 from planner.profile.kinds import KINDS, PRECISIONS
+from planner.profile.metrics import SLOTS
 from planner.profile.model import GpuReadings, Host, Job, Profile, Statistics
 from planner.profile.schema import schema
-from planner.profile.slots import SLOTS
 from pricing.errors import InputError
 
 VALIDATOR = Draft202012Validator(schema())

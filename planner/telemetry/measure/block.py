@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from planner.telemetry.measure.sketch import Point, shortened, sketched
 from planner.telemetry.recording.recording import COUNTERS
 

@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Sequence
 
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.units import Meaning, names, spelled
 

@@ -6,7 +6,7 @@ from re import fullmatch
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from planner.profile.kinds import KINDS, PRECISIONS
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from pricing.errors import InputError
 
 # What `--map` may name besides the slots: who and when a row is about.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.profile.metrics import SLOTS
 from planner.profile.model import Column, Source
-from planner.profile.slots import SLOTS
 from planner.telemetry.parsing.cells import MOST
 from planner.telemetry.recording.recording import (
     GPU,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from planner.telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 MIB = 1 << 20

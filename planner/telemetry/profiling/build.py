@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from planner.profile.metrics import SLOTS
 from planner.profile.model import (
     GpuReadings,
     Host,
@@ -20,7 +21,6 @@ from planner.profile.model import (
     Window,
     Work,
 )
-from planner.profile.slots import SLOTS
 from planner.telemetry.parsing.payload import stem
 from planner.telemetry.profiling.doubts import suspicions
 from planner.telemetry.profiling.hardware import hardware_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from planner.telemetry.recording.recording import (
     COUNTERS,
     GPU,

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from planner.naming import name_apart
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, join_runs
 from planner.profile.model import (
@@ -28,6 +27,7 @@ from planner.profile.model import (
     Window,
     Work,
 )
+from planner.profile.naming import name_apart
 from planner.telemetry.folder import Skipped, files_below
 from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.parsing.hints import Hints

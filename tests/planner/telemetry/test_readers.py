@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.profile.slots import SLOTS
+from planner.profile.metrics import SLOTS
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.recording.recording import EXTRA, GPU, TIME
 from planner.telemetry.sources import read_source, read_telemetry
