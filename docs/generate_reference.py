@@ -22,12 +22,12 @@ from planner.profile.fields import Rule as FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
+from planner.telemetry.formats.sniff import FORMATS
+from planner.telemetry.formats.unread import UNREAD, UNREAD_LAST
 from planner.telemetry.parsing.csv_columns import meaning
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.prometheus_metrics import METRICS
 from planner.telemetry.parsing.units import Meaning
-from planner.telemetry.sniff import FORMATS
-from planner.telemetry.unread import UNREAD, UNREAD_LAST
 from pricing.billing.provider_rules import rules as billing_rules
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer

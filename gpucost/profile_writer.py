@@ -103,7 +103,7 @@ def _load() -> None:
     import gpucost.series_files  # noqa: F401, PLC0415 - the same
     import planner.diagnosis.diagnose  # noqa: PLC0415 - the same
     import planner.profile.codec  # noqa: PLC0415 - the same
-    import planner.telemetry.capture  # noqa: PLC0415 - the same
+    import planner.telemetry.formats.capture  # noqa: PLC0415 - the same
     import planner.telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
 
@@ -124,7 +124,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
     from gpucost.writing import write_file  # noqa: PLC0415 - lazy
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
-    from planner.telemetry import capture  # noqa: PLC0415 - pandas
+    from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas
@@ -140,7 +140,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """The first finding of the last minutes, through the same door as a finished capture."""
-    from planner.telemetry import capture  # noqa: PLC0415 - pandas
+    from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas

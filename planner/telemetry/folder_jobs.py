@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from planner.profile.join import join_runs
 from planner.telemetry.folder import Belonging, Listing, files_below
+from planner.telemetry.formats.sniff import StrangerError, recognise
 from planner.telemetry.parsing.payload import Stream
-from planner.telemetry.sniff import StrangerError, recognise
 from planner.telemetry.source_file import open_source, profiles_of
 from pricing.errors import InputError
 

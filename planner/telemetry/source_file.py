@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
+from planner.telemetry.formats.sniff import Format, recognise
 from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.profiling.fill import fill
-from planner.telemetry.sniff import Format, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

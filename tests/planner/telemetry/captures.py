@@ -4,10 +4,10 @@ from pathlib import Path
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Profile
+from planner.telemetry.formats.sniff import recognise
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.payload import Stream
 from planner.telemetry.recording.recording import Recording
-from planner.telemetry.sniff import recognise
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "telemetry"
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.telemetry.formats.sniff import FORMATS, recognise
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
-from planner.telemetry.sniff import FORMATS, recognise
 from planner.telemetry.sources import read_source
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable

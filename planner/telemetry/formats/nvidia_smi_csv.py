@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from planner.telemetry.formats.unread import UNREAD_LAST, booking, refusal, unread
 from planner.telemetry.parsing import clock, csv_text
 from planner.telemetry.parsing.positions import keys_by_position
 from planner.telemetry.parsing.recording_builder import Draft, real_uuid
 from planner.telemetry.parsing.sheet import Sheet, joined, sheet_of
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
-from planner.telemetry.unread import UNREAD_LAST, booking, refusal, unread
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

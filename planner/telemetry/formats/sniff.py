@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from planner.telemetry.formats.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from planner.telemetry.parsing.csv_columns import csv_header
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.payload import Payload, decode
 from planner.telemetry.recording.recording import Recording
-from planner.telemetry.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from pricing.errors import InputError
 
 PROFILE = "profile"
