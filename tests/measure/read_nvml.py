@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader
-from planner.telemetry.measure.nvml_device import HOLDERS
+from planner.telemetry.measure.nvml.device import HOLDERS
+from planner.telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:

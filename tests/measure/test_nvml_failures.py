@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.telemetry.measure.nvml_codes import Verdict, verdict
+from planner.telemetry.measure.nvml.codes import Verdict, verdict
 from planner.telemetry.measure.pace import Pace
 from tests.fake_nvml.fixture import SOURCE
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 
-from planner.telemetry.measure.nvml_codes import Code
+from planner.telemetry.measure.nvml.codes import Code
 from planner.telemetry.measure.witness import let_go
 
 _WITHIN_S = 0.25
@@ -63,6 +63,6 @@ def _asked() -> int:
 def _sentence(code: int) -> str:
     import pynvml  # noqa: PLC0415 - only where it refuses
 
-    from planner.telemetry.measure.nvml import refusal  # noqa: PLC0415 - the same
+    from planner.telemetry.measure.nvml.reader import refusal  # noqa: PLC0415 - the same
 
     return refusal(pynvml.NVMLError(code))

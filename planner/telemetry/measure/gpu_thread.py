@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from planner.telemetry.measure.nvml import GpuUnavailableError, NvmlReader
+from planner.telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -18,7 +18,7 @@ from planner.telemetry.recording.recording import GPU_USERS, JOB_GPUS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from planner.telemetry.measure.process_memory import Holder
+    from planner.telemetry.measure.nvml.process_memory import Holder
     from planner.telemetry.measure.process_tree import ProcessTree
     from planner.telemetry.recording.recording import GpuIdentity
 

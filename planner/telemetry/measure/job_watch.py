@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from planner.telemetry.measure.host import EVERY_S, HostReader
 from planner.telemetry.measure.job_devices import JobDevices
 from planner.telemetry.measure.machine_identity import MachineIdentityReader
-from planner.telemetry.measure.nvml_device import HOLDERS
+from planner.telemetry.measure.nvml.device import HOLDERS
 from planner.telemetry.measure.process_tree import ProcessTree, own_number
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import Verdict, code_of, failures, verdict
+from planner.telemetry.measure.nvml.codes import Verdict, code_of, failures, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 KIB_PER_MIB = 1024
 _EVERY_S = 0.25  # between two calls for one device

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.gpm import LEAST_S, Gpm
-from planner.telemetry.measure.nvml_codes import (
+from planner.telemetry.measure.nvml.codes import (
     LACKING,
     LOST,
     Code,
@@ -16,7 +15,9 @@ from planner.telemetry.measure.nvml_codes import (
     failures,
     verdict,
 )
-from planner.telemetry.measure.nvml_readings import (
+from planner.telemetry.measure.nvml.gpm import LEAST_S, Gpm
+from planner.telemetry.measure.nvml.process_utilisation import ProcessUtilisation
+from planner.telemetry.measure.nvml.readings import (
     NVLINK,
     PCIE,
     READINGS,
@@ -24,16 +25,15 @@ from planner.telemetry.measure.nvml_readings import (
     Reading,
 )
 from planner.telemetry.measure.pace import Pace
-from planner.telemetry.measure.process_utilisation import ProcessUtilisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from planner.telemetry.measure.notes import Notes
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
-    from planner.telemetry.measure.pcie_thread import PcieThread
-    from planner.telemetry.measure.process_memory import Holder, ProcessMemory
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.pcie_thread import PcieThread
+    from planner.telemetry.measure.nvml.process_memory import Holder, ProcessMemory
     from planner.telemetry.recording.recording import GpuIdentity
 
 # Of one core that a reading of all devices may take, at every tick and of what moves slowly; one

@@ -6,14 +6,14 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import failures
+from planner.telemetry.measure.nvml.codes import failures
 from planner.telemetry.parsing.units import GIB
 from planner.telemetry.recording.recording import GpuIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 # "NVIDIA H100 80GB HBM3 MIG 1g.10gb", and "... MIG 1c.3g.40gb" where a compute instance is a part
 _MIG_NAME = re.compile(r"\bMIG\s+(\S+)\s*$")

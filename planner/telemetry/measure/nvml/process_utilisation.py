@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import Code, code_of, failures
+from planner.telemetry.measure.nvml.codes import Code, code_of, failures
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 # The driver takes its samples up to a second apart; asked earlier, it has none.
 EVERY_S = 1.0

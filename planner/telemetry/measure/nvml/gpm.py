@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from planner.telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 # What a sample reads is refreshed about every 100 ms; the reference asks for more than that between
 # two samples.

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure import nvml_topology
 from planner.telemetry.measure.notes import Notes
-from planner.telemetry.measure.nvml_codes import LACKING, LOST, Code, failures
-from planner.telemetry.measure.nvml_device import Device, Shared
-from planner.telemetry.measure.pcie_thread import PcieThread
-from planner.telemetry.measure.process_memory import ProcessMemory
+from planner.telemetry.measure.nvml import topology as nvml_topology
+from planner.telemetry.measure.nvml.codes import LACKING, LOST, Code, failures
+from planner.telemetry.measure.nvml.device import Device, Shared
+from planner.telemetry.measure.nvml.pcie_thread import PcieThread
+from planner.telemetry.measure.nvml.process_memory import ProcessMemory
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
     from planner.telemetry.recording.recording import GpuIdentity
 
 SLOW_S = 1.0  # between two readings of what moves slowly

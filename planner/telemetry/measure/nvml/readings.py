@@ -14,7 +14,7 @@ from planner.telemetry.parsing.units import GIB, MIB, THROTTLE_BITS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
     # (pynvml, device handle) -> columns of samples
     Way = Callable[[Nvml, Handle], dict[str, float]]

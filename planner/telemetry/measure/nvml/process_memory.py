@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml_codes import Code, Verdict, code_of, failures, verdict
+from planner.telemetry.measure.nvml.codes import Code, Verdict, code_of, failures, verdict
 from planner.telemetry.parsing.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from planner.telemetry.measure.notes import Notes
-    from planner.telemetry.measure.nvml_codes import Handle, Nvml
+    from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 # Kinds of processes, each with whether they compute, and the calls that list them, the newest
 # first. A process may be of two kinds. MPS lists the clients of its server.
