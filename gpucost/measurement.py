@@ -21,10 +21,10 @@ from gpucost.output import Output, printable
 from gpucost.parameters import DEFAULT_PROFILE
 from gpucost.profile_target import claimed
 from gpucost.sampling import END, SHOW, Outcome, Sampling, Task
-from planner.telemetry.measure.child import Child, CommandError
+from planner.telemetry.measure.command.child import Child, CommandError
+from planner.telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
+from planner.telemetry.measure.command.witness import let_go
 from planner.telemetry.measure.driver_check import driver_problem
-from planner.telemetry.measure.relay import MESSAGE, Relay, stop, taken
-from planner.telemetry.measure.witness import let_go
 from planner.telemetry.probe import callers_environment, child_environment, events_folder
 from pricing.errors import GpucostError, InputError
 

@@ -22,10 +22,10 @@ from gpucost.live_view import Glance, LiveView, in_foreground
 from gpucost.profile_writer import Writer
 from gpucost.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.command.witness import ALL
 from planner.telemetry.measure.event_tail import EventTail
 from planner.telemetry.measure.gpu_thread import GpuThread
 from planner.telemetry.measure.recorder import Recorder, Subject
-from planner.telemetry.measure.witness import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

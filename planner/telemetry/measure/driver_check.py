@@ -11,8 +11,8 @@ import os
 import select
 import signal
 
+from planner.telemetry.measure.command.witness import let_go
 from planner.telemetry.measure.nvml.codes import Code
-from planner.telemetry.measure.witness import let_go
 
 _WITHIN_S = 0.25
 _LIBRARY = "libnvidia-ml.so.1"

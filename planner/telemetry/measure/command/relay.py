@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from planner.telemetry.measure.witness import ALL, Witness
+from planner.telemetry.measure.command.witness import ALL, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

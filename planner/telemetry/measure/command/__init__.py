@@ -1,0 +1,1 @@
+"""The measured command: started as the caller would, its signals served."""
