@@ -9,8 +9,8 @@ import pytest
 
 from planner.telemetry.measure import job_devices
 from planner.telemetry.measure.job_devices import JobDevices
+from planner.telemetry.measure.machine.process_tree import ProcessTree
 from planner.telemetry.measure.nvml.process_memory import Holder
-from planner.telemetry.measure.process_tree import ProcessTree
 from planner.telemetry.recording.recording import GpuIdentity
 from tests.measure.process_world import INIT, World
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.telemetry.measure.machine_identity import MachineIdentityReader, ask, clouds
+from planner.telemetry.measure.machine.identity import MachineIdentityReader, ask, clouds
 from pricing.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.namespaces import in_container, namespace
-from planner.telemetry.measure.visible_devices import Visible, together, variables, visible
+from planner.telemetry.measure.machine.namespaces import in_container, namespace
+from planner.telemetry.measure.machine.visible_devices import Visible, together, variables, visible
 from planner.telemetry.recording.recording import GPU_USERS, JOB_GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from planner.telemetry.measure.machine.process_tree import ProcessTree
     from planner.telemetry.measure.nvml.process_memory import Holder
-    from planner.telemetry.measure.process_tree import ProcessTree
     from planner.telemetry.recording.recording import GpuIdentity
 
 _UNKNOWN = "unknown"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.telemetry.measure.host import EVERY_S, HostReader
 from planner.telemetry.measure.job_devices import JobDevices
-from planner.telemetry.measure.machine_identity import MachineIdentityReader
+from planner.telemetry.measure.machine.host import EVERY_S, HostReader
+from planner.telemetry.measure.machine.identity import MachineIdentityReader
+from planner.telemetry.measure.machine.process_tree import ProcessTree, own_number
 from planner.telemetry.measure.nvml.device import HOLDERS
-from planner.telemetry.measure.process_tree import ProcessTree, own_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

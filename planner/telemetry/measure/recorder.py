@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from planner.telemetry.measure.capture_file import CaptureFile
 from planner.telemetry.measure.event_tail import EventTail
 from planner.telemetry.measure.job_watch import JobWatch
-from planner.telemetry.measure.processes import unreached
-from planner.telemetry.measure.run_identity import run_here
+from planner.telemetry.measure.machine.processes import unreached
+from planner.telemetry.measure.machine.run_identity import run_here
 from planner.telemetry.probe import FOLDER_VARIABLE
 from planner.telemetry.recording.recording import COUNTERS, GpuIdentity
 

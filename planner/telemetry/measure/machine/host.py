@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.control_group import ControlGroup
-from planner.telemetry.measure.machine_counters import (
+from planner.telemetry.measure.machine.control_group import ControlGroup
+from planner.telemetry.measure.machine.counters import (
     DISK,
     NETWORK,
     busy_shares,
@@ -22,7 +22,7 @@ from planner.telemetry.measure.machine_counters import (
 from planner.telemetry.measure.pace import Pace
 
 if TYPE_CHECKING:
-    from planner.telemetry.measure.process_tree import ProcessTree, Used
+    from planner.telemetry.measure.machine.process_tree import ProcessTree, Used
 
 EVERY_S = 1.0
 _EARLY_S = 0.05

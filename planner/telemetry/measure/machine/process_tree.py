@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.namespaces import namespace
-from planner.telemetry.measure.process_table import Entry, ProcessTable, process_table
+from planner.telemetry.measure.machine.namespaces import namespace
+from planner.telemetry.measure.machine.process_table import Entry, ProcessTable, process_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

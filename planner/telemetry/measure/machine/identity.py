@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.telemetry.measure.namespaces import in_container
+from planner.telemetry.measure.machine.namespaces import in_container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

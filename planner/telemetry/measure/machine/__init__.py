@@ -1,0 +1,1 @@
+"""The machine around the job: its processes, counters, limits and identity."""
