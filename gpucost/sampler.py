@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from gpucost.live_view import Glance, LiveView, in_foreground
 from gpucost.profile_writer import Writer
 from gpucost.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
-from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.capture.capture_file import CaptureFile
+from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.command.witness import ALL
-from planner.telemetry.measure.event_tail import EventTail
 from planner.telemetry.measure.gpu_thread import GpuThread
 from planner.telemetry.measure.recorder import Recorder, Subject
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.capture.capture_file import CaptureFile
 
 
 def test_a_counter_keeps_its_last_digits(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile, Statistics
-from planner.telemetry.measure import capture_file, event_fold, event_tail, row_fold
-from planner.telemetry.measure.block import folded
-from planner.telemetry.measure.capture_file import CaptureFile
-from planner.telemetry.measure.event_fold import EventFold
-from planner.telemetry.measure.event_tail import EventTail, named
-from planner.telemetry.measure.sketch import sketched
+from planner.telemetry.measure.capture import capture_file, event_fold, event_tail, row_fold
+from planner.telemetry.measure.capture.block import folded
+from planner.telemetry.measure.capture.capture_file import CaptureFile
+from planner.telemetry.measure.capture.event_fold import EventFold
+from planner.telemetry.measure.capture.event_tail import EventTail, named
+from planner.telemetry.measure.capture.sketch import sketched
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.profiling.statistics import durations
 from planner.telemetry.sources import read_source

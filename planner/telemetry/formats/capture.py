@@ -27,7 +27,7 @@ from planner.telemetry.formats import capture_machine
 from planner.telemetry.formats.folded import Unfolded, unfolded
 from planner.telemetry.formats.folded import together as joined
 from planner.telemetry.formats.left_events import left_events
-from planner.telemetry.measure.block import block_of_json
+from planner.telemetry.measure.capture.block import block_of_json
 from planner.telemetry.parsing.recording_builder import Draft
 from planner.telemetry.recording.events import together
 from planner.telemetry.recording.observed import Observed

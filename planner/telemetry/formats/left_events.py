@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.telemetry.measure.event_tail import event_lines, event_of, named
+from planner.telemetry.measure.capture.event_tail import event_lines, event_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

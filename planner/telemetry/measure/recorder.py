@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from planner.telemetry.measure.capture_file import CaptureFile
-from planner.telemetry.measure.event_tail import EventTail
+from planner.telemetry.measure.capture.capture_file import CaptureFile
+from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.job_watch import JobWatch
 from planner.telemetry.measure.machine.processes import unreached
 from planner.telemetry.measure.machine.run_identity import run_here

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.profile.model import Profile
-from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from pricing.errors import InputError

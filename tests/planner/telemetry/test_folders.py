@@ -29,7 +29,7 @@ from planner.profile.model import (
 )
 from planner.profile.naming import name_apart
 from planner.telemetry.folder import Skipped, files_below
-from planner.telemetry.measure.capture_file import CaptureFile
+from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError

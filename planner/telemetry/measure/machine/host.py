@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from planner.telemetry.measure.capture.pace import Pace
 from planner.telemetry.measure.machine.control_group import ControlGroup
 from planner.telemetry.measure.machine.counters import (
     DISK,
@@ -19,7 +20,6 @@ from planner.telemetry.measure.machine.counters import (
     ram_gib,
     rates,
 )
-from planner.telemetry.measure.pace import Pace
 
 if TYPE_CHECKING:
     from planner.telemetry.measure.machine.process_tree import ProcessTree, Used

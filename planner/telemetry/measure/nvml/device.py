@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.telemetry.measure.capture.pace import Pace
 from planner.telemetry.measure.nvml.codes import (
     LACKING,
     LOST,
@@ -24,13 +25,12 @@ from planner.telemetry.measure.nvml.readings import (
     UTILISATION,
     Reading,
 )
-from planner.telemetry.measure.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
-    from planner.telemetry.measure.notes import Notes
+    from planner.telemetry.measure.capture.notes import Notes
     from planner.telemetry.measure.nvml.codes import Handle, Nvml
     from planner.telemetry.measure.nvml.pcie_thread import PcieThread
     from planner.telemetry.measure.nvml.process_memory import Holder, ProcessMemory

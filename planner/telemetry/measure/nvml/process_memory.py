@@ -11,7 +11,7 @@ from planner.telemetry.parsing.units import GIB
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from planner.telemetry.measure.notes import Notes
+    from planner.telemetry.measure.capture.notes import Notes
     from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
 # Kinds of processes, each with whether they compute, and the calls that list them, the newest

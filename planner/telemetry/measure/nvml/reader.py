@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.notes import Notes
+from planner.telemetry.measure.capture.notes import Notes
 from planner.telemetry.measure.nvml import topology as nvml_topology
 from planner.telemetry.measure.nvml.codes import LACKING, LOST, Code, failures
 from planner.telemetry.measure.nvml.device import Device, Shared

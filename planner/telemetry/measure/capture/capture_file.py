@@ -13,8 +13,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.measure.event_fold import EventFold
-from planner.telemetry.measure.row_fold import RowFold
+from planner.telemetry.measure.capture.event_fold import EventFold
+from planner.telemetry.measure.capture.row_fold import RowFold
 from planner.telemetry.recording.recording import CAPTURE_SCHEMA
 
 _MODE = 0o644

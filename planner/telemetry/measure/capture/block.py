@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from planner.profile.metrics import SLOTS
-from planner.telemetry.measure.sketch import Point, shortened, sketched
+from planner.telemetry.measure.capture.sketch import Point, shortened, sketched
 from planner.telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:

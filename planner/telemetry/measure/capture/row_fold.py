@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.block import (
+from planner.telemetry.measure.capture.block import (
     GAP_INTERVALS,
     Block,
     block_of_json,

@@ -1,0 +1,1 @@
+"""The capture of a measurement: written line by line, long stretches folded."""
