@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.elsewhere import page_of
+from gpucost.files.plan_file import find_option, load_plan
 from gpucost.launch import launchable
-from gpucost.plan_file import find_option, load_plan
 from planner.baseline.baseline import parse_place
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer

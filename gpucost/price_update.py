@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from gpucost.files.writing import write_file
 from gpucost.output import Output, Table, print_json, print_table
 from gpucost.price_cache import CACHE, price_folder
-from gpucost.writing import write_file
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError

@@ -121,8 +121,8 @@ def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
 
 
 def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profile:
+    from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
     from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
-    from gpucost.writing import write_file  # noqa: PLC0415 - lazy
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy

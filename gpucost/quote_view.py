@@ -5,8 +5,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from gpucost.files.quote_documents import OWN_SCHEMA
 from gpucost.output import Output, Table, print_json, print_table
-from gpucost.quote_documents import OWN_SCHEMA
 from pricing.billing.lines import KINDS
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import cents, plain

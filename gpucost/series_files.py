@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from gpucost.writing import write_file
+from gpucost.files.writing import write_file
 from planner.profile.model import Profile, Series, Source
 from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from gpucost.files.writing import write_file
 from gpucost.output import Output, Table, output_options, print_json, print_table
-from gpucost.writing import write_file
 from pricing.errors import InputError
 
 DATA = "../shared/datasets"

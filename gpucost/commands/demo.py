@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
+from gpucost.files.writing import write_file
 from gpucost.launch import launchable
 from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
 from gpucost.plan_view import print_plan
-from gpucost.writing import write_file
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.to_json import to_json

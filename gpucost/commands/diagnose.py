@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from gpucost.files.sources import read_sources
 from gpucost.output import Output, Table, output_options, print_json, print_table
-from gpucost.sources import read_sources
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Evidence, Finding
 from planner.plan.to_json import finding_json, remedies_json

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from gpucost.cost_gate import Gate
+from gpucost.files.sources import read_sources, read_trace
+from gpucost.files.writing import write_file
 from gpucost.later import later_option
 from gpucost.launch import launchable
 from gpucost.output import Output, output_options, print_json
@@ -30,8 +32,6 @@ from gpucost.parameters import (
 )
 from gpucost.plan_view import print_plan
 from gpucost.price_cache import load_catalog
-from gpucost.sources import read_sources, read_trace
-from gpucost.writing import write_file
 from planner.baseline.requirements import (
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,

@@ -9,6 +9,7 @@ import click
 
 from gpucost.confirm import confirm
 from gpucost.doors import new_door
+from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.later import later_option
 from gpucost.launch_choice import (
     BOUGHT,
@@ -30,7 +31,6 @@ from gpucost.launch_view import question, show_preview
 from gpucost.live_price import read_live
 from gpucost.output import Output, output_options
 from gpucost.parameters import DOLLARS, DURATION, today
-from gpucost.plan_file import DEFAULT_PLAN
 from gpucost.price_cache import load_catalog
 from gpucost.runs_view import show_run
 from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder

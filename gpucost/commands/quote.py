@@ -8,11 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpucost.output import Output, output_options
-from gpucost.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
-from gpucost.plan_file import DEFAULT_PLAN
-from gpucost.price_cache import load_catalog
-from gpucost.quote_documents import (
+from gpucost.files.plan_file import DEFAULT_PLAN
+from gpucost.files.quote_documents import (
     OWN,
     Asked,
     find_offer,
@@ -20,6 +17,9 @@ from gpucost.quote_documents import (
     own_document,
     plan_document,
 )
+from gpucost.output import Output, output_options
+from gpucost.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
+from gpucost.price_cache import load_catalog
 from gpucost.quote_view import show_documents
 from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
+from gpucost.files.plan_file import DEFAULT_PLAN, find_option, load_plan
+from gpucost.files.writing import write_file
 from gpucost.output import Output, common_options
-from gpucost.plan_file import DEFAULT_PLAN, find_option, load_plan
-from gpucost.writing import write_file
 from planner.documents.recipe import Recipe, make_recipe
 from pricing.errors import InputError
 

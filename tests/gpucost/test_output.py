@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.writing import write_file
+from gpucost.files.writing import write_file
 from pricing.errors import InputError, ProviderError
 from tests.gpucost.conftest import Call, Ran, Write
 from tests.gpucost.documents import AS_OF, HOSTILE, changed, inference, training

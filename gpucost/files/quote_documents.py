@@ -5,8 +5,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from gpucost.own_hardware import load_own_hardware
-from gpucost.plan_file import find_option, load_plan
+from gpucost.files.own_hardware import load_own_hardware
+from gpucost.files.plan_file import find_option, load_plan
 from planner.baseline.baseline import parse_place
 from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
