@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from gpucost.files.writing import write_file
-from gpucost.launch import launchable
+from gpucost.launch.launchers import launchable
 from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
 from gpucost.plan_view import print_plan

@@ -8,12 +8,12 @@ from importlib.util import find_spec
 
 import click
 
-from gpucost.launch_preview import REAPER_TOKEN
+from gpucost.launch.preview import REAPER_TOKEN
+from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import today
 from gpucost.price_cache import CACHE, load_catalog, price_folder
 from gpucost.settings import PROJECT_FILE
-from gpucost.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.version import __version__
 from pricing.errors import GpucostError
 from pricing.refresh import store

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import click
 
-from gpucost.confirm import confirm
+from gpucost.launch.confirm import confirm
+from gpucost.launch.state import open_journal, sessions, state_folder
 from gpucost.output import Output, common_options
-from gpucost.state import open_journal, sessions, state_folder
 from pricing.errors import (
     GpucostError,
     InputError,

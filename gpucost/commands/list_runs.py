@@ -2,9 +2,9 @@
 
 import click
 
+from gpucost.launch.state import CLOCK, open_journal, sessions
 from gpucost.output import Output, output_options
 from gpucost.runs_view import show_list
-from gpucost.state import CLOCK, open_journal, sessions
 from pricing.errors import GpucostError
 from providers.lifecycle.reap import note_gone, unknown_runs
 

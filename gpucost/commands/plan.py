@@ -11,7 +11,7 @@ from gpucost.cost_gate import Gate
 from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
 from gpucost.later import later_option
-from gpucost.launch import launchable
+from gpucost.launch.launchers import launchable
 from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import (
     AMOUNT,

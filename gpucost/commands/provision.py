@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
-from gpucost.confirm import confirm
-from gpucost.doors import new_door
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.later import later_option
-from gpucost.launch_choice import (
+from gpucost.launch.choice import (
     BOUGHT,
     Choice,
     change,
@@ -19,7 +17,9 @@ from gpucost.launch_choice import (
     choose_placement,
     choose_type,
 )
-from gpucost.launch_preview import (
+from gpucost.launch.confirm import confirm
+from gpucost.launch.live_price import read_live
+from gpucost.launch.preview import (
     REAPER_TOKEN,
     Wish,
     build_spec,
@@ -27,13 +27,13 @@ from gpucost.launch_preview import (
     preview,
     with_key,
 )
+from gpucost.launch.ssh_access import new_door
+from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from gpucost.launch_view import question, show_preview
-from gpucost.live_price import read_live
 from gpucost.output import Output, output_options
 from gpucost.parameters import DOLLARS, DURATION, today
 from gpucost.price_cache import load_catalog
 from gpucost.runs_view import show_run
-from gpucost.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
 from providers.lifecycle.journal import JournalError

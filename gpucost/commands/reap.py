@@ -4,9 +4,9 @@ import os
 
 import click
 
-from gpucost.confirm import confirm
+from gpucost.launch.confirm import confirm
+from gpucost.launch.state import open_journal, sessions, state_folder
 from gpucost.output import Output, Table, output_options, print_json, print_table
-from gpucost.state import open_journal, sessions, state_folder
 from pricing.errors import (
     GpucostError,
     LaunchInterruptedError,

@@ -19,9 +19,10 @@ import cryptography.hazmat.primitives.serialization
 import pydo
 from urllib3.connectionpool import HTTPConnectionPool
 
-from gpucost import cli, state
+from gpucost import cli
 from gpucost.commands import provision
-from gpucost.live_price import Live
+from gpucost.launch import state
+from gpucost.launch.live_price import Live
 from pricing.errors import MissingCredentialsError
 from providers.aws import access, cloud
 from providers.interface import Resource

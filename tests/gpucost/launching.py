@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost import state
+from gpucost.launch import state
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Status

@@ -1,6 +1,6 @@
 """Whatever gpucost prices and cannot launch, it says where to rent it."""
 
-from gpucost.elsewhere import PAGES, page_of
+from gpucost.launch.rental_pages import PAGES, page_of
 from pricing.catalog.catalog import load_catalog
 
 

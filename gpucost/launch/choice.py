@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpucost.elsewhere import page_of
 from gpucost.files.plan_file import find_option, load_plan
-from gpucost.launch import launchable
+from gpucost.launch.launchers import launchable
+from gpucost.launch.rental_pages import page_of
 from planner.baseline.baseline import parse_place
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer

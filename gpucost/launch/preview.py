@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from gpucost.launch_choice import Choice
-from gpucost.live_price import Live
+from gpucost.launch.choice import Choice
+from gpucost.launch.live_price import Live
 from gpucost.parameters import today
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
