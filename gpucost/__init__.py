@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpucost.api import load_profile, predict_sharing, read_telemetry
     from gpucost.measuring import Measurement, measure
     from gpucost.notebook import load_ipython_extension
-    from gpucost.price_cache import load_catalog
+    from gpucost.prices.cache import load_catalog
     from planner.baseline.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.finding import Finding
@@ -75,7 +75,7 @@ _HOMES = {
     "Requirements": "planner.baseline.requirements",
     "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnosis.diagnose",
-    "load_catalog": "gpucost.price_cache",
+    "load_catalog": "gpucost.prices.cache",
     "load_ipython_extension": "gpucost.notebook",
     "load_profile": "gpucost.api",
     "measure": "gpucost.measuring",

@@ -31,7 +31,7 @@ from gpucost.parameters import (
     today,
 )
 from gpucost.plan_view import print_plan
-from gpucost.price_cache import load_catalog
+from gpucost.prices.cache import load_catalog
 from planner.baseline.requirements import (
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,

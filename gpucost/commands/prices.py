@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
-from gpucost.price_cache import load_catalog
+from gpucost.prices.cache import load_catalog
 from planner.profile.model import PURCHASES
 from pricing.billing.quote import offer_json
 from pricing.catalog.catalog import Catalog
@@ -83,7 +83,7 @@ def command(
     output: Output = wanted.pop("output")
     accept_jumps, imported = wanted.pop("accept_jumps"), wanted.pop("catalog")
     if action == "update":
-        from gpucost.price_update import Asked, update_prices  # noqa: PLC0415 - only for update
+        from gpucost.prices.update import Asked, update_prices  # noqa: PLC0415 - only for update
 
         asked = Asked(
             providers=wanted["providers"],
@@ -95,7 +95,7 @@ def command(
         update_prices(asked, output)
         return
     if action == "check":
-        from gpucost.price_check import check_prices  # noqa: PLC0415 - only for check
+        from gpucost.prices.check import check_prices  # noqa: PLC0415 - only for check
 
         check_prices(as_of or today(), wanted["providers"], output)
         return

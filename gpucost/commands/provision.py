@@ -32,7 +32,7 @@ from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, 
 from gpucost.launch_view import question, show_preview
 from gpucost.output import Output, output_options
 from gpucost.parameters import DOLLARS, DURATION, today
-from gpucost.price_cache import load_catalog
+from gpucost.prices.cache import load_catalog
 from gpucost.runs_view import show_run
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview

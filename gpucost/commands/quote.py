@@ -19,7 +19,7 @@ from gpucost.files.quote_documents import (
 )
 from gpucost.output import Output, output_options
 from gpucost.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
-from gpucost.price_cache import load_catalog
+from gpucost.prices.cache import load_catalog
 from gpucost.quote_view import show_documents
 from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpucost.output import Output
 from gpucost.parameters import today
-from gpucost.price_cache import load_catalog
+from gpucost.prices.cache import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
 from providers.interface import Cloud, Connection, Resource

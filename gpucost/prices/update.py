@@ -9,7 +9,7 @@ from typing import Any
 
 from gpucost.files.writing import write_file
 from gpucost.output import Output, Table, print_json, print_table
-from gpucost.price_cache import CACHE, price_folder
+from gpucost.prices.cache import CACHE, price_folder
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpucost.output import Output, Table, print_json, print_table
 from gpucost.parameters import check_known
-from gpucost.price_cache import load_catalog, price_folder
+from gpucost.prices.cache import load_catalog, price_folder
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.money import plain

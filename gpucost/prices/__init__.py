@@ -1,0 +1,1 @@
+"""Refreshed prices: asked for, checked, kept beside the bundled ones."""
