@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gpucost.files.plan_file import load_plan
-from gpucost.output import Output
+from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
 from planner.plan.plan import Plan
 from pricing.errors import InputError

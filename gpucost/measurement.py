@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.output import Output, printable
 from gpucost.parameters import DEFAULT_PROFILE
 from gpucost.profile_target import claimed
 from gpucost.sampling import END, SHOW, Outcome, Sampling, Task
+from gpucost.views.output import Output, printable
 from planner.telemetry.measure.command.child import Child, CommandError
 from planner.telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
 from planner.telemetry.measure.command.witness import let_go

@@ -18,9 +18,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.live_view import Glance, LiveView, in_foreground
 from gpucost.profile_writer import Writer
 from gpucost.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
+from gpucost.views.live import Glance, LiveView, in_foreground
 from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.command.witness import ALL

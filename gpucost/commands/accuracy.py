@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gpucost.files.writing import write_file
-from gpucost.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import InputError
 
 DATA = "../shared/datasets"

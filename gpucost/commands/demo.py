@@ -7,9 +7,9 @@ import click
 
 from gpucost.files.writing import write_file
 from gpucost.launch.launchers import launchable
-from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import today
-from gpucost.plan_view import print_plan
+from gpucost.views.output import Output, output_options, print_json
+from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.to_json import to_json

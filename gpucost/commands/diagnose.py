@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gpucost.files.sources import read_sources
-from gpucost.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Evidence, Finding
 from planner.plan.to_json import finding_json, remedies_json

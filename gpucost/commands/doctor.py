@@ -10,11 +10,11 @@ import click
 
 from gpucost.launch.preview import REAPER_TOKEN
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
-from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import today
 from gpucost.prices.cache import CACHE, load_catalog, price_folder
 from gpucost.settings import PROJECT_FILE
 from gpucost.version import __version__
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import GpucostError
 from pricing.refresh import store
 from providers.lifecycle.journal import FILE, JournalError

@@ -7,7 +7,7 @@ import click
 
 from gpucost.launch.confirm import confirm
 from gpucost.launch.state import open_journal, sessions, state_folder
-from gpucost.output import Output, common_options
+from gpucost.views.output import Output, common_options
 from pricing.errors import (
     GpucostError,
     InputError,

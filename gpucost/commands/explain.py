@@ -4,8 +4,8 @@ import difflib
 
 import click
 
-from gpucost.code_view import action_lines, rule_lines
-from gpucost.output import Output, output_options, print_json
+from gpucost.views.code import action_lines, rule_lines
+from gpucost.views.output import Output, output_options, print_json
 from planner.actions import ACTIONS
 from planner.diagnosis.rules import RULES
 from pricing.errors import InputError

@@ -5,8 +5,8 @@ import click
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.later import BuiltChoice
-from gpucost.output import Output, common_options
 from gpucost.parameters import chosen_options
+from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import choose
 

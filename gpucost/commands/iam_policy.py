@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.output import Output, Table, common_options, print_json, print_table
+from gpucost.views.output import Output, Table, common_options, print_json, print_table
 from providers.permissions import DIGITALOCEAN_SCOPES, REAPER_SCOPES, aws_policy
 
 _SCOPES = {"digitalocean": DIGITALOCEAN_SCOPES, "digitalocean-reaper": REAPER_SCOPES}

@@ -8,8 +8,8 @@ import click
 
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
-from gpucost.output import Output, common_options
 from gpucost.parameters import DURATION, MAPPING, WORK
+from gpucost.views.output import Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile

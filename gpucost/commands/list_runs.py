@@ -3,8 +3,8 @@
 import click
 
 from gpucost.launch.state import CLOCK, open_journal, sessions
-from gpucost.output import Output, output_options
-from gpucost.runs_view import show_list
+from gpucost.views.output import Output, output_options
+from gpucost.views.runs import show_list
 from pricing.errors import GpucostError
 from providers.lifecycle.reap import note_gone, unknown_runs
 

@@ -12,7 +12,6 @@ from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
 from gpucost.later import later_option
 from gpucost.launch.launchers import launchable
-from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import (
     AMOUNT,
     COUNTS,
@@ -30,8 +29,9 @@ from gpucost.parameters import (
     check_known,
     today,
 )
-from gpucost.plan_view import print_plan
 from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, output_options, print_json
+from gpucost.views.plan import print_plan
 from planner.baseline.requirements import (
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpucost.output import Output, Table, output_options, print_json, print_table
 from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.profile.model import PURCHASES
 from pricing.billing.quote import offer_json
 from pricing.catalog.catalog import Catalog

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from gpucost.output import Output, common_options
 from gpucost.parameters import DURATION
+from gpucost.views.output import Output, common_options
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
 

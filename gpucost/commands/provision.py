@@ -29,11 +29,11 @@ from gpucost.launch.preview import (
 )
 from gpucost.launch.ssh_access import new_door
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, state_folder
-from gpucost.launch_view import question, show_preview
-from gpucost.output import Output, output_options
 from gpucost.parameters import DOLLARS, DURATION, today
 from gpucost.prices.cache import load_catalog
-from gpucost.runs_view import show_run
+from gpucost.views.launch import question, show_preview
+from gpucost.views.output import Output, output_options
+from gpucost.views.runs import show_run
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
 from providers.lifecycle.journal import JournalError

@@ -17,10 +17,10 @@ from gpucost.files.quote_documents import (
     own_document,
     plan_document,
 )
-from gpucost.output import Output, output_options
 from gpucost.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
 from gpucost.prices.cache import load_catalog
-from gpucost.quote_view import show_documents
+from gpucost.views.output import Output, output_options
+from gpucost.views.quote import show_documents
 from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

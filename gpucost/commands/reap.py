@@ -6,7 +6,7 @@ import click
 
 from gpucost.launch.confirm import confirm
 from gpucost.launch.state import open_journal, sessions, state_folder
-from gpucost.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import (
     GpucostError,
     LaunchInterruptedError,

@@ -7,7 +7,7 @@ import click
 
 from gpucost.files.plan_file import DEFAULT_PLAN, find_option, load_plan
 from gpucost.files.writing import write_file
-from gpucost.output import Output, common_options
+from gpucost.views.output import Output, common_options
 from planner.documents.recipe import Recipe, make_recipe
 from pricing.errors import InputError
 

@@ -4,10 +4,10 @@ import sys
 
 import click
 
-from gpucost.bill_view import print_reconciliation
 from gpucost.files.plan_file import load_plan
-from gpucost.output import Output, output_options, print_json
 from gpucost.parameters import chosen_options
+from gpucost.views.bill import print_reconciliation
+from gpucost.views.output import Output, output_options, print_json
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
 from planner.bills.reconcile import reconcile

@@ -5,7 +5,7 @@ import click
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.later import BuiltChoice
-from gpucost.output import Output, common_options
+from gpucost.views.output import Output, common_options
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")

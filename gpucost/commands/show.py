@@ -4,8 +4,8 @@ import click
 
 from gpucost.launch.ssh_access import door_of
 from gpucost.launch.state import CLOCK, open_journal, state_folder
-from gpucost.output import Output, output_options
-from gpucost.runs_view import show_run
+from gpucost.views.output import Output, output_options
+from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError
 from providers.lifecycle.journal import Journal
 from providers.ssh.connection import SshLogin

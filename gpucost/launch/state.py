@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpucost.output import Output
 from gpucost.parameters import today
 from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
 from providers.interface import Cloud, Connection, Resource

@@ -6,9 +6,9 @@ from datetime import date
 from decimal import Decimal
 from itertools import groupby
 
-from gpucost.output import Output, Table, print_json, print_table
 from gpucost.parameters import check_known
 from gpucost.prices.cache import load_catalog, price_folder
+from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.money import plain

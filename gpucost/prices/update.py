@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.files.writing import write_file
-from gpucost.output import Output, Table, print_json, print_table
 from gpucost.prices.cache import CACHE, price_folder
+from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gpucost.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.money import cents, show
 from providers.interface import Deployment, Kept
 from providers.lifecycle.ledger import Bill, bill_machine, bill_run

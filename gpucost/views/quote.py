@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpucost.files.quote_documents import OWN_SCHEMA
-from gpucost.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.lines import KINDS
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import cents, plain

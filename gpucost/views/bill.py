@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from gpucost.output import Output, Table, print_table
+from gpucost.views.output import Output, Table, print_table
 from pricing.money import plain, show
 
 _Json = dict[str, Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.output import Output, Table, print_table, printable
+from gpucost.views.output import Output, Table, print_table, printable
 from templates import wording
 from templates.totals import total
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gpucost.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.quote import offer_json
 from pricing.money import cents, plain, show
 from providers.interface import Creation, Preview
