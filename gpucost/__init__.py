@@ -20,9 +20,9 @@ from gpucost.version import __version__
 
 if TYPE_CHECKING:
     from gpucost.api import load_profile, predict_sharing, read_telemetry
-    from gpucost.measuring import Measurement, measure
-    from gpucost.notebook import load_ipython_extension
     from gpucost.prices.cache import load_catalog
+    from gpucost.profiling.measuring import Measurement, measure
+    from gpucost.profiling.notebook import load_ipython_extension
     from planner.baseline.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.finding import Finding
@@ -67,7 +67,7 @@ _HOMES = {
     "Estimate": "planner.models.estimate",
     "Finding": "planner.diagnosis.finding",
     "GpucostError": "pricing.errors",
-    "Measurement": "gpucost.measuring",
+    "Measurement": "gpucost.profiling.measuring",
     "Offer": "pricing.catalog.offer",
     "Plan": "planner.plan.plan",
     "Profile": "planner.profile.model",
@@ -76,9 +76,9 @@ _HOMES = {
     "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnosis.diagnose",
     "load_catalog": "gpucost.prices.cache",
-    "load_ipython_extension": "gpucost.notebook",
+    "load_ipython_extension": "gpucost.profiling.notebook",
     "load_profile": "gpucost.api",
-    "measure": "gpucost.measuring",
+    "measure": "gpucost.profiling.measuring",
     "make_plan": "planner.pipeline",
     "predict": "planner.prediction.predict",
     "predict_sharing": "gpucost.api",

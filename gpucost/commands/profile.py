@@ -46,7 +46,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
     COMMAND keeps its output, its signals and its exit code.
     """
-    from gpucost.measurement import Asked, measure  # noqa: PLC0415 - not on `gpucost --help`
+    from gpucost.profiling.measurement import Asked, measure  # noqa: PLC0415 - not on `gpucost --help`
 
     interval_s, duration = float(given.pop("interval")), given.pop("duration")
     pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gpucost
-from gpucost.notebook import arguments
+from gpucost.profiling.notebook import arguments
 from planner.telemetry.probe import PATH
 from pricing.errors import InputError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.profile_target import Claim, claimed
+from gpucost.profiling.profile_target import Claim, claimed
 from planner.telemetry.measure.machine.run_identity import host_name, node_of, run_here
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")

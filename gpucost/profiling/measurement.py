@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.parameters import DEFAULT_PROFILE
-from gpucost.profile_target import claimed
-from gpucost.sampling import END, SHOW, Outcome, Sampling, Task
+from gpucost.profiling.profile_target import claimed
+from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from planner.telemetry.measure.command.child import Child, CommandError
 from planner.telemetry.measure.command.relay import MESSAGE, Relay, stop, taken

@@ -18,8 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.profile_writer import Writer
-from gpucost.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
+from gpucost.profiling.profile_writer import Writer
+from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from gpucost.views.live import Glance, LiveView, in_foreground
 from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.measure.capture.event_tail import EventTail

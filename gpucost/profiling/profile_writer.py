@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.sampling import Outcome
+from gpucost.profiling.sampling import Outcome
 from pricing.errors import GpucostError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
 
-_START = "import sys; sys.path[:] = {path!r}; from gpucost.profile_writer import main; main()"
+_START = (
+    "import sys; sys.path[:] = {path!r}; from gpucost.profiling.profile_writer import main; main()"
+)
 # Behind the job, but ready in time where every core is busy: it is half a second of work, once.
 _NICE = 5
 
@@ -100,7 +102,7 @@ def _load() -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
     import duckdb  # noqa: F401, PLC0415 - it loads beside
 
-    import gpucost.series_files  # noqa: F401, PLC0415 - the same
+    import gpucost.profiling.series_files  # noqa: F401, PLC0415 - the same
     import planner.diagnosis.diagnose  # noqa: PLC0415 - the same
     import planner.profile.codec  # noqa: PLC0415 - the same
     import planner.telemetry.formats.capture  # noqa: PLC0415 - the same
@@ -122,7 +124,7 @@ def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
 
 def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profile:
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
-    from gpucost.series_files import write_series  # noqa: PLC0415 - pandas
+    from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy

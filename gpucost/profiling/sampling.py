@@ -34,7 +34,7 @@ _BUSY_S = 10.0
 _STOPPED, _IN_KERNEL = "Tt", "D"
 _HELD_S = 0.25  # longer than a read from a busy disk keeps a process in the kernel
 # Modules are found as here, whatever stands in the caller's PYTHONPATH or folder.
-_START = "import sys; sys.path[:] = {path!r}; from gpucost.sampler import main; main()"
+_START = "import sys; sys.path[:] = {path!r}; from gpucost.profiling.sampler import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

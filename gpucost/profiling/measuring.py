@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gpucost.profile_target import Claim, claimed
-from gpucost.sampling import Outcome, Sampling, Task
+from gpucost.profiling.profile_target import Claim, claimed
+from gpucost.profiling.sampling import Outcome, Sampling, Task
 from gpucost.views.output import printable
 from planner.telemetry.measure.driver_check import driver_problem
 from planner.telemetry.probe import FOLDER_VARIABLE, PATH, events_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from gpucost.measuring import Measurement, measure
+from gpucost.profiling.measuring import Measurement, measure
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

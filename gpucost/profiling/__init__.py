@@ -1,0 +1,1 @@
+"""A measurement from outside: the command, the sampler beside it, the profile at the end."""
