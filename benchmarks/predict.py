@@ -1,7 +1,7 @@
 """How long it takes to predict one profile on every GPU of the catalog, in one process.
 
-Times `planner.prediction.predict.predict_on` for each GPU that the bundled prices name, after one warm-up that
-reads the tables. Prints figures, always exits 0.
+Times `planner.prediction.predict.predict_on` for each GPU that the bundled prices name, after one
+warm-up that reads the tables. Prints figures, always exits 0.
 
 Usage: python benchmarks/predict.py [RUNS]
 """

@@ -1,7 +1,7 @@
 """Fits everything that predictions ship with: `python -m planner.evaluation.fit DATA DAY`.
 
-Writes planner/models/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs scipy
-(prior widths) and pyarrow (two of the all-reduce files): `pip install gpucost[accuracy]`.
+Writes planner/models/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs
+scipy (prior widths) and pyarrow (two of the all-reduce files): `pip install gpucost[accuracy]`.
 """
 
 import json
@@ -42,7 +42,7 @@ _SCALE = f"""\
 # AdaptDL traces of siasosp23, two full nodes at the largest batches (none stated). Quantiles only.
 """
 _HOST = f"""\
-# Loader, power cap and power on another GPU: planner/models/input_pipeline.py, planner/models/power.py. {_BY_MAKE}
+# Loader, power cap and power on another GPU: planner/models. {_BY_MAKE}
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\

@@ -75,7 +75,7 @@ def speeds(group: list[Tenant]) -> dict[str, Estimate]:
 def _vcpus(group: list[Tenant]) -> float | None:
     """Return the cores of the host that a group would have; None where nobody knows.
 
-    On a machine of several GPUs the hosts are looked at as a whole (planner/fleet/machines_left.py).
+    On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.machines_left`.
     """
     home = group[0].home
     if home is None or home.offer.gpu_count != 1:

@@ -1,8 +1,8 @@
 """How long an all-reduce takes: a measured table, piecewise in log size, per kind of link.
 
-`planner/models/data/allreduce.csv` holds our own fit of published nccl measurements: microseconds at a few
-sizes for each GPU and number of ranks. Between two sizes the time runs straight in log-log; beyond
-the largest it grows in proportion, below the smallest it stays (latency).
+`planner/models/data/allreduce.csv` holds our own fit of published nccl measurements: microseconds
+at a few sizes for each GPU and number of ranks. Between two sizes the time runs straight in
+log-log; beyond the largest it grows in proportion, below the smallest it stays (latency).
 """
 
 import csv

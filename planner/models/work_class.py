@@ -1,9 +1,9 @@
 """Which class of work a profile belongs to: what a prediction of its speed elsewhere goes by.
 
 Jobs that lean on the same parts of a GPU gain alike from another one, so each class has its own law
-(planner/models/speed_laws.py; `training` has planner/models/gpu_speed.py), fitted and scored on measurements of
-its kind (docs/accuracy.md). The class is told from what a profile says: the kind of job, its
-precision, its unit of work, its parameters, its GPUs. What no class covers is `other`.
+(planner/models/speed_laws.py; `training` has planner/models/gpu_speed.py), fitted and scored on
+measurements of its kind (docs/accuracy.md). The class is told from what a profile says: the kind of
+job, its precision, its unit of work, its parameters, its GPUs. What no class covers is `other`.
 """
 
 import re

@@ -5,8 +5,8 @@ node's power and the site's PUE are given; kgCO2e = kWh x grid intensity / 1000,
 given. The nameplate power is no stand-in: measured jobs drew 0.57 of it on average, a quarter of
 them under 0.28 (Zeus traces).
 
-Power on another GPU: the same fraction of (TDP - idle) as measured today (planner/models/power.py); idle
-power that nobody measured is taken as the typical share of TDP of such boards.
+Power on another GPU: the same fraction of (TDP - idle) as measured today (planner/models/power.py);
+idle power that nobody measured is taken as the typical share of TDP of such boards.
 """
 
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""How fast a job would run elsewhere, on more GPUs, mended, or sharing; within what was measured."""
+"""How fast a job would run elsewhere, on more GPUs, mended, or sharing a GPU."""

@@ -1,10 +1,10 @@
 """How much faster another GPU runs a job's kernels: from counters, or from fitted specifications.
 
-Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm,
-wc = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really
-used, B the memory bandwidth. Without them the law of the job's class (planner/models/work_class.py):
-training on one GPU has the fitted model of planner/models/gpu_speed.py, every other class its exponents
-of specifications (planner/models/speed_laws.py).
+Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm, wc
+= c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really used,
+B the memory bandwidth. Without them the law of the job's class (planner/models/work_class.py):
+training on one GPU has the fitted model of planner/models/gpu_speed.py, every other class its
+exponents of specifications (planner/models/speed_laws.py).
 """
 
 import math

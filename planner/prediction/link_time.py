@@ -1,9 +1,9 @@
 """How much longer the links of another layout take for the same gradients.
 
 Inside a machine the time of the profiled links grows with the number of GPUs as benchmarks showed
-(planner/models/communication.py); other links differ by the measured time of a large all-reduce over as many
-GPUs. Between machines the gradients pass the network once a ring, at the share of its rate that
-all-reduces reach.
+(planner/models/communication.py); other links differ by the measured time of a large all-reduce
+over as many GPUs. Between machines the gradients pass the network once a ring, at the share of its
+rate that all-reduces reach.
 """
 
 from dataclasses import dataclass, replace

@@ -4,8 +4,9 @@ The time of a job is split into what the findings prove: `input` (waiting for da
 (launching, serial code) and `kernels`. Each part changes with its own cause; GPU-Util alone proves
 nothing and is never used as a weight (measured: it makes cross-GPU predictions worse).
 
-Kernels follow planner/prediction/kernels.py, the input pipeline planner/models/input_pipeline.py, more GPUs planner/prediction/scaling.py;
-planner/prediction/bounds.py holds every prediction to what measurement and machine allow.
+Kernels follow planner/prediction/kernels.py, the input pipeline planner/models/input_pipeline.py,
+more GPUs planner/prediction/scaling.py; planner/prediction/bounds.py holds every prediction to what
+measurement and machine allow.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
 """How throughput grows with the number of GPUs and machines.
 
 n GPUs do n / (1 + o) times the work of one, o being the communication that nothing hides over the
-compute (planner/models/communication.py). It comes, best first, from what was measured on several GPUs, also
-where the links change; from the gradients, the step time and measured all-reduce times; or from how
-benchmarks over such links scaled. Whatever it comes from, GPUs can be left out: n of them do no
-less than fewer in the same machines.
+compute (planner/models/communication.py). It comes, best first, from what was measured on several
+GPUs, also where the links change; from the gradients, the step time and measured all-reduce times;
+or from how benchmarks over such links scaled. Whatever it comes from, GPUs can be left out: n of
+them do no less than fewer in the same machines.
 """
 
 from collections.abc import Callable, Iterator

@@ -2,9 +2,9 @@
 
 Expected: 1 / max(1, sum of compute shares), the better guess for an unmeasured pair (mean error
 0.08 of full speed on 2,760 published pairs). The interval is that x/: f^c, f calibrated on pairs of
-jobs left out (`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not run
-delays nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and
-up to a job alone as it was measured again.
+jobs left out (`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not
+run delays nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum),
+and up to a job alone as it was measured again.
 """
 
 from collections.abc import Sequence

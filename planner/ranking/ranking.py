@@ -1,8 +1,8 @@
 """Ranks the drafts, keeps a list that a person can read, and recommends one or says "leave it".
 
-Recommended is the change with the largest net benefit (planner/ranking/benefit.py): what it saves at the
-high end of its cost over the horizon, less the work and the move. Where two bills overlap by more
-than half they are not told apart, and the smaller change wins. Its price must be dated and its
+Recommended is the change with the largest net benefit (planner/ranking/benefit.py): what it saves
+at the high end of its cost over the horizon, less the work and the move. Where two bills overlap by
+more than half they are not told apart, and the smaller change wins. Its price must be dated and its
 speed must not be predicted beyond what the method was fitted on.
 """
 

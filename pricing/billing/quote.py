@@ -70,8 +70,8 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     """The bill for one use of one offer under the billing rules of `usage.as_of`.
 
     The price is the offer's throughout; the caller picks the offer that holds on the day
-    (`pricing.catalog.catalog`). Whatever has no known price is left out and named in a warning, never
-    guessed.
+    (`pricing.catalog.catalog`). Whatever has no known price is left out and named in a warning,
+    never guessed.
 
     Raises:
         InputError: the provider's billing rules contradict each other.

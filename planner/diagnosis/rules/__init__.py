@@ -1,4 +1,6 @@
-"""The diagnosis as tables: which readings mean which cause. `planner.diagnosis.diagnose` applies them.
+"""The diagnosis as tables: which readings mean which cause.
+
+`planner.diagnosis.diagnose` applies them.
 
 Utilisation (`util.kernel_time`) is time with a kernel running, not work done: no rule sizes a GPU
 down on it alone. To add a rule, add a row to the table of its theme.

@@ -2,7 +2,8 @@
 
 From what the firmware (DMI) and the environment say, and, only where those name a cloud, from the
 cloud's metadata service: at its link-local address, 50 ms a question, no proxy, no redirect, and no
-question whose answer can hold a secret. `planner/models/data/clouds.toml` is the table of providers.
+question whose answer can hold a secret. `planner/models/data/clouds.toml` is the table of
+providers.
 """
 
 from __future__ import annotations
