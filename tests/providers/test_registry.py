@@ -27,7 +27,7 @@ def test_every_provider_is_registered() -> None:
     written = {path.parent.name for path in here.glob("*/cloud.py")} | {"memory"}
     assert written == set(CLOUDS) == set(CONTRACTS)
     assert {row.module for row in CLOUDS.values()} == {
-        f"providers.{name}" if name == "memory" else f"providers.{name}.cloud" for name in written
+        "providers.in_memory" if name == "memory" else f"providers.{name}.cloud" for name in written
     }
 
 

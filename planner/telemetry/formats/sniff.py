@@ -66,7 +66,7 @@ class Format:
 
     def read(self, payload: Payload, hints: Hints) -> Recording:
         """Return what the source holds; the reader's module is imported on first use."""
-        module = importlib.import_module(f"planner.telemetry.{self.module}")
+        module = importlib.import_module(f"planner.telemetry.formats.{self.module}")
         return cast("_ReaderModule", module).read(payload, hints)
 
 
