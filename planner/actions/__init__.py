@@ -18,8 +18,8 @@ from planner.actions.families import for_its_families
 from planner.actions.input import FEEDING
 from planner.actions.machines import STRUCTURAL, TOGETHER
 from planner.diagnosis.finding import Finding
-from planner.diagnosis.rule import Signals
 from planner.profile.model import Profile
+from planner.signals.condition import Signals
 from planner.signals.signals import idle_share
 from pricing.errors import InputError
 

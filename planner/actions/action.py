@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.diagnosis.rule import Signals, Test
 from planner.models.estimate import Estimate
+from planner.signals.condition import Signals, Test
 
 Part = Literal["input", "host", "kernels"]
 Class = Literal["safe", "numeric", "structural"]

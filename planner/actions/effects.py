@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.actions.action import Action, Range
-from planner.diagnosis.rule import Signals
 from planner.models.input_pipeline import loader_factor, loader_power
+from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,
     CHECKPOINT_SHARE,

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.actions.action import Action
-from planner.diagnosis.rule import Test
 from planner.profile.frameworks import LEARNING
+from planner.signals.condition import Test
 
 _LOADERS = ("pytorch", "tensorflow", "jax", "graphs")
 _EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 from planner.actions.effects import batch_growth, best_interval_s, mean_up_s
-from planner.diagnosis.rule import Signals
+from planner.signals.condition import Signals
 from planner.signals.signals import Value, capability
 from pricing.hardware import Gpu
 

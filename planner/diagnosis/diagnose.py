@@ -5,10 +5,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.actions import ACTIONS
-from planner.diagnosis.finding import Confidence, Evidence, Finding, Severity
-from planner.diagnosis.rule import Case, Rule, Signals, Test
+from planner.diagnosis.finding import Confidence, Finding, Severity
+from planner.diagnosis.rule import Case, Rule
 from planner.diagnosis.rules import RULES
 from planner.profile.model import Profile
+from planner.signals.condition import Evidence, Signals, Test
 from planner.signals.signals import is_snapshot, measure
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError

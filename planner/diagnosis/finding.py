@@ -4,23 +4,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from planner.signals.condition import Evidence
+
 Severity = Literal["high", "medium", "low", "info"]
 Confidence = Literal["measured", "likely", "possible"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """One reading beside the test it met.
-
-    Attributes:
-        metric: the signal's name.
-        value: its value in the profile, a number or a word.
-        test: the comparison that held, such as `< 0.5`.
-    """
-
-    metric: str
-    value: float | str
-    test: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,72 +1,13 @@
 """What a diagnosis rule is: tests on signals, and the share of the bill at stake when they hold."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.diagnosis.finding import Confidence, Evidence, Severity
-from planner.signals.signals import Value
+from planner.diagnosis.finding import Confidence, Severity
+from planner.signals.condition import Signals, Test
 
-Signals = Mapping[str, Value]
 Pool = Literal["idle", "busy"]
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda value, limit: value < limit,
-    "<=": lambda value, limit: value <= limit,
-    ">": lambda value, limit: value > limit,
-    ">=": lambda value, limit: value >= limit,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """One comparison with one signal.
-
-    Attributes:
-        signal: a key of `planner.signals.signals.SIGNALS`.
-        op: `<`, `<=`, `>`, `>=`, `in`, or `unknown` (holds when it was not measured).
-        limit: what it is compared with; a tuple of words for `in`.
-        or_unknown: whether it also holds, without evidence, when the signal was not measured.
-        quiet: whether it only says where the rule applies, and is no evidence.
-    """
-
-    __test__ = False  # not a pytest class
-
-    signal: str
-    op: str
-    limit: float | tuple[str, ...] | None = None
-    or_unknown: bool = False
-    quiet: bool = False
-
-    def holds(self, signals: Signals) -> bool:
-        """Return whether the comparison holds; an unmeasured signal holds nothing by itself."""
-        value = signals[self.signal]
-        if self.op == "unknown":
-            return value is None
-        if value is None:
-            return self.or_unknown
-        if isinstance(self.limit, tuple):
-            return value in self.limit
-        if isinstance(value, str) or self.limit is None:
-            return False
-        return _COMPARE[self.op](value, self.limit)
-
-    def evidence(self, signals: Signals) -> Evidence | None:
-        """Return the reading beside the test; None for what was not measured or only sets scope."""
-        value = signals[self.signal]
-        if value is None or self.quiet:
-            return None
-        shown = round(value, 4) if isinstance(value, float) else value
-        return Evidence(metric=self.signal, value=shown, test=self.words)
-
-    @property
-    def words(self) -> str:
-        """The comparison as text: `< 0.5`."""
-        if self.op == "unknown":
-            return "not measured"
-        if isinstance(self.limit, tuple):
-            return f"one of {', '.join(self.limit)}"
-        return f"{self.op} {self.limit:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,23 +70,3 @@ class Rule:
     against: tuple[Test, ...] = ()
     severity: Severity = "info"
     source: str
-
-
-def is_(signal: str, op: str, limit: float | tuple[str, ...] | None = None) -> Test:
-    """Return a test that needs the signal."""
-    return Test(signal=signal, op=op, limit=limit)
-
-
-def where(signal: str, op: str, limit: float | tuple[str, ...]) -> Test:
-    """Return a test that says where a rule applies; it is no evidence."""
-    return Test(signal=signal, op=op, limit=limit, quiet=True)
-
-
-def unless_known(signal: str, op: str, limit: float) -> Test:
-    """Return a test that an unmeasured signal passes."""
-    return Test(signal=signal, op=op, limit=limit, or_unknown=True)
-
-
-def where_known(signal: str, op: str, limit: float) -> Test:
-    """Return a test that says where a rule applies, and that an unmeasured signal passes."""
-    return Test(signal=signal, op=op, limit=limit, or_unknown=True, quiet=True)

@@ -9,8 +9,7 @@ from planner.actions import ACTIONS, action
 from planner.actions.action import Range
 from planner.actions.settings import on_machine, settings
 from planner.baseline.tenancy import Tenancy
-from planner.diagnosis.finding import Evidence, Finding
-from planner.diagnosis.rule import Signals
+from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet, Placement
 from planner.models.estimate import Estimate
 from planner.models.power import best_cap
@@ -23,6 +22,7 @@ from planner.plan.experiment import Proposal
 from planner.plan.plan import SCHEMA, JobPlan, Plan
 from planner.plan.recommendation import Recommended
 from planner.profile.model import Profile
+from planner.signals.condition import Evidence, Signals
 from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer

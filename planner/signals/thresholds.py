@@ -3,8 +3,9 @@
 Limits are round figures from practice, each with its reason; they are not fitted to any file.
 """
 
-from planner.diagnosis.rule import Signals, Test, Waste, is_, unless_known
+from planner.diagnosis.rule import Waste
 from planner.profile.frameworks import LEARNING, OTHER
+from planner.signals.condition import Signals, Test, is_, unless_known
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low

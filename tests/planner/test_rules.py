@@ -4,8 +4,9 @@ import pytest
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import rule
-from planner.diagnosis.rule import Rule, Test, is_, unless_known, where
+from planner.diagnosis.rule import Rule
 from planner.diagnosis.rules import RULES
+from planner.signals.condition import Test, is_, unless_known, where
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
 

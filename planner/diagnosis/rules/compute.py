@@ -1,6 +1,7 @@
 """The GPU works: how well its kernels use it, and what holds them down."""
 
-from planner.diagnosis.rule import Case, Rule, is_, unless_known, where, where_known
+from planner.diagnosis.rule import Case, Rule
+from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

@@ -1,6 +1,7 @@
 """The GPU is held and little or nothing runs: idle, interactive, thinly used."""
 
-from planner.diagnosis.rule import Case, Rule, is_, unless_known, where, where_known
+from planner.diagnosis.rule import Case, Rule
+from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

@@ -1,6 +1,7 @@
 """The GPU waits for the host: loading, copying, launching, writing."""
 
-from planner.diagnosis.rule import Case, Rule, is_, unless_known, where
+from planner.diagnosis.rule import Case, Rule
+from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

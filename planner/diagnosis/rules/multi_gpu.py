@@ -1,6 +1,7 @@
 """Several GPUs: uneven work, communication, links."""
 
-from planner.diagnosis.rule import Case, Rule, is_, unless_known, where
+from planner.diagnosis.rule import Case, Rule
+from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BEHIND,
     BUSY,

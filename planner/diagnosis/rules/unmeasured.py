@@ -1,6 +1,7 @@
 """What was not measured and would decide the case."""
 
-from planner.diagnosis.rule import Case, Rule, is_, unless_known, where
+from planner.diagnosis.rule import Case, Rule
+from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
