@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from datetime import date
 
-from planner.actions import fixes, reclaimable
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
 from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.fixes import fixes, reclaimable
 from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
 from planner.options.context import Case

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.actions import ACTIONS, SWITCH_HOURS, Action
+from planner.actions import ACTIONS, Action
 from planner.baseline.baseline import over_limits
 from planner.baseline.tenancy import Tenancy
+from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Draft
 from planner.options.context import Case, gpus_used, machines

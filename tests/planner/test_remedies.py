@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.actions import ACTIONS, Action, action, combined, fixes
+from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import PART_OF
 from planner.actions.combine import compatible
 from planner.actions.effects import best_interval_s, mean_up_s
 from planner.actions.instructions import FRAMEWORKS, HOW_TO
 from planner.actions.settings import settings
 from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.fixes import fixes
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
