@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet import machines_left
 from planner.fleet.home import Home, today
 from planner.fleet.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.models.estimate import Estimate, exactly
-from planner.options.option import Baseline
 from planner.prediction.sharing import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib

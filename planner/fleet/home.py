@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from planner.baseline.baseline import Baseline
 from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Draft
 from planner.options.context import Case
-from planner.options.option import Baseline
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.sharing import SHARES
 from planner.profile.model import Profile, Statistics

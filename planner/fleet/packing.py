@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.baseline import Baseline, gpu_memory_gib
+from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_share
-from planner.options.option import Baseline, Reason
 from planner.prediction.sharing import shared_speed
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms

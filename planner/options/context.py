@@ -5,12 +5,11 @@ from decimal import Decimal
 from functools import cached_property
 
 from planner.actions import Action
-from planner.baseline.baseline import where
+from planner.baseline.baseline import Baseline, where
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
-from planner.options.option import Baseline
 from planner.prediction.kernels import kernel_speed_up, source_gpu
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Split, predict_from, scaling

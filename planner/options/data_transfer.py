@@ -2,8 +2,9 @@
 
 from decimal import Decimal
 
+from planner.baseline.baseline import Baseline
 from planner.baseline.workload import GIB, Workload
-from planner.options.option import Baseline, Move
+from planner.options.option import Move
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog

@@ -2,80 +2,11 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
-from planner.baseline.tenancy import Tenancy
 from planner.models.estimate import Estimate
 from planner.options.parallelism import Distribution
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
-
-Reason = Literal[
-    "memory",
-    "latency",
-    "deadline",
-    "budget",
-    "slowdown",
-    "capability",
-    "gpu-count",
-    "region",
-    "purchase",
-    "unavailable",
-    "stale-price",
-    "unknown-gpu",
-    "interconnect",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """An offer that cannot be taken, and why.
-
-    Attributes:
-        offer: `provider/type`, the least dear of those rejected alike.
-        reason: one word.
-        detail: one sentence with the figures.
-        excess: how far over the limit it is, as a multiple of it; 1 where there is no degree.
-    """
-
-    offer: str
-    reason: Reason
-    detail: str
-    excess: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """The job as it runs now.
-
-    Attributes:
-        offer: what is paid today; None where no price is known.
-        count: machines, of all replicas together.
-        hours: hours of the period.
-        quote: the bill of the period; None without a price.
-        assumed: whether the offer was assumed rather than stated.
-        replicas: copies of the job, on `count` / `replicas` machines each.
-        tenancy: the job's part in the bill of a machine that others use; None where it bears all.
-        broken: the flags of the command line that it breaks.
-        notes: what was assumed.
-        warnings: what contradicts itself.
-    """
-
-    offer: Offer | None
-    count: int
-    hours: Estimate
-    quote: Quote | None
-    assumed: bool
-    replicas: int = 1
-    tenancy: Tenancy | None = None
-    broken: tuple[Rejected, ...] = ()
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def cost(self) -> Decimal | None:
-        """The bill of the period, exact; None without a price."""
-        return self.quote.exact if self.quote else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

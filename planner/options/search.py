@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS, Action
 from planner.baseline.baseline import over_limits
+from planner.baseline.rejection import Reason, Rejected
 from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Draft
 from planner.options.context import Case, gpus_used, machines
 from planner.options.feasibility import refusals, too_slow, unproven
-from planner.options.option import Reason, Rejected
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.target import Target
 from pricing.catalog.offer import EVERYWHERE, Offer

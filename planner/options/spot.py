@@ -7,6 +7,7 @@ deadlines need a trace: without one, a job with a deadline is refused.
 
 from dataclasses import dataclass
 
+from planner.baseline.rejection import Reason
 from planner.models.interruption import (
     Availability,
     Billed,
@@ -17,7 +18,6 @@ from planner.models.interruption import (
     miss_probability,
     replay_starts,
 )
-from planner.options.option import Reason
 from pricing.catalog.interruptions import interruptions
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError

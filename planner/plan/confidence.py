@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from planner.baseline.baseline import Baseline
 from planner.diagnosis.finding import Confidence, Finding
-from planner.options.option import Baseline, Option
+from planner.options.option import Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot
 from pricing.catalog.dates import STALE_AFTER_DAYS

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import date
 
+from planner.baseline.baseline import Baseline
+from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload
@@ -10,7 +12,7 @@ from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet
 from planner.fleet.home import Home
 from planner.options.machine_sizes import Shape
-from planner.options.option import Baseline, Option, Rejected
+from planner.options.option import Option
 from planner.plan.confidence import Assurance
 from planner.plan.experiment import Proposal
 from planner.plan.recommendation import Recommended, Single

@@ -5,11 +5,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import apply, choose_period
 from planner.diagnosis.finding import Finding
 from planner.options.context import Case
-from planner.options.option import Baseline
 from planner.pipeline import assess, make_plan
 from planner.plan.plan import Plan
 from planner.profile.model import (

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.baseline import parse_place
-from planner.options.option import Baseline
+from planner.baseline.baseline import Baseline, parse_place
 from planner.profile.model import Latency, Profile
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.baseline import Baseline, gpu_memory_gib
 from planner.baseline.requirements import Requirements
 from planner.fleet.consolidate import CONTEXT_GIB, Fleet, consolidate
-from planner.options.option import Baseline
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents

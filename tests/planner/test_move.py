@@ -4,9 +4,10 @@ from decimal import Decimal
 
 import pytest
 
+from planner.baseline.baseline import Baseline
 from planner.baseline.workload import GIB
 from planner.options.data_transfer import data_bytes, move
-from planner.options.option import Baseline, Move
+from planner.options.option import Move
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer
