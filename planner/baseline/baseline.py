@@ -12,8 +12,8 @@ from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.options.option import Baseline
-from planner.prediction.kernels import source_gpu
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.prediction.kernels import source_gpu
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from pricing.catalog.offer import Offer
 
 OWN = "own"

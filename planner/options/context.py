@@ -10,11 +10,12 @@ from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
-from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Split, predict_from, scaling
 from planner.prediction.target import Target
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from planner.signals.signals import memory_need_gib
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from planner.actions import Action
 from planner.models.arithmetic import peak_tflops
 from planner.models.estimate import Estimate
-from planner.prediction.kernels import source_gpu
 from planner.prediction.target import Target
 from planner.prediction.work_rate import operations_per_s
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 

@@ -27,8 +27,8 @@ from planner.models.speed_laws import covers, law, predicted
 from planner.models.work_class import WorkClass, work_class
 from planner.prediction.chip_needs import uses_fp64
 from planner.profile.model import Profile
-from pricing import hardware
-from pricing.errors import InputError, UnknownGpuError
+from planner.profile.source import source_gpu
+from pricing.errors import InputError
 from pricing.hardware import Gpu
 
 # Where nothing of the kind was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.
@@ -46,27 +46,6 @@ _NO_TENSOR = 0.005
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
 _SERVING = ("inference_online", "inference_offline")
 _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
-
-
-def source_gpu(profile: Profile) -> Gpu:
-    """Return the GPU that was profiled.
-
-    Raises:
-        InputError: the profile names none.
-        UnknownGpuError: it is not in the hardware table; the nearest are named.
-    """
-    if profile.hardware.gpu is None:
-        raise InputError(
-            f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared; "
-            "add it to the profile, give `gpucost import --gpu MODEL`, or say where it runs: "
-            "--current PROVIDER/TYPE."
-        )
-    try:
-        return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    except UnknownGpuError as error:
-        raise UnknownGpuError(
-            f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
-        ) from error
 
 
 def kernel_speed_up(profile: Profile, target: Gpu) -> Estimate:

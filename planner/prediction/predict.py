@@ -19,13 +19,14 @@ from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.prediction.bounds import bounded
-from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import layout_of
 from planner.prediction.probes import Anchor, anchors, match, narrowest
 from planner.prediction.scaling import speed_up
 from planner.prediction.step_traffic import traffic_of
 from planner.prediction.target import Target
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from planner.signals.signals import measure
 from planner.signals.thresholds import STARVED
 from pricing import hardware

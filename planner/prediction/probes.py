@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from planner.baseline.workload import rate_per_s
 from planner.models.estimate import Estimate
-from planner.prediction.kernels import source_gpu
 from planner.prediction.layout import layout_of
 from planner.profile.model import Profile, Step
+from planner.profile.source import source_gpu
 from pricing.errors import InputError
 
 

@@ -11,10 +11,11 @@ from planner.diagnosis.diagnose import diagnose
 from planner.models.arithmetic import has_tf32
 from planner.models.gpu_family import family
 from planner.models.speed_laws import law
-from planner.prediction.kernels import kernel_speed_up, source_gpu
+from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.predict import Split, predict, predict_on, split
 from planner.prediction.target import Target
 from planner.profile.model import PRECISIONS, Profile
+from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, gpus
 from tests.planner.factories import a_profile
