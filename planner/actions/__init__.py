@@ -8,23 +8,19 @@ option unless asked for; `structural` actions are what an option does anyway (an
 provider).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from planner.actions.action import Action
-from planner.actions.combine import combined, compatible
+from planner.actions.combine import combined
 from planner.actions.compute import KERNELS
 from planner.actions.effects import fitted
 from planner.actions.families import for_its_families
 from planner.actions.input import FEEDING
 from planner.actions.machines import STRUCTURAL, TOGETHER
-from planner.diagnosis.finding import Finding
-from planner.diagnosis.fixes import SWITCH_HOURS, fixes, reclaimable
-from planner.profile.model import Profile
 from planner.signals.condition import Signals
-from planner.signals.signals import idle_share
 from pricing.errors import InputError
 
-__all__ = ("ACTIONS", "SWITCH_HOURS", "Action", "action", "combined", "fixes", "reclaimable")
+__all__ = ("ACTIONS", "Action", "action", "combined")
 
 ACTIONS: Mapping[str, Action] = {
     one.code: for_its_families(one) for one in (*FEEDING, *KERNELS, *TOGETHER, *STRUCTURAL)

@@ -11,7 +11,6 @@ from planner.baseline.tenancy import Tenancy, assumption
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
-from planner.options.option import Baseline
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
@@ -23,6 +22,40 @@ from pricing.errors import InputError
 from pricing.hardware import find
 
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The job as it runs now.
+
+    Attributes:
+        offer: what is paid today; None where no price is known.
+        count: machines, of all replicas together.
+        hours: hours of the period.
+        quote: the bill of the period; None without a price.
+        assumed: whether the offer was assumed rather than stated.
+        replicas: copies of the job, on `count` / `replicas` machines each.
+        tenancy: the job's part in the bill of a machine that others use; None where it bears all.
+        broken: the flags of the command line that it breaks.
+        notes: what was assumed.
+        warnings: what contradicts itself.
+    """
+
+    offer: Offer | None
+    count: int
+    hours: Estimate
+    quote: Quote | None
+    assumed: bool
+    replicas: int = 1
+    tenancy: Tenancy | None = None
+    broken: tuple[Rejected, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The bill of the period, exact; None without a price."""
+        return self.quote.exact if self.quote else None
 
 
 def find_baseline(
@@ -305,37 +338,3 @@ def gpu_memory_gib(offer: Offer) -> float:
     gpu = find(offer.gpu)
     usable = gpu.usable_memory_gib if gpu and offer.gpu_count >= 1 else None
     return usable or offer.gpu_memory_gib
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """The job as it runs now.
-
-    Attributes:
-        offer: what is paid today; None where no price is known.
-        count: machines, of all replicas together.
-        hours: hours of the period.
-        quote: the bill of the period; None without a price.
-        assumed: whether the offer was assumed rather than stated.
-        replicas: copies of the job, on `count` / `replicas` machines each.
-        tenancy: the job's part in the bill of a machine that others use; None where it bears all.
-        broken: the flags of the command line that it breaks.
-        notes: what was assumed.
-        warnings: what contradicts itself.
-    """
-
-    offer: Offer | None
-    count: int
-    hours: Estimate
-    quote: Quote | None
-    assumed: bool
-    replicas: int = 1
-    tenancy: Tenancy | None = None
-    broken: tuple[Rejected, ...] = ()
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def cost(self) -> Decimal | None:
-        """The bill of the period, exact; None without a price."""
-        return self.quote.exact if self.quote else None

@@ -1,4 +1,4 @@
-"""Why something cannot be: an offer that no job can take, or a limit that today's machine breaks."""
+"""Why something cannot be: an offer that a job cannot take, a limit that today's machine breaks."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from planner.actions import action
 from planner.actions.action import Action
 from planner.actions.combine import compatible
 from planner.diagnosis.finding import Finding

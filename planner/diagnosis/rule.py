@@ -1,28 +1,10 @@
 """What a diagnosis rule is: tests on signals, and the share of the bill at stake when they hold."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from planner.diagnosis.finding import Confidence, Severity
-from planner.signals.condition import Signals, Test
-
-Pool = Literal["idle", "busy"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waste:
-    """A share of the bill.
-
-    Attributes:
-        pool: the time it is taken from, so that two causes never claim the same second.
-        share: the share of the whole bill, 0-1, from the signals; None where unknown.
-        words: how it is worked out.
-    """
-
-    pool: Pool
-    share: Callable[[Signals], float | None]
-    words: str
+from planner.diagnosis.waste import Waste
+from planner.signals.condition import Test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

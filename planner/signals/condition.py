@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.signals.condition import Evidence
 from planner.signals.signals import Value
 
 

@@ -1,11 +1,7 @@
-"""The limits and the shares of the bill that the rule tables name.
+"""The limits that rules, actions and checks name.
 
 Limits are round figures from practice, each with its reason; they are not fitted to any file.
 """
-
-from planner.diagnosis.rule import Waste
-from planner.profile.frameworks import LEARNING, OTHER
-from planner.signals.condition import Signals, Test, is_, unless_known
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low
@@ -49,89 +45,3 @@ CPU = "host.cpu_util.mean"
 DATA_WAIT = "step.data_wait_exposed"
 COPIES = "step.h2d_exposed"
 COMMUNICATION = "step.comm_fraction"
-
-
-def _number(signals: Signals, name: str) -> float | None:
-    value = signals[name]
-    return value if isinstance(value, float | int) else None
-
-
-def _unbusy(signals: Signals) -> float | None:
-    busy = _number(signals, BUSY)
-    return None if busy is None else 1.0 - busy
-
-
-def _unfilled(signals: Signals) -> float | None:
-    busy, sm = _number(signals, BUSY), _number(signals, SM)
-    return None if busy is None or sm is None else max(0.0, busy - sm)
-
-
-def _uneven(signals: Signals) -> float | None:
-    mean, most = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
-    return None if mean is None or not most else max(0.0, 1.0 - mean / most)
-
-
-def step_share(name: str) -> Waste:
-    """Return the waste of a timed part of every step in which no kernel runs."""
-    return Waste(pool="idle", share=lambda s: _number(s, name), words=f"{name} of every step")
-
-
-def _behind(signals: Signals) -> float | None:
-    """What the other GPUs wait: with the many ranks that there mostly are, nearly all of them."""
-    behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
-    return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
-
-
-def of_busy(factor: float) -> Waste:
-    """Return the waste of kernels that could run `factor` times faster."""
-
-    def share(signals: Signals) -> float | None:
-        busy = _number(signals, BUSY)
-        return None if busy is None else busy * (1.0 - 1.0 / factor)
-
-    return Waste(pool="busy", share=share, words=f"busy time x (1 - 1/{factor:g})")
-
-
-WAITING = Waste(pool="idle", share=_unbusy, words="time in which the GPU ran no kernel")
-UNFILLED = Waste(pool="busy", share=_unfilled, words="busy time less SM-active time")
-UNEVEN = Waste(pool="idle", share=_uneven, words="1 - mean use / use of the busiest GPU")
-SPINNING = Waste(
-    pool="busy", share=lambda s: _number(s, BUSY), words="time in which kernels ran and did nothing"
-)
-# Collectives are kernels: a GPU that waits in one reads as busy.
-COMMUNICATING = Waste(
-    pool="busy", share=lambda s: _number(s, COMMUNICATION), words=f"{COMMUNICATION} of every step"
-)
-
-# So does one that waits for another rank.
-BEHIND = Waste(pool="busy", share=_behind, words="ranks.behind x (GPUs - 1) / GPUs")
-
-
-def _of(*families: str) -> Test:
-    return Test(signal="job.family", op="in", limit=families, or_unknown=True, quiet=True)
-
-
-# Programs that train networks or run them, and those that read a set of data as they go.
-NEURAL = _of(*LEARNING, "server")
-FED = _of(*LEARNING, "server", "boosting", "video", OTHER)
-
-NO_VIDEO = unless_known(VIDEO, "<", IDLE)
-NOT_AT_WORK = (
-    unless_known("util.dram_active.mean", "<", LOW),
-    unless_known("util.tensor_active.mean", "<", 0.3),
-    unless_known(POWER, "<", WORK_POWER),
-    NO_VIDEO,
-)
-NOT_STARVED = (unless_known(DATA_WAIT, "<", STEP_SHARE), unless_known(COPIES, "<", STEP_SHARE))
-HOST_KEEPS_UP = (unless_known(CPU, "<", CPU_FULL), *NOT_STARVED)
-LINKS_QUIET = (
-    unless_known("host.disk_read_mib_s.mean", "<", FAST_READS_MIB_S),
-    unless_known("host.net_rx_mib_s.mean", "<", FAST_READS_MIB_S),
-    unless_known("io.pcie_rx_fraction", "<", LINK_FULL),
-)
-# Readings of real work that speak against waste of the GPU itself.
-WORK_SHOWN = (
-    is_(SM, ">=", FILLED),
-    is_("util.tensor_active.mean", ">=", 0.3),
-    is_(POWER, ">=", WORK_POWER),
-)

@@ -1,6 +1,8 @@
 """The GPU works: how well its kernels use it, and what holds them down."""
 
+from planner.diagnosis.conditions import HOST_KEEPS_UP, NEURAL, NOT_AT_WORK, NOT_STARVED
 from planner.diagnosis.rule import Case, Rule
+from planner.diagnosis.waste import UNFILLED, of_busy
 from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
@@ -11,22 +13,16 @@ from planner.signals.thresholds import (
     FEW_ITEMS,
     FILLED,
     FULL_MEMORY,
-    HOST_KEEPS_UP,
     IDLE,
     IDLE_POWER,
     KV_CACHE_FULL,
     LOW,
-    NEURAL,
-    NOT_AT_WORK,
-    NOT_STARVED,
     POWER,
     SM,
     STARVED,
-    UNFILLED,
     VIDEO,
     WORK_POWER,
     WORKS,
-    of_busy,
 )
 
 _DRAM, _TENSOR = "util.dram_active.mean", "util.tensor_active.mean"

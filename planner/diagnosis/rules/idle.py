@@ -1,6 +1,8 @@
 """The GPU is held and little or nothing runs: idle, interactive, thinly used."""
 
+from planner.diagnosis.conditions import HOST_KEEPS_UP, NO_VIDEO, NOT_AT_WORK, WORK_SHOWN
 from planner.diagnosis.rule import Case, Rule
+from planner.diagnosis.waste import SPINNING, WAITING, step_share
 from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
@@ -8,24 +10,17 @@ from planner.signals.thresholds import (
     CPU,
     CPU_FULL,
     FEW_ITEMS,
-    HOST_KEEPS_UP,
     IDLE,
     IDLE_POWER,
     LOW,
     NEAR_IDLE_POWER,
-    NO_VIDEO,
-    NOT_AT_WORK,
     PAUSE_S,
     POWER,
     SERVES,
     SM,
-    SPINNING,
     SPINNING_POWER,
     STEP_SHARE,
-    WAITING,
-    WORK_SHOWN,
     WORKING_POWER,
-    step_share,
 )
 
 _NOTHING_RUNS = (

@@ -1,6 +1,8 @@
 """The GPU waits for the host: loading, copying, launching, writing."""
 
+from planner.diagnosis.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_SHOWN
 from planner.diagnosis.rule import Case, Rule
+from planner.diagnosis.waste import WAITING, step_share
 from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,
@@ -12,20 +14,14 @@ from planner.signals.thresholds import (
     CPU_FULL,
     DATA_WAIT,
     FAST_READS_MIB_S,
-    FED,
     IDLE,
     LEARNS,
     LINK_FULL,
-    LINKS_QUIET,
     LOW,
-    NO_VIDEO,
     PAUSE_S,
     STARVED,
     STEP_SHARE,
-    WAITING,
-    WORK_SHOWN,
     WORKS,
-    step_share,
 )
 
 _STARVING = "The input pipeline starves the GPU"

@@ -1,12 +1,11 @@
 """Several GPUs: uneven work, communication, links."""
 
 from planner.diagnosis.rule import Case, Rule
+from planner.diagnosis.waste import BEHIND, COMMUNICATING, UNEVEN, UNFILLED
 from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
-    BEHIND,
     BUSY,
     BUSY_NOW,
-    COMMUNICATING,
     COMMUNICATION,
     DATA_WAIT,
     FILLED,
@@ -14,8 +13,6 @@ from planner.signals.thresholds import (
     NODE_NETWORK_GBPS,
     SM,
     STEP_SHARE,
-    UNEVEN,
-    UNFILLED,
 )
 
 _GUIDES = "practice: NVLink, or 100 Gbit/s between nodes, for data-parallel training"
