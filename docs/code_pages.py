@@ -6,8 +6,8 @@ from page_text import MADE, prose, table
 
 from gpucost.views.code import action_facts, how_lines, test_words
 from planner.actions import ACTIONS, Action
-from planner.diagnosis.rule import Rule
 from planner.diagnosis.rules import RULES
+from planner.diagnosis.rules.rule import Rule
 
 # What the project was asked to optimise (its requirements 14 to 22 and 31): findings, actions.
 TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (

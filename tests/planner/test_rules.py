@@ -4,8 +4,8 @@ import pytest
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import rule
-from planner.diagnosis.rule import Rule
 from planner.diagnosis.rules import RULES
+from planner.diagnosis.rules.rule import Rule
 from planner.signals.condition import Test, is_, unless_known, where
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError

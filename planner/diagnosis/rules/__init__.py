@@ -6,12 +6,12 @@ Utilisation (`util.kernel_time`) is time with a kernel running, not work done: n
 down on it alone. To add a rule, add a row to the table of its theme.
 """
 
-from planner.diagnosis.rule import Rule
 from planner.diagnosis.rules import compute as kernels
 from planner.diagnosis.rules import idle as holding
 from planner.diagnosis.rules import input as feeding
 from planner.diagnosis.rules import multi_gpu as together
 from planner.diagnosis.rules import unmeasured as missing
+from planner.diagnosis.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     *feeding.RULES,

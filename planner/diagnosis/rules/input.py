@@ -1,8 +1,8 @@
 """The GPU waits for the host: loading, copying, launching, writing."""
 
-from planner.diagnosis.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_SHOWN
-from planner.diagnosis.rule import Case, Rule
-from planner.diagnosis.waste import WAITING, step_share
+from planner.diagnosis.rules.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_SHOWN
+from planner.diagnosis.rules.rule import Case, Rule
+from planner.diagnosis.rules.waste import WAITING, step_share
 from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,

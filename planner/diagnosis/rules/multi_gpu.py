@@ -1,7 +1,7 @@
 """Several GPUs: uneven work, communication, links."""
 
-from planner.diagnosis.rule import Case, Rule
-from planner.diagnosis.waste import BEHIND, COMMUNICATING, UNEVEN, UNFILLED
+from planner.diagnosis.rules.rule import Case, Rule
+from planner.diagnosis.rules.waste import BEHIND, COMMUNICATING, UNEVEN, UNFILLED
 from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,

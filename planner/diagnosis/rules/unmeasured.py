@@ -1,7 +1,7 @@
 """What was not measured and would decide the case."""
 
-from planner.diagnosis.rule import Case, Rule
-from planner.diagnosis.waste import WAITING
+from planner.diagnosis.rules.rule import Case, Rule
+from planner.diagnosis.rules.waste import WAITING
 from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.diagnosis.finding import Confidence, Severity
-from planner.diagnosis.waste import Waste
+from planner.diagnosis.rules.waste import Waste
 from planner.signals.condition import Test
 
 
