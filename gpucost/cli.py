@@ -60,7 +60,7 @@ class _Commands(click.Group):
             return None
         module = import_module(f"gpucost.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
-        from gpucost.settings import name_variables  # noqa: PLC0415 - not for --version
+        from gpucost.arguments.settings import name_variables  # noqa: PLC0415 - not for --version
 
         name_variables(command)
         return command
@@ -71,7 +71,7 @@ class _Commands(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         quiet = ctx.resilient_parsing or _only_help(rest)  # completion, help
         if name is not None and command is not None and not quiet:
-            from gpucost.settings import load_settings  # noqa: PLC0415 - not for --version
+            from gpucost.arguments.settings import load_settings  # noqa: PLC0415 - not for --version
 
             ctx.default_map = {name: load_settings(command, (*COMMANDS, *LATER))}
         return name, command, rest

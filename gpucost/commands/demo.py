@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from gpucost.arguments.parameters import today
 from gpucost.files.writing import write_file
 from gpucost.launch.launchers import launchable
-from gpucost.parameters import today
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 
 import click
 
+from gpucost.arguments.parameters import today
+from gpucost.arguments.settings import PROJECT_FILE
 from gpucost.launch.preview import REAPER_TOKEN
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
-from gpucost.parameters import today
 from gpucost.prices.cache import CACHE, load_catalog, price_folder
-from gpucost.settings import PROJECT_FILE
 from gpucost.version import __version__
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import GpucostError

@@ -2,10 +2,10 @@
 
 import click
 
+from gpucost.arguments.later import BuiltChoice
+from gpucost.arguments.parameters import chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
-from gpucost.later import BuiltChoice
-from gpucost.parameters import chosen_options
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import choose

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.arguments.parameters import DURATION, MAPPING, WORK
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
-from gpucost.parameters import DURATION, MAPPING, WORK
 from gpucost.views.output import Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS

@@ -7,12 +7,8 @@ from typing import Any
 
 import click
 
-from gpucost.cost_gate import Gate
-from gpucost.files.sources import read_sources, read_trace
-from gpucost.files.writing import write_file
-from gpucost.later import later_option
-from gpucost.launch.launchers import launchable
-from gpucost.parameters import (
+from gpucost.arguments.later import later_option
+from gpucost.arguments.parameters import (
     AMOUNT,
     COUNTS,
     DAY,
@@ -29,6 +25,10 @@ from gpucost.parameters import (
     check_known,
     today,
 )
+from gpucost.cost_gate import Gate
+from gpucost.files.sources import read_sources, read_trace
+from gpucost.files.writing import write_file
+from gpucost.launch.launchers import launchable
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan

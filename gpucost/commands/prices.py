@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpucost.parameters import COUNTS, DAY, DOLLARS, check_known, today
+from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.profile.model import PURCHASES

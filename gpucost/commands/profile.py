@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gpucost.parameters import DURATION
+from gpucost.arguments.parameters import DURATION
 from gpucost.views.output import Output, common_options
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError

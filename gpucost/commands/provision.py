@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from gpucost.arguments.later import later_option
+from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
-from gpucost.later import later_option
 from gpucost.launch.choice import (
     BOUGHT,
     Choice,
@@ -29,7 +30,6 @@ from gpucost.launch.preview import (
 )
 from gpucost.launch.ssh_access import new_door
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, state_folder
-from gpucost.parameters import DOLLARS, DURATION, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpucost.arguments.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
     OWN,
@@ -17,7 +18,6 @@ from gpucost.files.quote_documents import (
     own_document,
     plan_document,
 )
-from gpucost.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options
 from gpucost.views.quote import show_documents

@@ -4,8 +4,8 @@ import sys
 
 import click
 
+from gpucost.arguments.parameters import chosen_options
 from gpucost.files.plan_file import load_plan
-from gpucost.parameters import chosen_options
 from gpucost.views.bill import print_reconciliation
 from gpucost.views.output import Output, output_options, print_json
 from planner.bills.bill import Bill

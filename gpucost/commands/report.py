@@ -2,9 +2,9 @@
 
 import click
 
+from gpucost.arguments.later import BuiltChoice
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
-from gpucost.later import BuiltChoice
 from gpucost.views.output import Output, common_options
 
 

@@ -4,7 +4,7 @@ from dataclasses import MISSING, fields
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from gpucost.settings import OWN_HARDWARE, load_section
+from gpucost.arguments.settings import OWN_HARDWARE, load_section
 from pricing.alternatives.ownership import CLOUD, FIGURES, Ownership
 from pricing.errors import InputError
 from pricing.hardware import resolve

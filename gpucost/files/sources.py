@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.parameters import DEFAULT_PROFILE
+from gpucost.arguments.parameters import DEFAULT_PROFILE
 from planner.models.interruption import Availability, parse_trace
 from planner.profile.model import Profile
 from pricing.errors import InputError

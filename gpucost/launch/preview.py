@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from gpucost.arguments.parameters import today
 from gpucost.launch.choice import Choice
 from gpucost.launch.live_price import Live
-from gpucost.parameters import today
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError

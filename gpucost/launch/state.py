@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpucost.parameters import today
+from gpucost.arguments.parameters import today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer

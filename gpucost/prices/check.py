@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from itertools import groupby
 
-from gpucost.parameters import check_known
+from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.catalog import Catalog

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.parameters import DEFAULT_PROFILE
+from gpucost.arguments.parameters import DEFAULT_PROFILE
 from gpucost.profiling.profile_target import claimed
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable

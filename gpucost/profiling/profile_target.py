@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.parameters import DEFAULT_PROFILE
+from gpucost.arguments.parameters import DEFAULT_PROFILE
 from planner.telemetry.measure.machine.run_identity import host_name, node_of
 
 if TYPE_CHECKING:

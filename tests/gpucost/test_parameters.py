@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost.parameters import COUNTS, DAY, DOLLARS, DURATION, MAPPING, SIZE, WORK
+from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, DURATION, MAPPING, SIZE, WORK
 
 
 def _id(value: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.parameters import today
+from gpucost.arguments.parameters import today
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.refresh.store import path_of, to_text

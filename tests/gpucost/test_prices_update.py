@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.parameters import today
+from gpucost.arguments.parameters import today
 from pricing.catalog.catalog import load_catalog
 from providers.digitalocean import access
 from tests.gpucost.conftest import Call, Write

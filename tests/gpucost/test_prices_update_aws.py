@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.parameters import today
+from gpucost.arguments.parameters import today
 from tests.gpucost.conftest import Call
 from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.aws import Aws

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gpucost.arguments.settings import load_settings
 from gpucost.commands.plan import command
-from gpucost.settings import load_settings
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, training

@@ -1,0 +1,1 @@
+"""What people say: values on the command line, defaults in settings files."""
