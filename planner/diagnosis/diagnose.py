@@ -5,9 +5,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.actions import ACTIONS
-from planner.diagnosis.finding import Confidence, Finding, Severity
+from planner.diagnosis.finding import Finding
 from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Case, Rule
+from planner.diagnosis.rules.rule import Case, Confidence, Rule, Severity
 from planner.profile.model import Profile
 from planner.signals.condition import Evidence, Signals, Test
 from planner.signals.signals import is_snapshot, measure

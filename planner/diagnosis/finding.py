@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
+from planner.diagnosis.rules.rule import Confidence, Severity
 from planner.signals.condition import Evidence
-
-Severity = Literal["high", "medium", "low", "info"]
-Confidence = Literal["measured", "likely", "possible"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from datetime import date
 from typing import Literal
 
 from planner.baseline.baseline import Baseline
-from planner.diagnosis.finding import Confidence, Finding
+from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Confidence
 from planner.options.option import Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot

@@ -1,10 +1,13 @@
 """What a diagnosis rule is: tests on signals, and the share of the bill at stake when they hold."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from planner.diagnosis.finding import Confidence, Severity
 from planner.diagnosis.rules.waste import Waste
 from planner.signals.condition import Test
+
+Severity = Literal["high", "medium", "low", "info"]
+Confidence = Literal["measured", "likely", "possible"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
