@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
-from planner.signals.signals.condition import Evidence
 
 from gpucost.files.sources import read_sources
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
@@ -13,6 +12,7 @@ from planner.diagnosis.finding import Finding
 from planner.plan.to_json import finding_json, remedies_json
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
+from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS, measure
 from templates import wording
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from planner.signals.signals.condition import Test
-
 from planner.actions import Action
 from planner.actions.effects import EFFECTS
 from planner.actions.instructions import HOW_TO
 from planner.diagnosis.rules.rule import Rule
+from planner.signals.condition import Test
 from planner.signals.signals import SIGNALS
 
 _OF = {

@@ -17,7 +17,7 @@ from planner.actions.effects import fitted
 from planner.actions.families import for_its_families
 from planner.actions.input import FEEDING
 from planner.actions.machines import STRUCTURAL, TOGETHER
-from planner.signals.signals.condition import Signals
+from planner.signals.condition import Signals
 from pricing.errors import InputError
 
 __all__ = ("ACTIONS", "Action", "action", "combined")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.models.estimate import Estimate
-from planner.signals.signals.condition import Signals, Test
+from planner.signals.condition import Signals, Test
 
 Part = Literal["input", "host", "kernels"]
 Class = Literal["safe", "numeric", "structural"]

@@ -1,7 +1,7 @@
 """Actions on the GPU's own work and its memory."""
 
 from planner.actions.action import Action
-from planner.signals.signals.condition import Test, unless_known
+from planner.signals.condition import Test, unless_known
 
 _TENSOR_CORES, _TF32, _NOT_HALF_YET = 7.0, 8.0, ("fp32", "tf32")
 _SERVES = Test(

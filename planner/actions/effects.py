@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from planner.actions.action import Action, Range
 from planner.models.input_pipeline import loader_factor, loader_power
-from planner.signals.signals.condition import Signals
+from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,
     CHECKPOINT_SHARE,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from planner.actions.action import Action
 from planner.profile.frameworks import LEARNING
-from planner.signals.signals.condition import Test
+from planner.signals.condition import Test
 
 _LOADERS = ("pytorch", "tensorflow", "jax", "graphs")
 _EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

@@ -1,7 +1,7 @@
 """Actions on the host's side of a job: loading, copying, launching, writing."""
 
 from planner.actions.action import Action
-from planner.signals.signals.condition import Test, is_, unless_known
+from planner.signals.condition import Test, is_, unless_known
 from planner.signals.thresholds import LINK_FULL
 
 _PICTURES = ("images",)

@@ -1,7 +1,7 @@
 """Actions on how many GPUs work together, and on which machine is paid for."""
 
 from planner.actions.action import Action
-from planner.signals.signals.condition import Test, is_
+from planner.signals.condition import Test, is_
 
 _TRAINS = Test(signal="job.kind", op="in", limit=("training", "interactive", "unknown"))
 _SERVES = Test(signal="job.kind", op="in", limit=("inference_online", "unknown"))

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable
 
 from planner.actions.effects import batch_growth, best_interval_s, mean_up_s
+from planner.signals.condition import Signals
 from planner.signals.signals import Value, capability
-from planner.signals.signals.condition import Signals
 from pricing.hardware import Gpu
 
 Settings = dict[str, float | str]

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from planner.baseline.baseline.rejection import Rejected
 from planner.baseline.own_price import at_price
+from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Requirements
 from planner.baseline.tenancy import Tenancy, assumption
 from planner.baseline.workload import Workload

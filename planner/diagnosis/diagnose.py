@@ -9,8 +9,8 @@ from planner.diagnosis.finding import Finding
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Case, Confidence, Rule, Severity
 from planner.profile.model import Profile
+from planner.signals.condition import Evidence, Signals, Test
 from planner.signals.signals import is_snapshot, measure
-from planner.signals.signals.condition import Evidence, Signals, Test
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
 from pricing.money import cents

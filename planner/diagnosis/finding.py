@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.diagnosis.rules.rule import Confidence, Severity
-from planner.signals.signals.condition import Evidence
+from planner.signals.condition import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

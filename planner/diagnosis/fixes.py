@@ -7,8 +7,8 @@ from planner.actions.action import Action
 from planner.actions.combine import compatible
 from planner.diagnosis.finding import Finding
 from planner.profile.model import Profile
+from planner.signals.condition import Signals
 from planner.signals.signals import idle_share
-from planner.signals.signals.condition import Signals
 
 SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism
 

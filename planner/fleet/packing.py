@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import Baseline, gpu_memory_gib
-from planner.baseline.baseline.rejection import Reason
+from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.baseline.baseline import gpu_memory_gib
-from planner.baseline.baseline.rejection import Reason
+from planner.baseline.rejection import Reason
 from planner.options.candidate import Draft
 from planner.options.context import Case, gpus_used, machines, same_machine
 from planner.options.host_room import HostNeed, host_lacks, host_need, host_unknown

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.baseline.baseline.rejection import Reason
+from planner.baseline.rejection import Reason
 from planner.profile.model import Profile
 from planner.signals.thresholds import CPU_FULL
 

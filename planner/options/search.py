@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS, Action
 from planner.baseline.baseline import over_limits
-from planner.baseline.baseline.rejection import Reason, Rejected
+from planner.baseline.rejection import Reason, Rejected
 from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide

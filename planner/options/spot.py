@@ -7,7 +7,7 @@ deadlines need a trace: without one, a job with a deadline is refused.
 
 from dataclasses import dataclass
 
-from planner.baseline.baseline.rejection import Reason
+from planner.baseline.rejection import Reason
 from planner.models.interruption import (
     Availability,
     Billed,

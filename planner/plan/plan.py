@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.baseline.baseline import Baseline
-from planner.baseline.baseline.rejection import Rejected
+from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload

@@ -22,8 +22,8 @@ from planner.plan.experiment import Proposal
 from planner.plan.plan import SCHEMA, JobPlan, Plan
 from planner.plan.recommendation import Recommended
 from planner.profile.model import Profile
+from planner.signals.condition import Evidence, Signals
 from planner.signals.signals import SIGNALS, measure
-from planner.signals.signals.condition import Evidence, Signals
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer
 from pricing.hardware import find, gpus

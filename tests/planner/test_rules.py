@@ -1,12 +1,12 @@
 """The rule table: every contract code is there, and every name that it uses exists."""
 
 import pytest
-from planner.signals.signals.condition import Test, is_, unless_known, where
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import rule
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule
+from planner.signals.condition import Test, is_, unless_known, where
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
 

@@ -1,7 +1,7 @@
 """Conditions that several rules share."""
 
 from planner.profile.frameworks import LEARNING, OTHER
-from planner.signals.signals.condition import Test, is_, unless_known
+from planner.signals.condition import Test, is_, unless_known
 from planner.signals.thresholds import (
     COPIES,
     CPU,

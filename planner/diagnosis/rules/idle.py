@@ -3,7 +3,7 @@
 from planner.diagnosis.rules.conditions import HOST_KEEPS_UP, NO_VIDEO, NOT_AT_WORK, WORK_SHOWN
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import SPINNING, WAITING, step_share
-from planner.signals.signals.condition import is_, unless_known, where, where_known
+from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

@@ -3,7 +3,7 @@
 from planner.diagnosis.rules.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_SHOWN
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import WAITING, step_share
-from planner.signals.signals.condition import is_, unless_known, where
+from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

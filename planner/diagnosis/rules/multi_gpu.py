@@ -2,7 +2,7 @@
 
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import BEHIND, COMMUNICATING, UNEVEN, UNFILLED
-from planner.signals.signals.condition import is_, unless_known, where
+from planner.signals.condition import is_, unless_known, where
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,

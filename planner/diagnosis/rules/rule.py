@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.diagnosis.rules.waste import Waste
-from planner.signals.signals.condition import Test
+from planner.signals.condition import Test
 
 Severity = Literal["high", "medium", "low", "info"]
 Confidence = Literal["measured", "likely", "possible"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.signals.signals.condition import Signals
+from planner.signals.condition import Signals
 from planner.signals.thresholds import BUSY, COMMUNICATION, SM
 
 Pool = Literal["idle", "busy"]
