@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
-from planner.baseline.requirements import Period, Requirements
+from planner.baseline.requirements import Period, Requirements, check_sold
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
 from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
 from planner.diagnosis.diagnose import diagnose
@@ -50,6 +50,7 @@ def make_plan(
     today = catalog.at(as_of)
     if not today.offers:
         raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
+    check_sold(requirements, today)
     jobs = name_apart(apply(profile, requirements) for profile in profiles)
     match(jobs, requirements.probes)
     period = choose_period(jobs, requirements)

@@ -1,6 +1,5 @@
 """Values as people type them: durations, sizes, dollars, days, counts."""
 
-import difflib
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -9,6 +8,9 @@ from typing import Any
 
 import click
 
+from planner.baseline import ranges
+from planner.baseline.ranges import NumberRange
+from pricing.catalog.known_names import unknown_names
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
 
@@ -24,15 +26,8 @@ _HOURS: dict[str, Decimal | int] = {
     "mo": HOURS_PER_MONTH,
     "y": 12 * HOURS_PER_MONTH,
 }
-_LONGEST_HORIZON = 120
-_NAMED = 25
-_NEAR = 5
-_LONGEST_S = 10**12
-_LARGEST_BYTES = 10**18
-_MOST_USD = 10**15
 _MOST_PERCENT = 10**6
 MOST_MACHINES = 100_000
-_MOST_WORK = 1e18
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -64,7 +59,7 @@ class DurationType(_Type):
         if match is None or match[2] not in _SECONDS:
             raise ValueError(f"{text!r} is no duration; write 90s, 15m, 8h, 8.5h or 2d.")
         seconds = Decimal(match[1]) * _SECONDS[match[2]]
-        if seconds > _LONGEST_S:
+        if ranges.HOURS.refusal(seconds / 3600):
             raise ValueError(f"{text!r} is longer than any bill.")
         return seconds
 
@@ -80,7 +75,7 @@ class HorizonType(_Type):
         if match is None or match[2] not in _HOURS:
             raise ValueError(f"{text!r} is no horizon; write 6mo, 1y or 90d.")
         months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
-        if not 0 < months <= _LONGEST_HORIZON:
+        if ranges.MONTHS.refusal(months):
             raise ValueError(f"{text!r}: a horizon is more than nothing and at most 10y.")
         return months
 
@@ -96,7 +91,7 @@ class SizeType(_Type):
         if match is None or match[2] not in _BYTES:
             raise ValueError(f"{text!r} is no size; write 500GB, 500GiB or 2TiB.")
         size = Decimal(match[1]) * _BYTES[match[2]]
-        if size > _LARGEST_BYTES:
+        if ranges.BYTES.refusal(size):
             raise ValueError(f"{text!r} is more than 1000 PB.")
         return int(size)
 
@@ -112,7 +107,7 @@ class DollarType(_Type):
             amount = usd(text.removeprefix("$").replace(",", ""))
         except (InputError, InvalidOperation) as error:
             raise ValueError(f"{text!r} is no amount; write 12 or 12.50 (US dollars).") from error
-        if not 0 <= amount <= _MOST_USD:
+        if ranges.DOLLARS.refusal(amount):
             raise ValueError(f"{text!r} is negative or absurd; write 12 or 12.50 (US dollars).")
         return amount
 
@@ -174,34 +169,28 @@ class CountsType(_Type):
         match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
         least = int(match[1]) if match else 0
         most = int(match[2] or match[1]) if match else 0
-        if not 1 <= least <= most <= MOST_MACHINES:
+        if not least <= most or ranges.GPUS.refusal(least) or ranges.GPUS.refusal(most):
             raise ValueError(f"{text!r} is no count; write 8 or 1..8.")
         return least, most
 
 
 class NumberType(_Type):
-    """A finite number within bounds.
-
-    Attributes:
-        above: it is greater than this, or equal where `inclusive`.
-        most: it is not greater than this.
-    """
+    """A number within a range."""
 
     name = "number"
 
-    def __init__(self, above: float, most: float, *, inclusive: bool = False) -> None:
-        self.above, self.most, self.inclusive = above, most, inclusive
+    def __init__(self, allowed: NumberRange) -> None:
+        self.allowed = allowed
 
     def parse(self, text: str) -> float:
         """Return the number."""
         try:
             value = float(text)
         except ValueError as error:
-            raise ValueError(f"{text!r} is no number.") from error
-        enough = value >= self.above if self.inclusive else value > self.above
-        if not (enough and value <= self.most):
-            least = "at least" if self.inclusive else "more than"
-            raise ValueError(f"{text} is not {least} {self.above:g} and at most {self.most:g}.")
+            raise ValueError(f"{text!r} is not a number.") from error
+        refusal = self.allowed.refusal(value)
+        if refusal is not None:
+            raise ValueError(f"{text} {refusal}.")
         return value
 
 
@@ -217,7 +206,7 @@ class WorkType(_Type):
             amount = float(done)
         except ValueError:
             amount = -1.0
-        if not unit or not 0 <= amount <= _MOST_WORK:
+        if not unit or not 0 <= amount <= ranges.WORK.high:
             raise ValueError(f"{text!r} is no work; write UNIT=DONE, such as image=2900000.")
         return unit, amount
 
@@ -238,10 +227,9 @@ class MappingType(_Type):
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
 INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
-HOURS_A_MONTH, AMOUNT = NumberType(0.0, 744.0), NumberType(0.0, _MOST_WORK)
-SLOWDOWN = NumberType(1.0, 1000.0, inclusive=True)
-GRID, PUE = NumberType(0.0, 5000.0, inclusive=True), NumberType(1.0, 10.0, inclusive=True)
-HOST_SHARE = NumberType(0.0, 0.9, inclusive=True)
+HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK)
+SLOWDOWN, GRID = NumberType(ranges.SLOWDOWN), NumberType(ranges.GRID_G_PER_KWH)
+PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)
 
 chosen_options = click.option(
     "--option",
@@ -258,20 +246,9 @@ def check_known(flag: str, given: Iterable[str], known: Iterable[str]) -> None:
     Raises:
         InputError: names every unknown one with the nearest known ones, or all where none is near.
     """
-    names = sorted(set(known))
-    unknown = [name for name in given if name not in names]
-    if not unknown:
-        return
-    raise InputError(f"{flag} {name} is not in the catalog{_near(name, names)}" for name in unknown)
-
-
-def _near(name: str, names: list[str]) -> str:
-    """Return which known name was meant, if one is near, and what there is."""
-    near = difflib.get_close_matches(name.lower(), names, _NEAR, 0.5)
-    if len(names) <= _NAMED:
-        near = near[:1]
-    meant = f"; did you mean {' or '.join(near)}?" if near else "."
-    return f"{meant} Known: {', '.join(names)}." if len(names) <= _NAMED else meant
+    problems = unknown_names(flag, given, known)
+    if problems:
+        raise InputError(problems)
 
 
 def today() -> date:

@@ -22,7 +22,6 @@ from gpucost.arguments.parameters import (
     PUE,
     SIZE,
     SLOWDOWN,
-    check_known,
     today,
 )
 from gpucost.cost_gate import Gate
@@ -36,6 +35,7 @@ from planner.baseline.requirements import (
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,
     INCLUDABLE,
+    OBJECTIVES,
     Requirements,
 )
 from planner.baseline.site import Site
@@ -43,11 +43,7 @@ from planner.models.interruption import Checkpoints
 from planner.pipeline import make_plan
 from planner.plan.plan import Plan
 from planner.plan.to_json import dump, to_json
-from planner.profile.model import PURCHASES
-from pricing.catalog.catalog import Catalog
-from pricing.catalog.regions import known_regions
-from pricing.errors import InputError
-from pricing.hardware import matching
+from pricing.catalog.offer import PURCHASES
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
@@ -56,7 +52,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     declared = (
         click.option(
             "--objective",
-            type=click.Choice(("cost", "time", "cost-per-work")),
+            type=click.Choice(OBJECTIVES),
             help="What is minimised.",
             default="cost",
             show_default=True,
@@ -220,7 +216,7 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     profiles = read_sources(sources, output.say)
-    plan = make_plan(profiles, catalog, _requirements(asked, catalog), as_of=day)
+    plan = make_plan(profiles, catalog, _requirements(asked), as_of=day)
     _write(plan, target, report_path, output)
     if target != "-":
         _print(plan, output)
@@ -228,12 +224,7 @@ def command(
     return gate.check(plan, output)
 
 
-def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
-    if asked["price_usd_per_hour"] == 0:
-        raise InputError("--price 0: nothing is saved on a free machine; give its price an hour.")
-    check_known("--provider", asked["providers"], (o.provider for o in catalog.offers))
-    asked["regions"] = tuple(region.lower() for region in asked["regions"])
-    check_known("--region", asked["regions"], known_regions(catalog.offers))
+def _requirements(asked: dict[str, Any]) -> Requirements:
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
     probes = asked.pop("probes")
     checkpoints = Checkpoints(
@@ -250,7 +241,6 @@ def _requirements(asked: dict[str, Any], catalog: Catalog) -> Requirements:
         checkpoints=checkpoints,
         deadline_h=None if deadline is None else float(deadline) / 3600.0,
         budget_usd=asked.pop("budget"),
-        gpus=tuple(gpu.name for name in asked.pop("gpus") for gpu in matching(name)),
         purchases=asked.pop("purchases"),
         egress_bytes=asked.pop("egress"),
         storage_bytes=asked.pop("storage"),

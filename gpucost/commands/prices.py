@@ -10,10 +10,9 @@ from click.core import ParameterSource
 from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
-from planner.profile.model import PURCHASES
 from pricing.billing.quote import offer_json
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
 from pricing.hardware import matching

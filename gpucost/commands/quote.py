@@ -21,8 +21,8 @@ from gpucost.files.quote_documents import (
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options
 from gpucost.views.quote import show_documents
-from planner.profile.model import PURCHASES
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.

@@ -7,14 +7,13 @@ from typing import Any
 
 from gpucost.files.own_hardware import load_own_hardware
 from gpucost.files.plan_file import find_option, load_plan
-from planner.baseline.baseline import parse_place
 from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules
 from pricing.billing.quote import Quote, Usage, quote, to_json
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.money import cents, plain
 
 OWN = "own"

@@ -7,9 +7,8 @@ from typing import Any
 from gpucost.files.plan_file import find_option, load_plan
 from gpucost.launch.launchers import launchable
 from gpucost.launch.rental_pages import page_of
-from planner.baseline.baseline import parse_place
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.money import cents, usd
 from providers.interface import OWN

@@ -16,7 +16,7 @@ from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
@@ -190,21 +190,6 @@ def _listed(
     if provider and instance_type:
         return _stated(catalog, (provider, instance_type, region, purchase), name)
     return _assumed(profile, catalog, provider)
-
-
-def parse_place(text: str) -> tuple[str, str, str | None]:
-    """Return provider, type and region of `provider/type[/region]`.
-
-    Raises:
-        InputError: it has another form.
-    """
-    parts = text.split("/")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise InputError(
-            f"{text!r} is no offer: write PROVIDER/TYPE or PROVIDER/TYPE/REGION, such as "
-            "digitalocean/gpu-h100x1-80gb; `gpucost prices` lists them."
-        )
-    return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004
 
 
 def _stated(

@@ -1,12 +1,31 @@
 """What the user asks of a plan: the objective, hard limits, and what may be offered."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, get_args
 
+from planner.baseline.ranges import (
+    BYTES,
+    DOLLARS,
+    GPUS,
+    HOURS,
+    HOURS_A_MONTH,
+    MILLISECONDS,
+    MONTHS,
+    SLOWDOWN,
+    WORK,
+    NumberRange,
+)
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.models.interruption import CHECKPOINTS, Availability, Checkpoints
 from planner.profile.model import Profile
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.known_names import unknown_names
+from pricing.catalog.offer import PURCHASES, parse_place
+from pricing.catalog.regions import known_regions
+from pricing.errors import InputError
+from pricing.hardware import matching
 
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]
@@ -16,7 +35,21 @@ Period = Literal["run", "month"]
 HORIZON_MONTHS = Decimal(6)
 ENGINEER_USD_PER_HOUR = Decimal(100)
 
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 INCLUDABLE = ("community", "any-vendor", "any-arch")
+_RANGES: dict[str, NumberRange] = {
+    "deadline_h": HOURS,
+    "budget_usd": DOLLARS,
+    "hours_per_month": HOURS_A_MONTH,
+    "work_total": WORK,
+    "egress_bytes": BYTES,
+    "storage_bytes": BYTES,
+    "slo_ms": MILLISECONDS,
+    "max_slowdown": SLOWDOWN,
+    "price_usd_per_hour": DOLLARS,
+    "engineer_usd_per_hour": DOLLARS,
+    "horizon_months": MONTHS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +62,7 @@ class Requirements:
         budget_usd: a job's cost for the period must stay under it, at the same end.
         providers: only these, when any are named; a named provider's community hosts count.
         regions: only these, when any are named; an offer with one price everywhere fits all.
-        gpus: only these canonical GPU models, when any are named.
+        gpus: only these GPU models, when any are named; a family ("H100") stands for its models.
         gpu_counts: least and most GPUs; None = chosen from the job.
         purchases: ways of buying to consider; none named = on demand, and as today.
         hours_per_month: held hours of every job, in place of the profiles' own.
@@ -51,6 +84,10 @@ class Requirements:
         checkpoints: what surviving an interruption costs.
         site: grid, PUE and host share, for energy and carbon.
         probes: profiles of the planned jobs elsewhere, by job.name; never jobs of their own.
+
+    Raises:
+        InputError: a word is not known, or a number out of its range; all such problems are listed.
+            Providers and regions are held against a catalog by `check_sold`.
     """
 
     objective: Objective = "cost"
@@ -80,7 +117,75 @@ class Requirements:
     site: Site = UNKNOWN_SITE
     probes: tuple[Profile, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; write GPU models and regions as the catalog does."""
+        models, problems = _models(self.gpus)
+        problems += [*_unknown_words(self), *_out_of_range(self)]
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "gpus", models)
+        object.__setattr__(self, "regions", tuple(region.lower() for region in self.regions))
+
     @property
     def horizon(self) -> Decimal:
         """Months over which a change of a monthly plan must pay for itself."""
         return HORIZON_MONTHS if self.horizon_months is None else self.horizon_months
+
+
+def check_sold(asked: Requirements, catalog: Catalog) -> None:
+    """Check the providers and regions that were asked for against what is sold.
+
+    Raises:
+        InputError: names every unknown one, with the nearest known ones.
+    """
+    providers = (offer.provider for offer in catalog.offers)
+    problems = unknown_names("--provider", asked.providers, providers)
+    problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
+    if problems:
+        raise InputError(problems)
+
+
+def _models(names: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the canonical models that are meant, and a sentence for each name that means none."""
+    models: list[str] = []
+    problems: list[str] = []
+    for name in names:
+        try:
+            models += (gpu.name for gpu in matching(name))
+        except InputError as error:
+            problems += error.problems
+    return tuple(dict.fromkeys(models)), problems
+
+
+def _unknown_words(asked: Requirements) -> Iterator[str]:
+    words = (
+        ("objective", (asked.objective,), OBJECTIVES),
+        ("purchases", asked.purchases, PURCHASES),
+        ("include", sorted(asked.include), INCLUDABLE),
+    )
+    for field, given, known in words:
+        for word in given:
+            if word not in known:
+                yield f"{field}: {word!r} is not one of {', '.join(known)}."
+    if asked.current is not None:
+        try:
+            parse_place(asked.current)
+        except InputError as error:
+            yield from error.problems
+
+
+def _out_of_range(asked: Requirements) -> Iterator[str]:
+    for field, allowed in _RANGES.items():
+        value = getattr(asked, field)
+        refusal = None if value is None else allowed.refusal(value)
+        if refusal is not None:
+            yield f"{field}: {value:g} {refusal}."
+    if asked.price_usd_per_hour == 0:
+        yield "--price 0: nothing is saved on a free machine; give its price an hour."
+    if asked.gpu_counts is not None:
+        least, most = asked.gpu_counts
+        if GPUS.refusal(least) or GPUS.refusal(most) or least > most:
+            yield (
+                f"gpu_counts: {asked.gpu_counts} is not (least, most), each {GPUS.low:g} to "
+                f"{GPUS.high:g}."
+            )

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.baseline.ranges import GRID_G_PER_KWH, HOST_FRACTION, PUE
 from pricing.errors import InputError
-
-_MOST_PUE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +25,16 @@ class Site:
     host_fraction: float | None = None
 
     def __post_init__(self) -> None:
-        wrong = []
-        if self.grid_g_per_kwh is not None and not 0.0 <= self.grid_g_per_kwh < float("inf"):
-            wrong.append(f"grid intensity is {self.grid_g_per_kwh} g/kWh; it is 0 or more.")
-        if self.pue is not None and not 1.0 <= self.pue <= _MOST_PUE:
-            wrong.append(f"PUE is {self.pue}; it is 1 or more, at most {_MOST_PUE:g}.")
-        if self.host_fraction is not None and not 0.0 <= self.host_fraction < 1.0:
-            wrong.append(f"the host's share is {self.host_fraction}; it is 0 or more and below 1.")
+        given = (
+            ("grid intensity (g/kWh)", self.grid_g_per_kwh, GRID_G_PER_KWH),
+            ("PUE", self.pue, PUE),
+            ("the host's share", self.host_fraction, HOST_FRACTION),
+        )
+        wrong = [
+            f"{what}: {value:g} {refusal}."
+            for what, value, allowed in given
+            if value is not None and (refusal := allowed.refusal(value))
+        ]
         if wrong:
             raise InputError(wrong)
 

@@ -18,9 +18,9 @@ from planner.profile.fields import (
     time,
 )
 from planner.profile.kinds import KINDS, PRECISIONS
+from pricing.catalog.offer import PURCHASES
 
 SCHEMA = "gpucost.profile/v1"
-PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
 PHASES = (
     "start-up",
     "data-preparation",

@@ -184,3 +184,18 @@ class Offer:
                 f"(read {self.as_of}); check it before buying"
             )
         return tuple(found)
+
+
+def parse_place(text: str) -> tuple[str, str, str | None]:
+    """Return provider, type and region of `provider/type[/region]`.
+
+    Raises:
+        InputError: it has another form.
+    """
+    parts = text.split("/")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise InputError(
+            f"{text!r} is not an offer: write PROVIDER/TYPE or PROVIDER/TYPE/REGION, such as "
+            "digitalocean/gpu-h100x1-80gb; `gpucost prices` lists them."
+        )
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else None  # noqa: PLR2004

@@ -86,6 +86,23 @@ def test_the_api_and_the_command_agree(call: Call, write: Write) -> None:
     assert ours == written
 
 
+def test_the_command_line_says_the_same(call: Call, write: Write) -> None:
+    """`gpucost plan --gpu nothing --provider nobody` fails with the words of the Python API."""
+    write("profile.json", training())
+    catalog = gpucost.load_catalog()
+    with pytest.raises(InputError) as from_api:
+        gpucost.Requirements(gpus=("nothing",))
+    assert from_api.value.problems[0] in call("plan", "--gpu", "nothing").err
+    with pytest.raises(InputError) as from_plan:
+        gpucost.make_plan(
+            (gpucost.load_profile("profile.json"),),
+            catalog,
+            gpucost.Requirements(providers=("nobody",)),
+            as_of=catalog.as_of,
+        )
+    assert from_plan.value.problems[0] in call("plan", "--provider", "nobody").err
+
+
 def test_diagnose_and_predict(write: Write) -> None:
     """The verdict comes first; a prediction has a range and says where it comes from."""
     profile = gpucost.load_profile(write("profile.json", training()))

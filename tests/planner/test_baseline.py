@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.baseline import Baseline, parse_place
+from planner.baseline.baseline import Baseline
 from planner.profile.model import Latency, Profile
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.baseline import parse_place
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.plan import Plan
 from planner.profile.codec import parse_profiles
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import parse_place
 from pricing.money import cents
 from tests.pricing.factories import ASKED_ON
 
