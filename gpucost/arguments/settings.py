@@ -9,6 +9,7 @@ max-slowdown = 1.5
 ```
 
 The environment variable of an option is GPUCOST_COMMAND_OPTION, such as GPUCOST_PLAN_MAX_SLOWDOWN.
+The project's file may only set what `project_options` lists: it may come with a cloned repository.
 """
 
 import difflib
@@ -20,6 +21,7 @@ from typing import Any
 
 import click
 
+from gpucost.project_options import MAY_SET
 from pricing.errors import InputError
 
 PROJECT_FILE = Path("gpucost.toml")
@@ -41,12 +43,15 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
     """
     known = tuple(commands)
     merged: dict[str, Any] = {}
-    for path in (_user_file(), PROJECT_FILE):
+    own = _user_file()
+    for path in (own, PROJECT_FILE):
         document = _read(path)
         problems = [*_stray(document, known, path)]
+        if path is PROJECT_FILE:
+            problems += _not_for_a_project(document, command, own)
         options = document.get(command.name or "", {})
         if isinstance(options, dict):
-            problems += _adopt(options, _long_options(command), merged, f"{path}: [{command.name}]")
+            problems += _adopt(options, long_options(command), merged, f"{path}: [{command.name}]")
         if problems:
             raise InputError(problems)
     return merged
@@ -67,12 +72,13 @@ def load_section(name: str) -> tuple[dict[str, Any], str]:
 
 def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
-    for flag, option in _long_options(command).items():
+    for flag, option in long_options(command).items():
         words = (_PREFIX, command.name or "", flag)
         option.envvar = "_".join(words).upper().replace("-", "_")
 
 
-def _long_options(command: click.Command) -> dict[str, click.Option]:
+def long_options(command: click.Command) -> dict[str, click.Option]:
+    """The options of a command by their long flags, without the dashes."""
     return {
         flag.removeprefix("--"): option
         for option in command.params
@@ -89,6 +95,26 @@ def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> I
         elif section not in (*commands, *_SECTIONS):
             near = difflib.get_close_matches(section, (*commands, *_SECTIONS), 1)
             yield f"{path}: [{section}] is no command" + (f"; [{near[0]}]?" if near else ".")
+
+
+def _not_for_a_project(
+    document: dict[str, Any], command: click.Command, own: Path
+) -> Iterator[str]:
+    """What only the user may set, of every command: a project must not wait for the right one."""
+    options = long_options(command)
+    for section, settings in document.items():
+        allowed = MAY_SET.get(section, frozenset())
+        if section in _SECTIONS or not isinstance(settings, dict):
+            continue
+        for key in settings:
+            flag = key.replace("_", "-")
+            if flag in allowed or (section == command.name and flag not in options):
+                continue  # a name that does not exist is told as such
+            yield (
+                f"{PROJECT_FILE}: [{section}] {key} is not for a project's file, which may come "
+                f"with a cloned repository. Put it into your own file, {own}, or say it on the "
+                "command line."
+            )
 
 
 def _adopt(

@@ -1,11 +1,14 @@
 """Defaults: flag over environment over ./gpucost.toml over the user's own file."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from gpucost.arguments.settings import load_settings
+from gpucost.arguments.settings import load_settings, long_options
+from gpucost.cli import COMMANDS
 from gpucost.commands.plan import command
+from gpucost.project_options import MAY_SET
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, training
@@ -169,3 +172,65 @@ def test_the_section_of_own_hardware_disturbs_no_command(call: Call) -> None:
     ran = call("explain", "idle")
     assert ran.code == 2
     assert "[own_hardware]" in ran.err
+
+
+def _every_option() -> list[tuple[str, str]]:
+    return [
+        (name, flag)
+        for name, (module, _) in COMMANDS.items()
+        for flag in long_options(import_module(f"gpucost.commands.{module}").command)
+    ]
+
+
+# Spends, ends, believes without asking, hides a question, writes somewhere.
+NEVER = {
+    *("yes", "all", "all-owners", "type", "image", "ssh-key", "max-cost", "ttl", "placement"),
+    *("allow-stale", "no-self-destroy", "no-wait", "output", "report", "accept-jumps", "offline"),
+    *("pid", "data", "from", "log", "dry-run", "recipe", "install", "uninstall", "environment"),
+}
+LAUNCHING = ("provision", "down", "reap", "watch")
+
+
+@pytest.mark.parametrize(("command_name", "flag"), _every_option(), ids="-".join)
+def test_a_project_sets_nothing_that_spends_ends_or_writes(command_name: str, flag: str) -> None:
+    """No command that launches or ends, and no flag of the list above, is a project's to set."""
+    forbidden = flag in NEVER or command_name in LAUNCHING
+    assert not (forbidden and flag in MAY_SET.get(command_name, ()))
+
+
+def test_what_a_project_may_set_exists() -> None:
+    """The list names options that there are, or that the contract has for later."""
+    later = {("plan", "launchable"), ("plan", "egress-to")}
+    listed = {(name, flag) for name, flags in MAY_SET.items() for flag in flags}
+    assert listed - set(_every_option()) - later == set()
+
+
+MEDDLING = {
+    "a launch without a question": '[provision]\nyes = true\ntype = "digitalocean/x"\ncount = 3\n',
+    "an end without a question": "[down]\nall = true\nyes = true\n",
+    "a cap": '[provision]\nmax-cost = "999999"\n',
+    "an image": '[provision]\nimage = "ami-00000000"\n',
+    "a key": '[provision]\nssh_key = "theirs"\n',
+    "a file to write": '[plan]\noutput = "../.bashrc"\n',
+    "somebody else's machines": "[reap]\nall-owners = true\n",
+}
+
+
+@pytest.mark.parametrize("case", MEDDLING)
+@pytest.mark.parametrize("arguments", [("provision",), ("down",), ("plan", "--as-of", AS_OF)])
+def test_a_cloned_repository_decides_nothing(
+    case: str, arguments: tuple[str, ...], call: Call, write: Write, user_file: Path
+) -> None:
+    """Whatever command runs, such a file is refused, and the user's own file is named instead."""
+    write("gpucost.toml", MEDDLING[case])
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert "not for a project's file" in ran.err
+    assert str(user_file) in ran.err
+
+
+def test_the_users_own_file_sets_what_a_project_may_not(call: Call, user_file: Path) -> None:
+    """The same lines in the user's own file are heard."""
+    user_file.write_text('[plan]\nreport = "own.md"\n', encoding="utf-8")
+    assert call("plan", "--as-of", AS_OF, "-q").code == 0
+    assert Path("own.md").is_file()
