@@ -17,6 +17,7 @@ from gpucost.launch.choice import (
     choose_option,
     choose_placement,
     choose_type,
+    with_dearest,
 )
 from gpucost.launch.confirm import confirm
 from gpucost.launch.live_price import read_live
@@ -146,13 +147,16 @@ def _choice(
 ) -> Choice:
     catalog = load_catalog(today())
     if type_ is not None:
-        return choose_type(type_, asked["region"], asked["purchase"], asked["count"] or 1, catalog)
+        choice = choose_type(
+            type_, asked["region"], asked["purchase"], asked["count"] or 1, catalog
+        )
+        return with_dearest(choice, catalog)
     path = plan or DEFAULT_PLAN
     if placement is not None:
         choice = choose_placement(path, placement, catalog)
     else:
         choice = choose_option(path, option_id, catalog)
-    return change(choice, asked["count"], asked["purchase"], catalog)
+    return with_dearest(change(choice, asked["count"], asked["purchase"], catalog), catalog)
 
 
 def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None:

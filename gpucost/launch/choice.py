@@ -1,6 +1,7 @@
 """What to launch: an option of a plan, a placement of its fleet, or a type that was named."""
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Choice:
         sharing: how jobs share its GPU; None: one job.
         jobs: that share it.
         host: of the user's own machine.
+        dearest: for each offer, the dearest price known of it: planned, listed or of its history.
     """
 
     offers: tuple[Offer, ...]
@@ -43,6 +45,7 @@ class Choice:
     sharing: str | None = None
     jobs: tuple[str, ...] = ()
     host: str = ""
+    dearest: tuple[Decimal, ...] = ()
 
     @property
     def provider(self) -> str:
@@ -138,6 +141,17 @@ def change(choice: Choice, count: int | None, purchase: str | None, catalog: Cat
         offer = catalog.find(first.provider, first.instance_type, region, purchase)
         choice = replace(choice, offers=(offer,))
     return choice if count is None else replace(choice, count=count)
+
+
+def with_dearest(choice: Choice, catalog: Catalog) -> Choice:
+    """The choice with what its offers cost at most, as far as is known without the provider."""
+    return replace(choice, dearest=tuple(_dearest(offer, catalog) for offer in choice.offers))
+
+
+def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
+    region = None if offer.region == EVERYWHERE else offer.region
+    known = catalog.history(offer.provider, offer.instance_type, region, offer.purchase)
+    return max(offer.usd_per_hour, *(row.usd_per_hour for row in known))
 
 
 def _job(plan: _Json, path: str, name: str | None) -> _Json:

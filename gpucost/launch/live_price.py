@@ -31,8 +31,8 @@ class Live:
     read_at: datetime
     failure: str = ""
 
-    def now(self, offer: Offer) -> Offer:
-        """The offer at its live price, if that is known; the dearest region's where it has none."""
+    def now(self, offer: Offer) -> Offer | None:
+        """The offer at its live price; the dearest region's where it has none; None: not known."""
         keys = [
             key
             for key in self.prices
@@ -40,7 +40,7 @@ class Live:
             and (EVERYWHERE in (offer.region, key[1]) or key[1] == offer.region)
         ]
         if not keys:
-            return offer
+            return None
         price = max(self.prices[key] for key in keys)
         day = self.read_at.date()
         return replace(offer, usd_per_hour=price, as_of=day, as_of_text="", dated=True)
@@ -71,7 +71,7 @@ def read_live(offers: tuple[Offer, ...], region: str) -> Live:
         return Live(prices={}, before=before, read_at=now, failure=error.problems[0])
     prices = {_key(row): usd(row["usd_per_hour"]) for row in reading.rows if _is_price(row)}
     live = Live(prices=prices, before=before, read_at=now)
-    if live.now(offers[0]) is offers[0]:
+    if live.now(offers[0]) is None:
         said = f"the answer does not list {offers[0].instance_type}"
         return replace(live, failure=said)
     return live

@@ -71,13 +71,11 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
 
 
 def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
-    """The launch of a choice, at live prices where they are known."""
+    """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
     marks = Marks(run=new_run(), deadline=deadline, owner=owner_of(os.environ), plan=choice.plan)
-    offers: list[Offer | None] = [*choice.offers] or [None]
-    if live is not None:
-        offers = [live.now(offer) if offer else None for offer in offers]
+    offers: list[Offer | None] = [*_priced(choice, live)] or [None]
     places = [_place(choice, wish, marks, offer, first=not at) for at, offer in enumerate(offers)]
     total = quote_at_ttl(places[0].offer, choice.count, wish.ttl_s, now)
     cap = wish.max_usd
@@ -93,6 +91,14 @@ def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> 
         image=wish.image,
         self_destroy=wish.self_destroy,
     )
+
+
+def _priced(choice: Choice, live: Live | None) -> Iterator[Offer]:
+    """The offers at the price that counts."""
+    dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
+    for offer, most in zip(choice.offers, dearest, strict=True):
+        now = None if live is None else live.now(offer)
+        yield replace(offer, usd_per_hour=most) if now is None else now
 
 
 def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, *, first: bool) -> Place:
@@ -194,20 +200,31 @@ def _refusals(
     if wish.allow_stale:
         return
     offer = total.offer
-    if live is not None and not live.failure:
-        planned = live.planned(offer)
-        change = abs(offer.usd_per_hour - planned) / planned
-        if change > MOST_CHANGE:
-            yield (
-                f"{offer.place} costs {plain(offer.usd_per_hour)} USD/h now, and "
-                f"{plain(planned)} was planned ({change * 100:.1f} % off): plan again after "
-                f"`gpucost prices update --provider {offer.provider}`, or say --allow-stale."
-            )
-    elif offer.is_stale(today()):
+    if live is not None:
+        yield from _changed(offer, live)
+    if (live is None or live.failure) and offer.is_stale(today()):
         yield (
             f"{offer.place}: the price is of {offer.date_text}, older than 30 days, and the live "
             "one was not read: `gpucost prices update`, or say --allow-stale."
         )
+
+
+def _changed(offer: Offer, live: Live) -> Iterator[str]:
+    """That the price that counts is not the planned one."""
+    planned = live.planned(offer)
+    change = abs(offer.usd_per_hour - planned) / planned
+    if change <= MOST_CHANGE:
+        return
+    costs = f"{offer.place} costs {plain(offer.usd_per_hour)} USD/h now"
+    if live.failure:
+        costs = (
+            f"{offer.place}: the live price could not be read, and the dearest known one is "
+            f"{plain(offer.usd_per_hour)} USD/h"
+        )
+    yield (
+        f"{costs}, and {plain(planned)} was planned ({change * 100:.1f} % off): plan again after "
+        f"`gpucost prices update --provider {offer.provider}`, or say --allow-stale."
+    )
 
 
 def with_key(spec: LaunchSpec, public_key: str) -> LaunchSpec:

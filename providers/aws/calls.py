@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pricing.money import EXACT, plain
+from pricing.money import plain
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
+from providers.lifecycle.ledger import price_within
 from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "aws"
@@ -22,7 +23,6 @@ _IMAGE = (
 _ANYWHERE = "0.0.0.0/0"  # who may reach port 22; only the run's key opens it
 _SSH_PORT = 22
 _TOKEN_LETTERS = 64
-_SECONDS_PER_HOUR = Decimal(3600)
 
 
 class Kind(NamedTuple):
@@ -190,7 +190,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         body["KeyName"] = key
     if place.purchase == "spot":
         kinds.append("spot-request")
-        body["InstanceMarketOptions"] = _spot(spec)
+        body["InstanceMarketOptions"] = _spot(spec, place)
     body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
     return body
 
@@ -202,15 +202,16 @@ def _user_data(spec: LaunchSpec, place: Place) -> str:
     return f'{place.user_data.rstrip()}\nssh_authorized_keys: ["{spec.public_key}"]\n'
 
 
-def _spot(spec: LaunchSpec) -> dict[str, Any]:
-    """One-time, ended when interrupted, and never dearer an hour than the cap allows."""
-    hours = EXACT.divide(spec.ttl_s * spec.count, _SECONDS_PER_HOUR)
-    most = EXACT.divide(spec.max_usd, hours)
+def _spot(spec: LaunchSpec, place: Place) -> dict[str, Any]:
+    """One-time, ended when interrupted, and never so dear an hour that the run exceeds its cap."""
     options = {
         "SpotInstanceType": "one-time",
         "InstanceInterruptionBehavior": "terminate",
-        "MaxPrice": plain(most.quantize(Decimal("0.000001"))),
     }
+    if place.offer is not None:
+        start = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
+        most = price_within(place.offer, spec.count, spec.ttl_s, start, spec.max_usd)
+        options["MaxPrice"] = plain(most)
     return {"MarketType": "spot", "SpotOptions": options}
 
 

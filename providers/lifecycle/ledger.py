@@ -1,14 +1,15 @@
 """The ledger: seconds that were billed for each machine by its provider's own rule, and dollars."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog.offer import Offer
 from pricing.money import EXACT
 from providers.interface import Deployment, Kept
 
+_FINEST_PRICE = Decimal("0.000001")
 _LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment
 
 
@@ -75,3 +76,21 @@ def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) ->
     if offer is None:
         return Decimal(0)
     return quote_machines(offer, count, seconds, day).exact
+
+
+def price_within(
+    offer: Offer, count: int, seconds: Decimal, day: datetime, most_usd: Decimal
+) -> Decimal:
+    """The highest price an hour at which so many machines for so long cost no more than that.
+
+    A bill is linear in the price; what does not depend on it, such as addresses, comes off first.
+    Rounded down to a millionth of a dollar; 0 where the rest alone costs more.
+    """
+    one, two = (
+        usd_for(replace(offer, usd_per_hour=price), count, seconds, day)
+        for price in (Decimal(1), Decimal(2))
+    )
+    hours = EXACT.subtract(two, one)
+    left = EXACT.subtract(most_usd, EXACT.subtract(one, hours))
+    price = EXACT.divide(max(left, Decimal(0)), hours)
+    return price.quantize(_FINEST_PRICE, rounding=ROUND_DOWN)
