@@ -1,15 +1,20 @@
 """The command table, and the one place where errors become messages and exit codes."""
 
+import contextlib
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 import click
 
+from gpucost.interruption import interruptible
 from gpucost.version import __version__
 from pricing.errors import GpucostError, InputError, NotBuiltYetError
+from providers.redaction import redacted_output
 
 INTERRUPTED = 130
+_OWN_SIGNALS = ("profile",)
+"""Commands that pass signals on to a job."""
 
 # name -> (module, one-line help); a command's module is imported only when it runs.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -100,28 +105,41 @@ def _only_help(arguments: list[str]) -> bool:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return the exit code; no traceback is ever shown."""
+    """Run the command line and return the exit code; no traceback or secret is ever shown."""
+    own = arguments[:1] and arguments[0] in _OWN_SIGNALS
+    with redacted_output(), contextlib.nullcontext() if own else interruptible():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         result = cli.main(args=list(arguments), prog_name="gpucost", standalone_mode=False)
     except GpucostError as error:
         for problem in error.problems:
-            click.echo(f"gpucost: {problem}", err=True)
+            _tell(problem)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError):
+            error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("gpucost: interrupted; nothing was changed.", err=True)
+        _tell("interrupted; nothing was changed.")
         return INTERRUPTED
     except SystemExit:
         return 0  # click leaves this way when the reader of a pipe has gone
     except OSError as error:
-        click.echo(f"gpucost: {error.strerror or error}; the output is not complete.", err=True)
+        _tell(f"{error.strerror or error}; the output is not complete.")
         return InputError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence, without a traceback
-        click.echo(f"gpucost: unexpected failure, a bug: {_where(error)}", err=True)
+        _tell(f"unexpected failure, a bug: {_where(error)}")
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _tell(problem: str) -> None:
+    """Say it, where anybody can still be told: a terminal may have gone with the signal."""
+    with contextlib.suppress(OSError):
+        click.echo(f"gpucost: {problem}", err=True)
 
 
 def _where(error: Exception) -> str:

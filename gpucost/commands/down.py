@@ -50,7 +50,7 @@ def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) 
     """
     if bool(runs) == everything:
         raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
-    with open_journal(mend=output.say if everything else None) as journal:
+    with open_journal(go_on=output.say, mend=everything) as journal:
         targets, troubles = _targets(journal, runs, output, everything=everything)
         if targets:
             _tell(targets, output)

@@ -34,7 +34,7 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
     Live machines inside their deadline stay, and so does what another owner's tag names unless
     --all-owners. An empty or unreadable journal does not matter: what carries our tags is found.
     """
-    with open_journal(mend=output.say) as journal:
+    with open_journal(go_on=output.say, mend=True) as journal:
         found, skipped, _ = sessions(journal, output)
         pairs: list[tuple[Session, Verdict]] = []
         troubles: list[GpucostError] = []

@@ -1,5 +1,6 @@
 """Where the journal is, and sessions with the providers whose credentials are there."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +13,14 @@ from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
 from providers.interface import Cloud, Connection, Resource
-from providers.lifecycle.journal import Journal, JournalError, set_aside
+from providers.lifecycle.journal import Journal, JournalError
+from providers.lifecycle.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
+from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
 
+Say = Callable[[str], None]
 STATE = "GPUCOST_STATE_DIR"
 CLOCK = Clock()
 PATIENCE = Patience()
@@ -33,30 +37,53 @@ def state_folder() -> Path:
 
 
 @contextmanager
-def open_journal(*, mend: Callable[[str], None] | None = None) -> Iterator[Journal]:
+def open_journal(*, go_on: Say | None = None, mend: bool = False) -> Iterator[Journal]:
     """The journal.
 
     Args:
-        mend: where given, an unreadable journal is set aside, an empty one made, and this is told.
+        go_on: where given, a journal that cannot be used ends nothing: this is told why, and an
+            empty one in memory stands in (`Journal.lost` says why, too). One of a newer version is
+            never worked around.
+        mend: a damaged journal is set aside, and a new one made in its place.
 
     Raises:
         JournalError: it cannot be used.
     """
-    folder = state_folder()
-    try:
-        journal = Journal(folder)
-        journal.deployments()
-    except JournalError as error:
-        if mend is None:
-            raise
-        aside = set_aside(folder, datetime.now(UTC))
-        mend(f"warning: {error.problems[0]}")
-        mend(f"warning: set aside as {aside}; what exists is read from the providers.")
-        journal = Journal(folder)
+    journal = _journal(go_on, mend=mend)
     try:
         yield journal
     finally:
         journal.close()
+
+
+def _journal(go_on: Say | None, *, mend: bool) -> Journal:
+    folder = state_folder()
+    try:
+        return _checked(folder)
+    except NewerJournalError:
+        raise
+    except (JournalError, NotOursError) as error:
+        if go_on is None:
+            raise
+        go_on(f"warning: {error.problems[0]}")
+        if mend and isinstance(error, DamagedJournalError):
+            with contextlib.suppress(JournalError, OSError):
+                aside = set_aside(folder, datetime.now(UTC))
+                go_on(f"warning: set aside as {aside}; what exists is read from the providers.")
+                return _checked(folder)
+        go_on("warning: going on without the journal: what exists is read from the providers.")
+        return Journal(folder, lost=error.problems[0])
+
+
+def _checked(folder: Path) -> Journal:
+    """The journal, once every open run in it could be read."""
+    journal = Journal(folder)
+    try:
+        journal.open_deployments()
+    except JournalError:
+        journal.close()
+        raise
+    return journal
 
 
 def open_cloud(provider: str) -> Cloud:

@@ -1,5 +1,6 @@
 """What commands print: data on standard output, messages for people on standard error."""
 
+import contextlib
 import csv
 import functools
 import io
@@ -43,8 +44,12 @@ class Output:
 
     @staticmethod
     def insist(message: str) -> None:
-        """Print a message on standard error, quiet or not: the reason of an exit code."""
-        click.echo(printable(message), err=True)
+        """Print a message on standard error, quiet or not: the reason of an exit code.
+
+        Where nobody can be told any more (the terminal has gone) the work goes on.
+        """
+        with contextlib.suppress(OSError):
+            click.echo(printable(message), err=True)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,17 +1,16 @@
 """How AWS is reached: the SDK's own chain of credentials, time limits, errors as sentences."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
+from providers.redaction import learn, redact
 
 CONNECT_S = 10
 READ_S = 60
 ATTEMPTS = 4
 
-_SECRET = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
 _MOST_TEXT = 200
 
 
@@ -24,13 +23,16 @@ def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
     from boto3.session import Session  # noqa: PLC0415 - heavy, only here
 
     session = Session()
-    if session.get_credentials() is None:
+    found = session.get_credentials()
+    if found is None:
         raise MissingCredentialsError(
             "AWS has no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
             "AWS_PROFILE, or run where a role is attached. Reading prices needs "
             "pricing:GetProducts, ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings and "
             "ec2:DescribeSpotPriceHistory."
         )
+    keys = found.get_frozen_credentials()
+    learn(keys.access_key, keys.secret_key, keys.token)
     return session
 
 
@@ -71,8 +73,6 @@ def told(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
 
 def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
     """What failed, in one sentence without credentials."""
-    text = " ".join(str(error).split())
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "[secret]")
-    text = _SECRET.sub("[key id]", text)[:_MOST_TEXT]
+    learn(*secrets)
+    text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
     return f"AWS: {doing} failed: {type(error).__name__}: {text}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
+from providers.redaction import learn, redact
 
 TOKEN = "DIGITALOCEAN_TOKEN"  # noqa: S105 - the name of the variable
 ENDPOINT = "GPUCOST_DIGITALOCEAN_ENDPOINT"
@@ -124,6 +125,7 @@ def told(access: Access, doing: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
         status = getattr(error, "status_code", None)
-        text = " ".join(str(error).split()).replace(access.token, "[token]")[:_MOST_TEXT]
+        learn(access.token)
+        text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
         kind = f"HTTP {status}" if status else type(error).__name__
         raise ProviderError(f"DigitalOcean: {doing} failed: {kind}: {text}") from None

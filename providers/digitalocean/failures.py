@@ -8,6 +8,7 @@ from typing import Any
 from pricing.errors import GpucostError, ProviderError
 from providers.digitalocean.access import Access
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.redaction import learn, redact
 
 _MOST_TEXT = 200
 _QUOTA = ("will exceed your", "droplet limit", "gpu limit", "limit increase")
@@ -33,7 +34,8 @@ def classified(access: Access, doing: str) -> Iterator[None]:
 def _meaning(access: Access, doing: str, error: Exception) -> ProviderError:
     status = getattr(error, "status_code", None)
     text = " ".join(str(_message(error) or error).split())
-    text = text.replace(access.token, "[token]")[:_MOST_TEXT]
+    learn(access.token)
+    text = redact(text)[:_MOST_TEXT]
     told = f"DigitalOcean: {doing} failed: {f'HTTP {status}' if status else type(error).__name__}"
     sentence = f"{told}: {text}"
     if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:

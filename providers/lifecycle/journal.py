@@ -17,96 +17,68 @@ from pathlib import Path
 from typing import Any
 
 from pricing.catalog.offer import Offer
-from pricing.errors import RefusedError
+from pricing.errors import InputError, RefusedError
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
+from providers.lifecycle.journal_file import (
+    BUSY_AGAIN_MS,
+    FILE,
+    DamagedJournalError,
+    HeldJournalError,
+    JournalError,
+    memory_base,
+    open_base,
+    open_lock,
+    set_aside,
+    told,
+)
 from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
 from providers.ownership_tags import Marks
+from providers.redaction import redact
 
-FILE = "journal.sqlite"
-VERSION = 1
-_BUSY_MS = 30_000
-_SCHEMA = """
-CREATE TABLE runs (
-    run TEXT PRIMARY KEY, owner TEXT NOT NULL, plan TEXT NOT NULL, deadline TEXT NOT NULL,
-    provider TEXT NOT NULL, region TEXT NOT NULL, offer TEXT, count INTEGER NOT NULL,
-    state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, predicted_usd TEXT,
-    reason TEXT NOT NULL DEFAULT '');
-CREATE TABLE resources (
-    run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
-    id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
-    billed_until TEXT, address TEXT NOT NULL DEFAULT '');
-CREATE INDEX resources_of_runs ON resources (run, kind, name, region);
-CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
-"""
-
+__all__ = ("FILE", "Journal", "JournalError", "set_aside")
 
 _Key = tuple[str, str, str, str]  # run, kind, name, region
 _Known = tuple[str, str, str, str, str]  # and id
 
 
-class JournalError(RefusedError):
-    """The journal cannot be read or written; nothing is made without it."""
-
-
 class Journal:
     """The journal in a folder, which is made if need be.
+
+    Args:
+        folder: of the state.
+        lost: why the file cannot be used; the journal is then an empty one in memory, for a process
+            that has to end machines all the same. Empty: the file is used.
 
     Raises:
         JournalError: the folder or the file cannot be used, or another version wrote it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lost: str = "") -> None:
         self.folder = folder
         self.path = folder / FILE
-        with self._told("opened"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._base = sqlite3.connect(self.path, isolation_level=None)
-            self._base.row_factory = sqlite3.Row
-            self._base.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            self._base.execute("PRAGMA journal_mode = WAL")
-            self._base.execute("PRAGMA synchronous = FULL")
-            self._prepare()
-
-    def _prepare(self) -> None:
-        with self._writing():
-            (version,) = self._base.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    self._base.execute(statement)
-                self._base.execute(f"PRAGMA user_version = {VERSION}")
-            elif version != VERSION:
-                raise JournalError(
-                    f"{self.path}: written by another version of gpucost (format {version}); "
-                    "GPUCOST_STATE_DIR names another folder."
-                )
+        self.lost = lost
+        self._base = memory_base() if lost else open_base(folder)
 
     def close(self) -> None:
         """Close the file."""
         self._base.close()
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise JournalError(
-                f"{self.path}: the journal cannot be {doing}: {error}. Without it nothing is "
-                "launched. Free space or mend the file; `gpucost reap` works without it and sets "
-                "an unreadable one aside."
-            ) from error
-
-    @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, on the disk when it ends."""
-        with self._told("written"):
-            self._base.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._base.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
-                    self._base.execute("ROLLBACK")
-                raise
+        try:
+            with told(self.path, "written"):
+                self._base.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                    self._base.execute("COMMIT")
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+                        self._base.execute("ROLLBACK")
+                    raise
+        except HeldJournalError:
+            self._base.execute(f"PRAGMA busy_timeout = {BUSY_AGAIN_MS}")
+            raise
 
     def open_run(self, spec: LaunchSpec, predicted_usd: Decimal, at: datetime) -> None:
         """Write down a launch before anything is made for it."""
@@ -137,10 +109,10 @@ class Journal:
         """Write down how far the run is; with "ended" also when."""
         ended = _text(at) if state == "ended" else None
         with self._writing():
-            self._base.execute(
+            self._run(
                 "UPDATE runs SET state=?, ended_at=COALESCE(ended_at, ?), "
                 "reason=CASE WHEN ?='' THEN reason ELSE ? END WHERE run=?",
-                (state, ended, reason, reason, run),
+                *(state, ended, reason, reason, run),
             )
             self._event(run, at, f"{state}{': ' if reason else ''}{reason}")
 
@@ -161,11 +133,11 @@ class Journal:
         key = (run, resource.kind, resource.name, resource.region)
         billed_from = None if born is None else _text(born)
         with self._writing():
-            changed = self._base.execute(
+            changed = self._run(
                 "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
                 "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=? AND name=? "
                 "AND region=? AND (id=? OR (id='' AND state='intended'))",
-                (resource.id, resource.address, billed_from, *key, resource.id),
+                *(resource.id, resource.address, billed_from, *key, resource.id),
             )
             if not changed.rowcount:
                 made = (resource.id, "made", _text(at), billed_from, None, resource.address)
@@ -186,11 +158,11 @@ class Journal:
         self, key: _Known, state: str, until: datetime | None, at: datetime, told: str = ""
     ) -> None:
         with self._writing():
-            self._base.execute(
+            self._run(
                 "UPDATE resources SET state=?, billed_until=COALESCE(billed_until, ?) "
                 "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
                 "AND state IN ('intended', 'made')",
-                (state, None if until is None else _text(until), *key),
+                *(state, None if until is None else _text(until), *key),
             )
             self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")
 
@@ -204,11 +176,16 @@ class Journal:
 
     def _insert(self, table: str, values: tuple[Any, ...]) -> None:
         places = ",".join("?" * len(values))
-        self._base.execute(f"INSERT INTO {table} VALUES ({places})", values)  # noqa: S608 - our names
+        self._run(f"INSERT INTO {table} VALUES ({places})", *values)  # noqa: S608 - our names
 
     def _change(self, statement: str, *values: object) -> None:
         with self._writing():
-            self._base.execute(statement, values)
+            self._run(statement, *values)
+
+    def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
+        """One statement; no secret gets into the file."""
+        hidden = [redact(value) if isinstance(value, str) else value for value in values]
+        return self._base.execute(statement, hidden)
 
     def deployments(self) -> tuple[Deployment, ...]:
         """Every run, oldest first.
@@ -216,21 +193,46 @@ class Journal:
         Raises:
             JournalError: the file cannot be read.
         """
-        with self._told("read"):
-            runs = self._base.execute("SELECT * FROM runs ORDER BY started_at, run").fetchall()
-            kept = self._base.execute("SELECT * FROM resources ORDER BY rowid").fetchall()
-        return tuple(
-            _deployment(row, tuple(_kept(one) for one in kept if one["run"] == row["run"]))
-            for row in runs
-        )
+        return self._read("")
+
+    def open_deployments(self) -> tuple[Deployment, ...]:
+        """Every run that has not ended, oldest first; as quick with ten thousand that have.
+
+        Raises:
+            JournalError: the file cannot be read.
+        """
+        return self._read("WHERE state <> 'ended'")
 
     def deployment(self, run: str) -> Deployment | None:
         """The run of that name; None where the journal has none."""
-        return next((one for one in self.deployments() if one.marks.run == run), None)
+        return next(iter(self._read("WHERE run = ?", run)), None)
+
+    def _read(self, which: str, *values: str) -> tuple[Deployment, ...]:
+        """The runs of a WHERE clause of ours, each with its resources."""
+        try:
+            with told(self.path, "read"):
+                runs = self._base.execute(
+                    f"SELECT * FROM runs {which} ORDER BY started_at, run",  # noqa: S608 - ours
+                    values,
+                ).fetchall()
+                rows = self._base.execute(
+                    f"SELECT * FROM resources WHERE run IN (SELECT run FROM runs {which}) "  # noqa: S608 - ours
+                    "ORDER BY rowid",
+                    values,
+                )
+                kept: dict[str, list[Kept]] = {}
+                for row in rows:
+                    kept.setdefault(row["run"], []).append(_kept(row))
+            return tuple(_deployment(row, tuple(kept.get(row["run"], ()))) for row in runs)
+        except (ValueError, KeyError, ArithmeticError, InputError) as error:
+            raise DamagedJournalError(
+                f"{self.path}: the journal is damaged: a line cannot be read ({error}). "
+                "`gpucost reap` works without it and sets it aside."
+            ) from error
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """What happened to a run, in order."""
-        with self._told("read"):
+        with told(self.path, "read"):
             rows = self._base.execute(
                 "SELECT at, what FROM events WHERE run=? ORDER BY rowid", (run,)
             )
@@ -242,10 +244,14 @@ class Journal:
 
         The hold is a lock of the operating system, which a killed process cannot keep.
         """
-        folder = self.folder / "locks"
-        with self._told("opened"):
-            folder.mkdir(exist_ok=True, mode=0o700)
-            handle = os.open(folder / run, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        handle = None
+        with contextlib.ExitStack() as stack:
+            if self.lost:
+                stack.enter_context(contextlib.suppress(RefusedError))
+            handle = open_lock(self.folder, run)
+        if handle is None:
+            yield True
+            return
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -255,19 +261,6 @@ class Journal:
             yield True
         finally:
             os.close(handle)
-
-
-def set_aside(folder: Path, at: datetime) -> Path | None:
-    """Move an unreadable journal out of the way and return where; None where there is none."""
-    path = folder / FILE
-    if not path.exists():
-        return None
-    aside = path.with_name(f"{FILE}.unreadable-{at:%Y%m%dT%H%M%S}")
-    for suffix in ("-wal", "-shm"):
-        beside = Path(f"{path}{suffix}")
-        if beside.exists():
-            beside.replace(f"{aside}{suffix}")
-    return path.replace(aside)
 
 
 def _key(run: str, one: Creation | Kept) -> _Key:

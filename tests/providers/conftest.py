@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.providers.disks import a_small_disk
 from tests.providers.fakes.account import a_digitalocean, an_aws
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
@@ -35,3 +36,12 @@ def aws_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws
     """An empty AWS that the environment points at."""
     with an_aws(tmp_path, monkeypatch) as fake:
         yield fake
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of half a megabyte."""
+    with a_small_disk(tmp_path / "disk") as disk:
+        if disk is None:
+            pytest.skip("no file system can be mounted here")
+        yield disk

@@ -1,0 +1,209 @@
+"""The file of the journal: opened for its owner alone, and what keeps us from using it told apart.
+
+A journal that is held by another process, or was written by a newer version, or lies on a full
+disk, is a healthy one and is never moved. Only a file that SQLite calls damaged is set aside.
+"""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from pricing.errors import RefusedError
+from providers.private_files import open_private, private_folder
+
+FILE = "journal.sqlite"
+VERSION = 1
+LOCKS = "locks"
+KEPT = frozenset((FILE, LOCKS, "keys", "ssh", "watch"))
+"""What names in the state folder begin with."""
+
+BUSY_MS = 30_000
+BUSY_AGAIN_MS = 1_000
+"""For how long a write waits for another process: the first time, and once that was in vain."""
+
+_SCHEMA = """
+CREATE TABLE runs (
+    run TEXT PRIMARY KEY, owner TEXT NOT NULL, plan TEXT NOT NULL, deadline TEXT NOT NULL,
+    provider TEXT NOT NULL, region TEXT NOT NULL, offer TEXT, count INTEGER NOT NULL,
+    state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, predicted_usd TEXT,
+    reason TEXT NOT NULL DEFAULT '');
+CREATE TABLE resources (
+    run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
+    id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
+    billed_until TEXT, address TEXT NOT NULL DEFAULT '');
+CREATE INDEX resources_of_runs ON resources (run, kind, name, region);
+CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
+CREATE INDEX events_of_runs ON events (run);
+"""
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+_HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+class JournalError(RefusedError):
+    """The journal cannot be read or written; nothing is made without it."""
+
+
+class DamagedJournalError(JournalError):
+    """The file is no journal, or a broken one."""
+
+
+class NewerJournalError(JournalError):
+    """A newer version wrote it."""
+
+
+class HeldJournalError(JournalError):
+    """Another process holds it; there is nothing wrong with it."""
+
+
+@contextmanager
+def told(path: Path, doing: str) -> Iterator[None]:
+    """Turn what SQLite and the file system raise into what it means for the journal.
+
+    Raises:
+        JournalError: which one, by the code of SQLite; a sentence says what to do.
+    """
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise _meaning(path, doing, error) from error
+
+
+def _meaning(path: Path, doing: str, error: Exception) -> JournalError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _HELD:
+        return HeldJournalError(
+            f"{path}: another process holds the journal, and did so for {BUSY_MS // 1000} s. It is "
+            "left as it is; try again when that process is done."
+        )
+    if code in _DAMAGED:
+        return DamagedJournalError(
+            f"{path}: the journal is damaged: {error}. Without it nothing is launched. "
+            "`gpucost reap` works without it and sets it aside."
+        )
+    return JournalError(
+        f"{path}: the journal cannot be {doing}: {error}. Without it nothing is launched. Free "
+        "space or mend the folder; `gpucost down` and `gpucost reap` end machines all the same."
+    )
+
+
+def open_base(folder: Path) -> sqlite3.Connection:
+    """Open the journal of a folder, which is made if need be.
+
+    Raises:
+        DamagedJournalError, NewerJournalError, HeldJournalError, JournalError: as those say.
+        NotOursError: the folder or a file in it is somebody else's.
+    """
+    path = folder / FILE
+    with told(path, "opened"):
+        private_folder(folder, KEPT)
+        for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
+            if name == FILE or os.path.lexists(folder / name):
+                os.close(open_private(folder / name, os.O_RDWR))
+        base = _connected(path)
+        try:
+            _prepare(base, path)
+        except BaseException:
+            base.close()
+            raise
+        return base
+
+
+def memory_base() -> sqlite3.Connection:
+    """A journal in memory, for a process that has to end machines without the file."""
+    base = sqlite3.connect(":memory:", isolation_level=None)
+    base.row_factory = sqlite3.Row
+    _make_tables(base)
+    return base
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection that has read the file; on a full disk one that keeps its index in memory."""
+    base = _connect(path, "NORMAL")
+    try:
+        _version(base)
+    except sqlite3.OperationalError as error:
+        base.close()
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+            raise
+        base = _connect(path, "EXCLUSIVE")
+        _version(base)
+    except BaseException:
+        base.close()
+        raise
+    return base
+
+
+def _connect(path: Path, locking: str) -> sqlite3.Connection:
+    base = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000)
+    base.row_factory = sqlite3.Row
+    base.execute(f"PRAGMA locking_mode = {locking}")
+    return base
+
+
+def _version(base: sqlite3.Connection) -> int:
+    """The format of the file, read from it and not from a cache; takes no lock for writing."""
+    base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return int(base.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _prepare(base: sqlite3.Connection, path: Path) -> None:
+    if _version(base) == 0:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(base) == 0:  # another process may have been quicker
+                _make_tables(base)
+            base.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                base.execute("ROLLBACK")
+            raise
+    if _version(base) != VERSION:
+        raise NewerJournalError(
+            f"{path}: written by another version of gpucost (format {_version(base)}; this one "
+            f"knows {VERSION}). It is left as it is: update gpucost, or name another folder with "
+            "GPUCOST_STATE_DIR, from which `gpucost reap` finds what carries our tags."
+        )
+    base.execute("PRAGMA synchronous = FULL")
+
+
+def _make_tables(base: sqlite3.Connection) -> None:
+    for statement in filter(str.strip, _SCHEMA.split(";")):
+        base.execute(statement)
+    base.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def open_lock(folder: Path, run: str) -> int | None:
+    """Open the file that a process locks while it works on a run; None where there is no room.
+
+    Raises:
+        JournalError: it cannot be opened.
+        NotOursError: it is somebody else's.
+    """
+    locks = folder / LOCKS
+    try:
+        private_folder(locks)
+        return open_private(locks / run, os.O_RDWR)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            return None  # what cannot be made cannot be held by another process either
+        with told(folder / FILE, "opened"):
+            raise
+
+
+def set_aside(folder: Path, at: datetime) -> Path | None:
+    """Move a damaged journal out of the way and return where; None where there is none."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    aside = path.with_name(f"{FILE}.unreadable-{at:%Y%m%dT%H%M%S}")
+    for suffix in ("-wal", "-shm"):
+        beside = Path(f"{path}{suffix}")
+        if beside.exists():
+            beside.replace(f"{aside}{suffix}")
+    return path.replace(aside)
