@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from gpucost.project_options import MAY_SET
+from gpucost.arguments.project_options import MAY_SET
 from pricing.errors import InputError
 
 PROJECT_FILE = Path("gpucost.toml")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gpucost.arguments.project_options import MAY_SET
 from gpucost.arguments.settings import load_settings, long_options
 from gpucost.cli import COMMANDS
 from gpucost.commands.plan import command
-from gpucost.project_options import MAY_SET
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, training
