@@ -1,5 +1,5 @@
-"""What one job measured: the value, its file, and how samples become statistics.
+"""What one job measured: the value, its file, its schema.
 
-`slots` names the metrics, `model` holds the values and their limits, `codec` reads and writes
-`profile.json` (every problem of a file at once), `build` turns samples into a profile.
+`metrics` names what is measured, `model` holds the values and their limits, `codec` reads and
+writes `profile.json` (every problem of a file at once), `schema` is made from the same fields.
 """
