@@ -1,121 +1,144 @@
-"""Which trials there are: all of them for `make chaos`, some of them for every test run."""
+"""Which trials there are: worlds x kill points for `make chaos`, some of them for every run."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, field
 
-from tests.chaos.trials import (
-    DOWN,
-    LAUNCHES,
-    REAP,
-    Count,
-    Stage,
-    faults,
-    full_disk,
-    kills,
-    skews,
-    two_at_once,
-    unreadable,
-)
+from tests.chaos.computers import Boot
+from tests.chaos.trials import LAUNCHES, LIST, Stage
+from tests.chaos.troubles import full_disk, troubles, unreadable
+from tests.chaos.truth import Count
+from tests.chaos.wire import Command, Trouble
+from tests.providers.fakes.world import NEVER, Denied, World
 
 _HOUR_S = 3600.0
-_POSTS = ("/v2/tags", "/v2/account/keys", "/v2/firewalls", "/v2/droplets")
-_FILES_B = (0, 40_000, *range(80_000, 400_000, 20_000))  # a launch writes some 300 kB of log
-_STEPS = {"8x GPU": 8, "two nodes": 2}  # the same calls as for one GPU, or twice them
-_LISTS = ("/v2/droplets", "/v2/tags", "/v2/sizes", "/v2/account")
-_MAKES = ("ImportKeyPair", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RunInstances")
-_ENDS = ("TerminateInstances", "DeleteSecurityGroup", "DeleteKeyPair")
-Fault = dict[str, Any]
 
 
-def faults_of(kind: str) -> dict[str, list[Fault]]:
-    """Faults by what they are."""
-    if kind == "digitalocean":
-        posts: list[Fault] = [{"path": path, "method": "POST"} for path in _POSTS]
-        ends: list[Fault] = [{"path": path, "method": "DELETE", "below": True} for path in _POSTS]
-        gets: list[Fault] = [{"path": path, "method": "GET"} for path in _LISTS]
-        body = b'{"id":"unprocessable_entity","message":"%s"}'
-        quota = body % b"creating this will exceed your GPU limit"
-        region = body % b"Region is not available"
-        wait = (("Retry-After", "0"),)
-        return {
-            "lost answers": [{**one, "drop": True} for one in (*posts, *ends, *gets)],
-            "5xx after the work": [
-                {**one, "status": status, "after": True}
-                for one in (*posts, *ends)
-                for status in (500, 503, 504)
-            ],
-            "5xx without the work": [{**one, "status": 500} for one in (*posts, *ends, *gets)],
-            "throttling": [
-                {**one, "status": 429, "headers": wait, "times": n}
-                for one in (*posts, *ends)
-                for n in (1, 9)
-            ],
-            "quota and capacity": [
-                {**posts[-1], "status": 422, "body": text} for text in (quota, region)
-            ],
-        }
-    calls: list[Fault] = [{"action": action} for action in (*_MAKES, *_ENDS)]
-    reads: list[Fault] = [{"action": name} for name in ("DescribeInstances", "DescribeTags")]
-    codes = ("InsufficientInstanceCapacity", "VcpuLimitExceeded", "Unsupported")
-    return {
-        "lost answers": [{**one, "drop": True} for one in (*calls, *reads)],
-        "5xx after the work": [{**one, "after": True} for one in calls],
-        "5xx without the work": [*calls, *reads],
-        "throttling": [
-            {**one, "status": 503, "code": "RequestLimitExceeded", "times": n}
-            for one in calls
-            for n in (1, 9)
-        ],
-        "quota and capacity": [
-            {"action": "RunInstances", "status": 500 if "Capacity" in code else 400, "code": code}
-            | {"times": n}
-            for code in codes
-            for n in (1, 99)
-        ],
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A world that launches are killed in.
+
+    Attributes:
+        world: how the provider misbehaves.
+        boot: how machines do.
+        heals: whether the provider must answer again before everything can be ended.
+        kinds: providers that have it.
+        before: done to the account when the launch is over, by others.
+    """
+
+    world: World = field(default_factory=World)
+    boot: Boot = field(default_factory=Boot)
+    heals: bool = False
+    kinds: tuple[str, ...] = ("digitalocean", "aws")
+    before: str = ""
+
+
+Killed = tuple[Command, int, bool]
+"""A launch, the point at which it is killed, and whether nobody comes until the deadline."""
+
+_AWS = ("aws",)
+CASES: dict[str, Case] = {
+    "plain": Case(),
+    "lists 10 s late": Case(world=World(list_lag_s=10)),
+    "lists 60 s late": Case(world=World(list_lag_s=60)),
+    "lists 120 s late": Case(world=World(list_lag_s=120)),
+    "every read 60 s late": Case(world=World(list_lag_s=60, read_lag_s=60)),
+    "every read 120 s late": Case(world=World(list_lag_s=120, read_lag_s=120)),
+    "the end is shown 90 s late": Case(world=World(end_lag_s=90)),
+    "tags 60 s late": Case(world=World(tag_lag_s=60)),
+    "tags never": Case(world=World(tag_lag_s=NEVER)),
+    "tags deleted by somebody": Case(before="untag"),
+    "tags copied to a snapshot": Case(before="copy_tags"),
+    "a page of each list lost": Case(world=World(page_size=1, lost_page=2)),
+    "the first page lost": Case(world=World(page_size=1, lost_page=1)),
+    "its clock 3 h ahead": Case(world=World(skew_s=3 * _HOUR_S)),
+    "its clock 3 h behind": Case(world=World(skew_s=-3 * _HOUR_S)),
+    "volumes denied": Case(world=World(denied=(Denied(kind="volume"),)), heals=True),
+    "snapshots fail": Case(
+        world=World(denied=(Denied(kind="snapshot", status=500, code="InternalError"),)), heals=True
+    ),
+    "firewalls denied": Case(
+        world=World(denied=(Denied(kind="firewall"), Denied(kind="security-group"))), heals=True
+    ),
+    "tags denied": Case(world=World(denied=(Denied(kind="tag"),)), heals=True),
+    "another region denied": Case(
+        world=World(denied=(Denied(region="eu-west-1", calls="all"),)), heals=True, kinds=_AWS
+    ),
+    "cloud-init stuck": Case(boot=Boot(bootstraps=False)),
+    "the bootstrap fails": Case(boot=Boot(fails=True)),
+    "not reachable over SSH": Case(boot=Boot(reachable=False)),
+    "calls take 10 s": Case(world=World(latency_s=10)),
+    **{f"{k} reads lost": Case(world=World(lost_answers=k)) for k in (1, 2, 3, 5, 8, 13, 20)},
+    **{
+        f"{k} changing answers lost": Case(world=World(lost_answers=k, lost_calls="change"))
+        for k in (1, 2, 5)
+    },
+    **{f"{k} answers lost": Case(world=World(lost_answers=k, lost_calls="all")) for k in (3, 20)},
+}
+"""Every world, by what it is."""
+
+
+def in_world(
+    here: Stage, case: Case, *, step: int, first: int = 0, launch: str = "1x GPU"
+) -> Count:
+    """Kill a launch at its points in a world; then nobody comes, or the recovery does."""
+    count = Count()
+    command = LAUNCHES[here.kind][launch]
+    points = _whole(here, case, command, count)
+    for number, at in enumerate(range(first, points, step)):
+        _killed(here, case, count, (command, at, bool(number % 2)))
+    return count
+
+
+def _whole(here: Stage, case: Case, launch: Command, count: Count) -> int:
+    """The launch without a kill, looked at, ended; its points."""
+    with here.trial(case.world, case.boot):
+        count.trials += 1
+        ended = here.run(launch)
+        here.look(ended, count)
+        if case.before:
+            getattr(here.account, case.before)()
+            here.before = here.account.foreign()
+        here.look(here.run(LIST), count)
+        here.recover(count, heals=case.heals)
+    return ended.points
+
+
+def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
+    launch, at, alone = killed
+    with here.trial(case.world, case.boot):
+        count.trials += 1
+        ended = here.run(launch, Trouble(kill_at=at))
+        count.kills += ended.was_killed
+        if case.before:
+            getattr(here.account, case.before)()
+            here.before = here.account.foreign()
+        here.look(here.run(LIST), count)
+        if alone:
+            here.nobody(count, may_stay=here.kind == "digitalocean")
+        here.recover(count, heals=case.heals)
+
+
+_STEPS = {"digitalocean": 3, "aws": 3}
+_SAMPLE = ("lists 60 s late", "the end is shown 90 s late", "calls take 10 s")
 
 
 def everything(here: Stage) -> Iterator[tuple[str, Count]]:
     """All trials at one provider, with what they are."""
-    launches = LAUNCHES[here.remote.kind]
-    one, two = launches["1x GPU"], launches["two nodes"]
-    for name, launch in launches.items():
-        yield f"kill -9 in a launch, {name}", kills(here, launch, step=_STEPS.get(name, 1))
-    yield "kill -9 in down", kills(here, DOWN, step=3, first=one)
-    yield "kill -9 in reap", kills(here, REAP, step=4, first=(*one[:2], "1s", *one[3:]))
-    yield "no answer to a list for a while, then kill", _late_list(here, one)
-    for name, told in faults_of(here.remote.kind).items():
-        yield name, faults(here, two, told)
-    yield "clock skew", skews(here, one, (-26 * _HOUR_S, -_HOUR_S, _HOUR_S, 26 * _HOUR_S))
-    yield "two processes at once", two_at_once(here, _pairs(one) * 3)
-    yield "full disk", full_disk(here, one, _FILES_B)
-    yield "unreadable journal", unreadable(here, one, (*range(2, 34, 4), None))
-
-
-def _pairs(one: tuple[str, ...]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return [(one, one), (one, DOWN), (one, REAP), (DOWN, REAP)]
-
-
-def _late_list(here: Stage, launch: tuple[str, ...]) -> Count:
-    """A new machine is missing from lists at first, while its launch was killed."""
-    if here.remote.kind != "digitalocean":
-        return Count()
-    count = Count()
-    for lag in (1, 3):
-        here.remote.ask("lag", lists=lag)
-        count.add(kills(here, launch, step=6))
-    here.remote.ask("lag", lists=0)
-    return count
+    for number, (name, case) in enumerate(CASES.items()):
+        if here.kind in case.kinds:
+            step = _STEPS[here.kind]
+            yield name, in_world(here, case, step=step, first=number % step)
+    for name in ("8x GPU", "two nodes", "spot"):
+        if name in LAUNCHES[here.kind]:
+            yield f"plain, {name}", in_world(here, Case(), step=4, launch=name)
+    yield from troubles(here)
 
 
 def some(here: Stage) -> Iterator[tuple[str, Count]]:
-    """A few trials of the kinds that have found something, for every test run."""
-    one = LAUNCHES[here.remote.kind]["1x GPU"]
-    many = here.remote.kind == "digitalocean"  # its calls are quicker
-    yield "kill -9 in a launch", kills(here, one, step=11 if many else 17)
-    if many:
-        yield "kill -9 in down", kills(here, DOWN, step=29, first=one)
-        yield "two processes at once", two_at_once(here, _pairs(one)[1:2])
-        yield "full disk", full_disk(here, one, (40_000, 200_000))
-    yield "lost answers", faults(here, one, faults_of(here.remote.kind)["lost answers"][3:4])
+    """A few trials of the worlds that have found most, for every test run."""
+    yield "plain", in_world(here, Case(), step=13)
+    for name in _SAMPLE:
+        yield name, in_world(here, CASES[name], step=19, first=7)
+    one = LAUNCHES[here.kind]["1x GPU"]
     yield "unreadable journal", unreadable(here, one, (20,))
+    yield "full disk", full_disk(here, one, (40_000,))

@@ -1,27 +1,31 @@
-"""Trials: something goes wrong, then everything is ended, and what is left is counted."""
+"""Trials: something goes wrong in some world, everything is ended, and what is left is told."""
 
+import contextlib
+import gc
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from providers.interface import Deployment, Kept
-from providers.lifecycle.journal import Journal
-from providers.lifecycle.ledger import bill_machine
-from tests.chaos.children import Trouble, prepare_aws, run, start, wait
-from tests.chaos.worlds import Remote, world
+from gpucost import cli
+from tests.chaos.accounts import ACCOUNTS, Account
+from tests.chaos.computers import Boot
+from tests.chaos.exchange import exchange
+from tests.chaos.surroundings import forget_aws, load, prepare_aws, prepared
+from tests.chaos.truth import Count, check_ledger, lies
+from tests.chaos.wire import Command, Ended, Trouble, run, surrounded
 from tests.providers.fakes.aws_account import REGIONS
+from tests.providers.fakes.driven_time import DrivenTime, driven_time
+from tests.providers.fakes.world import World
 
-Command = tuple[str, ...]
-_SECOND = timedelta(seconds=2)  # providers tell whole seconds, also of what time it is
-_LATE_S = 1.2  # until a launch with a TTL of a second is past its deadline
-_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale", "--no-self-destroy")
+TTL = timedelta(hours=2)
+_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale")
 LAUNCHES: dict[str, dict[str, Command]] = {
     "digitalocean": {
         "1x GPU": (*_LAUNCH, "--type", "digitalocean/gpu-h100x1-80gb"),
@@ -36,229 +40,183 @@ LAUNCHES: dict[str, dict[str, Command]] = {
     },
 }
 DOWN: Command = ("down", "--all", "--yes")
-REAP: Command = ("reap", "--all-owners", "--yes")
-
-
-@dataclass(kw_only=True)
-class Count:
-    """What trials of one kind left.
-
-    Attributes:
-        trials: how many.
-        kills: of them, with a process that was killed.
-        machines, side_resources: of ours that are left; must be 0.
-        foreign: of others that are gone; must be 0.
-        ledger: machines whose ledger disagrees with the provider's; must be 0.
-        billed: machines whose ledger was held against the provider's.
-        refused: commands of the clean-up that did not end with 0; must be 0.
-        told: what went wrong, with the log.
-    """
-
-    trials: int = 0
-    kills: int = 0
-    machines: int = 0
-    side_resources: int = 0
-    foreign: int = 0
-    ledger: int = 0
-    billed: int = 0
-    refused: int = 0
-    told: list[str] = field(default_factory=list)
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing is left and nothing else was touched."""
-        bad = (self.machines, self.side_resources, self.foreign, self.ledger, self.refused)
-        return not any(bad)
-
-    def add(self, other: "Count") -> None:
-        """Add the counts of another kind."""
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+REAP: Command = ("reap", "--yes")
+LIST: Command = ("list", "--all")
+_ROUNDS = 4
+_BETWEEN_S = 600.0
+"""The documented recovery: `down --all` and `reap`, and again ten minutes later."""
 
 
 @dataclass(kw_only=True)
 class Stage:
-    """A provider, and a folder for the journal of the trial."""
+    """An account to play with, and a folder for the journal of the trial."""
 
-    remote: Remote
+    kind: str
+    account: Account
+    time: DrivenTime
     folder: Path
     state: Path = field(default_factory=Path)
     log: Path = field(default_factory=Path)
     number: int = 0
+    before: set[str] = field(default_factory=set)
+    deadline: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @contextmanager
-    def trial(self) -> Iterator[None]:
-        """An account without anything of ours, and no journal."""
+    def trial(self, world: World, boot: Boot | None = None, **more: str) -> Iterator[None]:
+        """An account without anything of ours, in a world, and no journal."""
         self.number += 1
+        self.time.reset()
         self.state = self.folder / f"trial-{self.number}"
         self.log = self.folder / f"trial-{self.number}.log"
-        self.remote.ask("reset")
-        with mock.patch.dict(
-            "os.environ",
-            self.remote.environment() | {"GPUCOST_STATE_DIR": str(self.state)},
-            clear=False,
-        ):
+        self.account.reset(world)
+        self.account.computers.boot = boot or Boot()
+        self.before = self.account.foreign()
+        self.deadline = datetime.now(UTC) + TTL
+        told = self.account.environment() | _PLAIN | {"GPUCOST_STATE_DIR": str(self.state)}
+        with mock.patch.dict("os.environ", told | more):
             yield
         shutil.rmtree(self.state, ignore_errors=True)
 
-    def run(self, command: Command, trouble: Trouble | None = None) -> tuple[int, int]:
-        """Run a command; its exit code and its points."""
-        return run(command, trouble or Trouble(), self.log)
+    def run(self, command: Command, trouble: Trouble | None = None) -> Ended:
+        """Run a command."""
+        return self.run_all(((command, trouble or Trouble()),))[0]
 
-    def clean_up(self, count: Count, *, ledger: bool = True) -> None:
-        """End everything, and count what is left."""
-        before = self.remote.ask("foreign")
-        for command in (DOWN, REAP):
-            code, _ = self.run(command)
-            if code != 0:
-                count.refused += 1
-                count.told.append(f"{' '.join(command)} ended with {code}: {self.log}")
-        machines, side = self.remote.ask("left")
-        gone = set(before) - set(self.remote.ask("foreign"))
-        count.trials += 1
+    def run_all(self, commands: tuple[tuple[Command, Trouble], ...]) -> list[Ended]:
+        """Run commands at the same time."""
+        return run(commands, self._answer, self.time, self.log)
+
+    def _answer(self, message: tuple[Any, ...]) -> Any:
+        """What the account, or one of its machines, says."""
+        machines = self.account.computers.now()
+        if message[0] == "call":
+            ours = message[2] == self.account.host
+            return exchange(self.account.app, message[1:]) if ours else None
+        machine = machines.get(message[1])
+        if machine is None or not machine.boot.reachable:
+            return _UNREACHED[message[0]]
+        if message[0] == "status":
+            return machine.status(datetime.now(UTC))
+        if message[0] == "deliver":
+            machine.token = message[2]
+            return ""
+        return machine.proof(datetime.now(UTC))
+
+    def warm(self) -> None:
+        """Run every command in this process, so that a forked one finds all that it imports."""
+        out = self.folder / "warm"
+
+        def ask(*message: Any) -> Any:
+            return self._answer(message)
+
+        with (
+            self.trial(World()),
+            out.open("w", encoding="utf-8") as stream,
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+        ):
+            for command in (LAUNCHES[self.kind]["1x GPU"], LIST, DOWN, REAP, LIST):
+                with surrounded(self.time, ask, _nothing):
+                    code = cli.run(command)
+                if code != 0:
+                    raise RuntimeError(f"{' '.join(command)} ends with {code}: {out}")
+        gc.collect()
+        gc.freeze()
+
+    def look(self, ended: Ended, count: Count) -> None:
+        """Hold what a command said against what there is."""
+        for told in lies(ended, self.account, self.state):
+            count.lies += 1
+            count.told.append(f"lie: {told}: {self.log}")
+        if "Traceback" in ended.output or ended.code in (1, 99):
+            count.bugs += 1
+            count.told.append(f"bug: exit {ended.code}: {self.log}")
+
+    def recover(self, count: Count, *, heals: bool = False, has_journal: bool = True) -> None:
+        """End everything as the documents say, and count what is left.
+
+        Args:
+            count: gets the counts.
+            heals: the provider answers again before the last try.
+            has_journal: the journal is whole, so that its bills are held against the account's.
+        """
+        for at in range(_ROUNDS):
+            if at == _ROUNDS - 1 and heals:
+                self.count_left(count, side=False)  # what is broken for ever keeps no machine
+                self.account.app.world = World(skew_s=self.account.app.world.skew_s)
+            ends = [self.run(DOWN), self.run(REAP)]
+            for ended in ends:
+                self.look(ended, count)
+            if all(ended.code == 0 for ended in ends):
+                break
+            self.time.sleep(_BETWEEN_S)
+        else:
+            count.refused += 1
+            count.told.append(f"the recovery ends with {[e.code for e in ends]}: {self.log}")
+        self.look(self.run(LIST), count)
+        self.count_left(count)
+        if has_journal:
+            check_ledger(self.account, self.state, count, self.log)
+
+    def count_left(self, count: Count, *, side: bool = True) -> None:
+        """Count what is left of ours and gone of others."""
+        machines, rest = self.account.left()
+        gone = self.before - self.account.foreign()
         count.machines += len(machines)
-        count.side_resources += len(side)
+        rest = rest if side else []
+        count.side_resources += len(rest)
         count.foreign += len(gone)
-        for what, names in (("machines", machines), ("side", side), ("foreign", gone)):
+        for what, names in (("left: machines", machines), ("left", rest), ("foreign", gone)):
             if names:
                 count.told.append(f"{what}: {sorted(names)}: {self.log}")
-        if ledger:
-            self._check_ledger(count)
 
-    def _check_ledger(self, count: Count) -> None:
-        """Hold every machine of the journal against the life that the provider saw."""
-        bills = self.remote.ask("bills")
-        journal = Journal(self.state)
-        runs = journal.deployments()
-        journal.close()
-        known = {one.id: (run, one) for run in runs for one in run.machines if one.id}
-        for key, (born, died) in bills.items():
-            if died is None:
-                continue  # one of the others
-            count.billed += 1
-            run, one = known.get(key, (None, None))
-            told = "is not in the journal"
-            if one is not None and one.billed_from and one.billed_until and run is not None:
-                told = _disagrees(run, one, born, died)
-            if told:
-                count.ledger += 1
-                count.told.append(f"ledger: {key} {told}: {self.log}")
-        open_runs = [run.marks.run for run in runs if run.state != "ended"]
-        if open_runs:
-            count.ledger += 1
-            count.told.append(f"ledger: {open_runs} still open: {self.log}")
+    def nobody(self, count: Count, *, may_stay: bool) -> None:
+        """Nobody comes: what is billed an hour after the deadline."""
+        wait_s = (self.deadline - datetime.now(UTC)).total_seconds() + 3600.0
+        self.time.sleep(max(0.0, wait_s))
+        machines, _ = self.account.left()
+        if machines and not may_stay:
+            count.late += len(machines)
+            count.told.append(f"after the deadline: {machines}: {self.log}")
+        count.may_stay += len(machines) if may_stay else 0
+
+    def hold_cap(self, count: Count, cap_usd: Decimal, usd_per_hour: Decimal) -> None:
+        """Hold what all machines have cost by now, or by the deadline, against the cap."""
+        spent = Decimal(0)
+        for born, died in self.account.lives().values():
+            until = died or self.deadline
+            spent += usd_per_hour * Decimal((until - born).total_seconds()) / 3600
+        if spent > cap_usd:
+            count.cap += 1
+            count.told.append(f"cap: ${spent:.2f} of ${cap_usd}: {self.log}")
 
 
-def _disagrees(run: Deployment, one: Kept, born: datetime, died: datetime) -> str:
-    """What is wrong with a machine's ledger; empty: nothing.
+def _nothing(_: str) -> None:
+    """A point at which nothing happens."""
 
-    It begins when the provider made the machine, ends when it was seen to be gone, never before
-    the provider ended it, and bills at least the seconds between.
-    """
-    if one.billed_from is None or one.billed_until is None:
-        return "has no times"
-    late = one.billed_until - datetime.now(UTC) > _SECOND
-    if abs(one.billed_from - born) > _SECOND or died - one.billed_until > _SECOND or late:
-        return f"lived {born} to {died}, and is billed {one.billed_from} to {one.billed_until}"
-    billed_s, usd = bill_machine(one, run.offer, one.billed_until)
-    if usd is None or usd <= 0 or billed_s < (died - born - _SECOND).total_seconds():
-        return f"lived {died - born}, and is billed {billed_s} s, {usd} USD"
-    return ""
+
+_UNREACHED = {"status": ("pending", ""), "deliver": None, "proof": None}
+_PLAIN = {
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "GPUCOST_OWNER": "ada",
+}
 
 
 @contextmanager
 def stage(kind: str) -> Iterator[Stage]:
-    """A provider to play with, in a folder that goes away when all was well."""
-    folder = Path(tempfile.mkdtemp(prefix="gpucost-chaos-"))
-    with world(kind, folder) as remote:
+    """An account of a provider, in a time of its own, in a folder that goes away."""
+    load()
+    memory = Path("/dev/shm")  # noqa: S108 - every write of a journal is synced, and disks are slow
+    folder = Path(
+        tempfile.mkdtemp(prefix="gpucost-chaos-", dir=memory if memory.is_dir() else None)
+    )
+    account = ACCOUNTS[kind]()
+    forget_aws()
+    with prepared(), mock.patch.dict("os.environ", account.environment() | _PLAIN):
         if kind == "aws":
-            with mock.patch.dict("os.environ", remote.environment()):
-                prepare_aws(REGIONS)
-        yield Stage(remote=remote, folder=folder)
-
-
-def kills(here: Stage, command: Command, *, step: int = 1, first: Command = ()) -> Count:
-    """Kill a command at every `step`-th of its points, each in a trial of its own.
-
-    Args:
-        here: the stage.
-        command: what is killed.
-        step: 1 is every point.
-        first: is run to its end before, such as a launch that is then ended.
-    """
-    count = Count()
-    with here.trial():
-        _before(here, first)
-        code, points = here.run(command)
-        if code != 0 or not points:
-            raise RuntimeError(f"{' '.join(command)} ends with {code} by itself: {here.log}")
-        here.clean_up(count)
-    for at in range(0, points, step):
-        with here.trial():
-            _before(here, first)
-            code, _ = here.run(command, Trouble(kill_at=at))
-            count.kills += code == -9
-            here.clean_up(count)
-    return count
-
-
-def _before(here: Stage, first: Command) -> None:
-    if first:
-        here.run(first)
-    if "1s" in first:
-        time.sleep(_LATE_S)
-
-
-def faults(here: Stage, command: Command, told: list[dict[str, Any]]) -> Count:
-    """Let each of the faults happen to a command, each in a trial of its own."""
-    count = Count()
-    for fault in told:
-        with here.trial():
-            here.remote.ask("fault", **fault)
-            here.run(command)
-            here.clean_up(count)
-    return count
-
-
-def skews(here: Stage, command: Command, seconds: tuple[float, ...]) -> Count:
-    """Run a command with a clock that is wrong."""
-    count = Count()
-    for skew_s in seconds:
-        with here.trial():
-            here.run(command, Trouble(skew_s=skew_s))
-            here.clean_up(count)
-    return count
-
-
-def two_at_once(here: Stage, pairs: list[tuple[Command, Command]]) -> Count:
-    """Run two commands at the same time."""
-    count = Count()
-    for pair in pairs:
-        with here.trial():
-            for child in [start(command, here.log) for command in pair]:
-                wait(child)
-            here.clean_up(count)
-    return count
-
-
-def full_disk(here: Stage, command: Command, limits: tuple[int, ...]) -> Count:
-    """Run a command whose journal cannot grow beyond so many bytes."""
-    count = Count()
-    for limit in limits:
-        with here.trial():
-            here.run(command, Trouble(file_limit=limit))
-            here.clean_up(count)
-    return count
-
-
-def unreadable(here: Stage, command: Command, points: tuple[int | None, ...]) -> Count:
-    """Damage the journal of a launch that was killed, or that was finished."""
-    count = Count()
-    for at in points:
-        with here.trial():
-            code, _ = here.run(command, Trouble(kill_at=at))
-            count.kills += code == -9
-            for path in here.state.glob("journal.sqlite*"):
-                path.write_bytes(b"no database" * 2000)
-            here.clean_up(count, ledger=False)
-    return count
+            prepare_aws(REGIONS)
+        with driven_time() as time:
+            here = Stage(kind=kind, account=account, time=time, folder=folder)
+            here.warm()
+            yield here

@@ -25,7 +25,7 @@ from moto.ec2.models import ec2_backends
 from werkzeug.wrappers import Response
 
 from tests.providers.fakes.aws import Aws, error_response
-from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of
+from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of, names, things
 from tests.providers.fakes.world import World
 
 REGIONS = ("eu-west-1", "us-east-1", "us-west-2")
@@ -240,11 +240,36 @@ class AwsAccount:
         return [name for name in found if name != "default"]
 
     def bills(self) -> dict[str, tuple[datetime, datetime | None]]:
-        """When each instance was made, and when its end was asked for."""
+        """When each instance was made, and when its end was asked for, by its own clock."""
+        ahead = timedelta(seconds=self.world.skew_s)
+        ended = {key: at + ahead for key, at in self.ended.items()}
         return {
-            one.id: (one.launch_time.replace(tzinfo=UTC), self.ended.get(one.id))
+            one.id: (one.launch_time.replace(tzinfo=UTC) + ahead, ended.get(one.id))
             for one in self.instances()
         }
+
+    def end_itself(self, key: str, at: datetime) -> None:
+        """An instance has powered off by itself at that time: it stops, or is terminated."""
+        (instance,) = (one for one in self.instances() if one.id == key)
+        if instance.instance_initiated_shutdown_behavior == "terminate":
+            instance.terminate()
+            self.ended.setdefault(key, at)
+        else:
+            instance.stop()
+
+    def forget(self, kept: frozenset[str]) -> None:
+        """Take away everything but what is named, and what was logged, faults and world with it."""
+        for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
+            for table in things(backend):
+                ours = [place for place in table if not (kept | {"default"}) & names(table[place])]
+                for place in ours:
+                    thing = table.pop(place)
+                    backend.tags.pop(getattr(thing, "id", ""), None)
+            backend.snapshots.clear()
+        for log in (self.faults, self.requests, self.tokens, self.ended, self.lost):
+            log.clear()
+        self.world = World()
+        self._sight = Sight(ended=self.ended)
 
     def backend(self, region: str) -> Any:
         """Moto's own view of a region."""

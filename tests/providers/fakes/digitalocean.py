@@ -74,7 +74,8 @@ class DigitalOcean:
     """The fake.
 
     Attributes:
-        token: the only one that is let in.
+        token: of the account.
+        others: more tokens that are let in.
         sizes: what GET /v2/sizes lists, as the API prints it.
         spec: the OpenAPI document to check against; None: unchecked.
         faults: what goes wrong next, first come first served.
@@ -85,6 +86,7 @@ class DigitalOcean:
     """
 
     token: str
+    others: tuple[str, ...] = ()
     sizes: list[Document]
     spec: Document | None = None
     faults: list[Fault] = field(default_factory=list)
@@ -173,7 +175,8 @@ class DigitalOcean:
         return Response(json.dumps(document), status, _JSON)
 
     def _work(self, request: Request) -> Answer:
-        if request.headers.get("Authorization") != f"Bearer {self.token}":
+        told = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if told not in (self.token, *self.others):
             return _told(HTTPStatus.UNAUTHORIZED)
         if request.path == "/v2/sizes":
             return HTTPStatus.OK, paged("sizes", self.sizes, request, World())

@@ -26,6 +26,7 @@ class DrivenTime:
 
     def __init__(self, traveller: "Traveller", shared: Path | None) -> None:
         self._traveller = traveller
+        self._skew_s = 0.0
         if shared is None:
             self._ahead = mmap.mmap(-1, _FORM.size)
         else:
@@ -45,11 +46,21 @@ class DrivenTime:
         self._ahead[:] = _FORM.pack(self.ahead_s + max(0.0, seconds))
         self.sync()
 
+    def reset(self) -> None:
+        """Go back to the real time."""
+        self._ahead[:] = _FORM.pack(0.0)
+        self.sync()
+
+    def skew(self, seconds: float) -> None:
+        """Let the clock of this process alone be ahead by so much."""
+        self._skew_s = seconds
+        self.sync()
+
     def sync(self) -> None:
         """Take over what another process has slept."""
         import time_machine  # noqa: PLC0415 - only where time is driven
 
-        self._traveller.move_to(time_machine.escape_hatch.time.time() + self.ahead_s)
+        self._traveller.move_to(time_machine.escape_hatch.time.time() + self.ahead_s + self._skew_s)
 
 
 @contextmanager

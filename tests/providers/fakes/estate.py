@@ -8,7 +8,7 @@ documents. `bills` keeps the life of each.
 import itertools
 import uuid
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -183,7 +183,7 @@ class Estate:
         if key in self._ending:
             self._ending[key] -= 1
             ended = self.bills[key][1]
-            late_s = 0.0 if ended is None else (datetime.now(UTC) - ended).total_seconds()
+            late_s = 0.0 if ended is None else (self.world.now() - ended).total_seconds()
             if self._ending[key] < 0 and late_s >= self.world.end_lag_s:
                 self.things["droplets"].pop(key, None)
 
@@ -194,23 +194,24 @@ class Estate:
             if key in self._ending:
                 return _refused("The Droplet is being destroyed")
             self._ending[key] = self.end_reads
-            self.bills[key][1] = datetime.now(UTC)
+            self.bills[key][1] = self.world.now()
         else:
             del self.things[many][key]
         if many == "tags":
-            self._untag(key)
+            self.untag(key)
         return HTTPStatus.NO_CONTENT, None
 
-    def _untag(self, tag: str) -> None:
+    def untag(self, tag: str) -> None:
         """The API: "Deleting a tag also untags all the resources ... tagged by the Tag"."""
         for things in self.things.values():
             for thing in things.values():
                 if tag in (thing.get("tags") or ()):
                     thing["tags"] = [one for one in thing["tags"] if one != tag]
 
-    def end_itself(self, key: str) -> None:
-        """A Droplet ends by a call of its own, as DELETE by its id does."""
+    def end_itself(self, key: str, at: datetime) -> None:
+        """A Droplet has ended by a call of its own at that time."""
         self._end("droplets", key)
+        self.bills[key][1] = at + timedelta(seconds=self.world.skew_s)
 
 
 def error(status: int, name: str, message: str) -> Answer:

@@ -53,7 +53,7 @@ class Sight:
     def note(self, region: str, backend: Any) -> None:
         """Take down what is new."""
         now = datetime.now(UTC)
-        for table in _tables(backend):
+        for table in things(backend):
             for thing in table.values():
                 self.born.setdefault((region, _id(thing)), now)
 
@@ -74,7 +74,7 @@ class Sight:
         lag_s = world.read_lag_s if named else world.list_lag_s
         hidden: list[tuple[dict[str, Any], str, Any]] = []
         untagged: dict[str, dict[str, str]] = {}
-        for table in _tables(backend):
+        for table in things(backend):
             oldest = sorted(table, key=lambda place: -self._age_s(region, table[place]))
             shown = [p for p in oldest if self._age_s(region, table[p]) >= lag_s]
             kept = shown if named else world.listed(shown)
@@ -106,11 +106,16 @@ class Sight:
                     state.name, state.code = _ENDING
 
 
-def _tables(backend: Any) -> Iterator[dict[str, Any]]:
+def things(backend: Any) -> Iterator[dict[str, Any]]:
     """The tables of moto in which a launch's things stand; a reservation is one instance."""
     yield from (backend.reservations, backend.key_pairs, backend.volumes)
     yield backend.spot_instance_requests
     yield from backend.groups.values()
+
+
+def names(thing: Any) -> set[str]:
+    """What a thing is called: its id, and its name."""
+    return {_id(thing), str(getattr(thing, "name", "")), str(getattr(thing, "key_name", ""))}
 
 
 def _id(thing: Any) -> str:

@@ -1,0 +1,247 @@
+"""Accounts at the stand-ins with things that are not ours, and what can be counted of them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from providers.digitalocean.calls import tags
+from providers.ownership_tags import Marks
+from tests.chaos.computers import Computers, Seen
+from tests.chaos.exchange import served
+from tests.providers.fakes.account import KEY, SECRET, TOKEN
+from tests.providers.fakes.aws_account import IMAGE, AwsAccount, AwsFault
+from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+from tests.providers.fakes.droplets import droplet_json
+from tests.providers.fakes.estate import Estate
+from tests.providers.fakes.sizes import the_sizes
+from tests.providers.fakes.world import World
+from tests.providers.launches import PUBLIC_KEY
+
+REAPER = "dop_v1_" + "4ea9e4" * 8
+Life = tuple[datetime, datetime | None]
+
+
+def eve() -> Marks:
+    """The marks of a live run of another owner."""
+    deadline = (datetime.now(UTC) + timedelta(days=1)).replace(microsecond=0)
+    return Marks(run="evesrun1", deadline=deadline, owner="eve", plan="hers")
+
+
+class DigitalOceanAccount:
+    """An account at DigitalOcean with a Droplet, key, firewall, snapshot of others, and Eve's."""
+
+    host = "digitalocean.test"
+
+    def __init__(self) -> None:
+        sizes = [size for size in the_sizes() if size["slug"].startswith("gpu-")]
+        for size in sizes:
+            size["regions"] = ["nyc2", "tor1"]
+        self.app = DigitalOcean(token=TOKEN, sizes=sizes, others=(REAPER,))
+        self.marks = eve()
+        self.computers = Computers(estate=self)
+
+    def reset(self, world: World) -> None:
+        """Empty it, but for what is not ours."""
+        self.app.faults.clear()
+        self.app.requests.clear()
+        self.app.lost.clear()
+        self.app.estate = Estate(world=world)
+        self.computers.known.clear()
+        things, size = self.app.estate.things, self.app.sizes[0]
+        now = datetime.now(UTC)
+        for key, name, marked in (
+            (1, "web", ["prod"]),
+            (2, self.marks.name("1"), tags(self.marks)),
+        ):
+            body = {"name": name, "region": "nyc2", "image": "ubuntu", "tags": marked}
+            things["droplets"][str(key)] = droplet_json(key, body, size, now)
+        for name in ("laptop", self.marks.text(".")):
+            key = {"id": 5, "fingerprint": name, "public_key": "k", "name": name}
+            things["ssh_keys"][name] = key
+            things["firewalls"][name] = {"id": name, "name": name}
+        things["volumes"]["v1"] = {"id": "v1", "name": "data", "tags": ["prod"]}
+        for tag in ("prod", "gpucost", *tags(self.marks)):
+            things["tags"][tag] = {"name": tag}
+
+    def fault(self, **told: Any) -> None:
+        """Let something go wrong once."""
+        self.app.faults.append(Fault(**told))
+
+    def untag(self) -> None:
+        """Somebody deletes the tags of our runs in the panel."""
+        for tag in list(self.app.estate.things["tags"]):
+            if "gpucost" in tag and self.marks.run not in tag:
+                del self.app.estate.things["tags"][tag]
+                self.app.estate.untag(tag)
+
+    def copy_tags(self) -> None:
+        """Somebody snapshots one of our machines, and its tags are copied to the snapshot."""
+        for key, droplet in list(self.app.estate.things["droplets"].items()):
+            if int(key) > 1000:
+                name = f"keep-{key}"
+                told = {"id": name, "name": name, "tags": list(droplet["tags"])}
+                self.app.estate.things["snapshots"][name] = told
+
+    def foreign(self) -> set[str]:
+        """What is not ours and there."""
+        return set(self._names(ours=False))
+
+    def left(self) -> tuple[list[str], list[str]]:
+        """Our machines that are billed, and our side resources."""
+        self.computers.now()
+        ours = sorted(self._names(ours=True))
+        machines = [one.id for one in self.seen()]
+        return machines, [one for one in ours if not one.startswith("droplets")]
+
+    def _names(self, *, ours: bool) -> Iterator[str]:
+        for kind, things in self.app.estate.things.items():
+            for key, thing in things.items():
+                name = str(thing["name"])
+                if kind == "tags" and "gpucost" in key and not key.startswith("gpucost-run"):
+                    continue  # labels shared by runs
+                mine = "gpucost" in name and self.marks.run not in name
+                if mine == ours:
+                    yield f"{kind}/{key}/{name}"
+
+    def seen(self) -> Iterable[Seen]:
+        """Machines of ours that are billed."""
+        estate = self.app.estate
+        skew = timedelta(seconds=estate.world.skew_s)
+        for key, (born, died) in estate.bills.items():
+            if died is None and born is not None:
+                given = estate.user_data[key]
+                yield Seen(id=key, born=born - skew, user_data=given, ends_by_power=False)
+
+    def end_itself(self, key: str, at: datetime) -> None:
+        """A Droplet destroys itself."""
+        self.app.estate.end_itself(key, at)
+
+    def lives(self) -> dict[str, Life]:
+        """The life of each machine of ours, by its clock."""
+        return {k: (v[0], v[1]) for k, v in self.app.estate.bills.items() if v[0] is not None}
+
+    def environment(self) -> dict[str, str]:
+        """The variables that point at it."""
+        return {
+            "DIGITALOCEAN_TOKEN": TOKEN,
+            "GPUCOST_DIGITALOCEAN_ENDPOINT": f"https://{self.host}",
+            "GPUCOST_DIGITALOCEAN_REAPER_TOKEN": REAPER,
+        }
+
+
+class AwsTrialAccount:
+    """An account at AWS with an instance, key and group of others, and Eve's."""
+
+    host = "aws.test"
+    region = "us-east-1"
+
+    def __init__(self) -> None:
+        self.app = AwsAccount()
+        self.marks = eve()
+        self.computers = Computers(estate=self)
+        self.kept: frozenset[str] = frozenset()
+
+    def _furnish(self) -> None:
+        """Make what is not ours, by calls of somebody else's."""
+        import boto3  # noqa: PLC0415 - heavy
+
+        self.app.reset()
+        named = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+        with served(self.app):
+            ec2 = boto3.client(
+                "ec2", region_name=self.region, endpoint_url=f"http://{self.host}", **named
+            )
+            ec2.import_key_pair(KeyName="laptop", PublicKeyMaterial=PUBLIC_KEY.encode())
+            ec2.create_security_group(GroupName="office", Description="theirs")
+            hers = {f"gpucost:{k}": v for k, v in self.marks.tags().items()}
+            for told in ({"Name": "web"}, {"Name": self.marks.name("1"), **hers}):
+                marked = [{"Key": key, "Value": value} for key, value in told.items()]
+                ec2.run_instances(
+                    ImageId=IMAGE,
+                    InstanceType="t2.micro",
+                    MinCount=1,
+                    MaxCount=1,
+                    KeyName="laptop",
+                    SecurityGroups=["office"],
+                    TagSpecifications=[
+                        {"ResourceType": kind, "Tags": marked} for kind in ("instance", "volume")
+                    ],
+                )
+        self.kept = frozenset(self._there())
+
+    def reset(self, world: World) -> None:
+        """Take away what is ours; what is not is made anew where it was touched."""
+        self.computers.known.clear()
+        if not self.kept or set(self._there()) & self.kept != self.kept:
+            self._furnish()
+        self.app.forget(self.kept)
+        self.app.world = world
+
+    def fault(self, **told: Any) -> None:
+        """Let something go wrong once."""
+        self.app.faults.append(AwsFault(**told))
+
+    def untag(self) -> None:
+        """Somebody takes the tags of our runs away."""
+        for region in (self.region, "us-west-2"):
+            for key, marked in self.app.backend(region).tags.items():
+                if key not in self.kept:
+                    marked.clear()
+
+    def copy_tags(self) -> None:
+        """Somebody snapshots the disk of one of our machines, with its tags."""
+        backend = self.app.backend(self.region)
+        for key in [key for key in backend.volumes if key not in self.kept]:
+            shot = backend.create_snapshot(key, "keep")
+            shot.add_tags(dict(backend.tags.get(key, {})))
+
+    def foreign(self) -> set[str]:
+        """What is not ours and still there."""
+        shots = set(self.app.backend(self.region).snapshots)
+        return {*self.kept.intersection(self._there()), *shots}
+
+    def _there(self) -> list[str]:
+        return [*self.app.alive_ids(), *self.app.side_resources()]
+
+    def left(self) -> tuple[list[str], list[str]]:
+        """Our machines that are billed, and our side resources."""
+        self.computers.now()
+        return (
+            [one for one in self.app.alive_ids() if one not in self.kept],
+            [one for one in self.app.side_resources() if one not in self.kept],
+        )
+
+    def seen(self) -> Iterable[Seen]:
+        """Machines of ours that are billed."""
+        for one in self.app.instances():
+            if one.id not in self.kept and one.state != "terminated":
+                yield Seen(
+                    id=one.id,
+                    born=one.launch_time.replace(tzinfo=UTC),
+                    user_data=one.user_data.decode() if one.user_data else "",
+                    ends_by_power=one.instance_initiated_shutdown_behavior == "terminate",
+                )
+
+    def end_itself(self, key: str, at: datetime) -> None:
+        """An instance powers off, and is terminated."""
+        self.app.end_itself(key, at)
+
+    def lives(self) -> dict[str, Life]:
+        """The life of each machine of ours, by its clock."""
+        return {k: v for k, v in self.app.bills().items() if k not in self.kept}
+
+    def environment(self) -> dict[str, str]:
+        """The variables that point at it."""
+        names = {
+            "ENDPOINT_URL": f"http://{self.host}",
+            "ACCESS_KEY_ID": KEY,
+            "SECRET_ACCESS_KEY": SECRET,
+        }
+        return {f"AWS_{name}": value for name, value in names.items()}
+
+
+Account = DigitalOceanAccount | AwsTrialAccount
+ACCOUNTS: dict[str, Callable[[], Account]] = {
+    "digitalocean": DigitalOceanAccount,
+    "aws": AwsTrialAccount,
+}

@@ -1,0 +1,81 @@
+"""The laptop is gone: a launch dies at each of its steps, nobody comes, and the bill stops when?"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+
+from tests.chaos.trials import LAUNCHES, Stage
+from tests.chaos.wire import Command, Trouble
+from tests.providers.fakes.world import World
+
+_LONG_S = 48 * 3600.0
+_SAID = re.compile(r"^.*\b(?:never|by itself|nothing ends|does not end itself)\b.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What came of a launch that died.
+
+    Attributes:
+        step: after which it died.
+        machines: that were there.
+        over_min: minutes from the deadline until the last bill stopped; None: it never does.
+    """
+
+    step: str
+    machines: int
+    over_min: int | None
+
+    @property
+    def text(self) -> str:
+        """For the table."""
+        if not self.machines:
+            return "no machine was made"
+        if self.over_min is None:
+            return "never"
+        return f"{self.over_min} min after the deadline" if self.over_min > 0 else "before it"
+
+
+def variants(kind: str) -> dict[str, Command]:
+    """The launches of the table, by how their machines end."""
+    launch = LAUNCHES[kind]["1x GPU"]
+    if kind == "aws":
+        return {"powers off": launch}
+    return {"with a reaper token": launch, "--no-self-destroy": (*launch, "--no-self-destroy")}
+
+
+def fates(here: Stage, launch: Command) -> tuple[tuple[Fate, ...], str]:
+    """What comes of a launch at each of its steps, and what its preview said about machines left.
+
+    Nobody helps, for two days after the deadline.
+    """
+    with here.trial(World()):
+        whole = here.run(launch)
+    said = _SAID.search(whole.output)
+    found = []
+    for at, step in enumerate((*whole.steps, "the end of the launch")):
+        with here.trial(World()):
+            here.run(launch, Trouble(kill_at=at))
+            here.time.sleep(_LONG_S)
+            left, _ = here.account.left()
+            lives = here.account.lives().values()
+            over = [died - here.deadline for _, died in lives if died is not None]
+            last = max(over, default=timedelta())
+            minutes = None if left else max(0, round(last.total_seconds() / 60))
+            found.append(Fate(step=step, machines=len(lives), over_min=minutes))
+    return tuple(found), said[0].strip() if said else "(the preview says nothing)"
+
+
+def gone_table(here: Stage) -> Iterator[str]:
+    """The table as Markdown, neighbours of one fate in one line."""
+    yield f"| {here.kind} | dies | the bill stops |"
+    yield "|---|---|---|"
+    for name, launch in variants(here.kind).items():
+        found, said = fates(here, launch)
+        for text, group in groupby(found, key=lambda fate: fate.text):
+            steps = list(group)
+            where = steps[0].step if len(steps) == 1 else f"{steps[0].step} .. {steps[-1].step}"
+            yield f"| {name} | {where} ({len(steps)} points) | {text} |"
+        yield f"| {name} | the preview | {said} |"

@@ -1,0 +1,161 @@
+"""What a command of a trial finds around it: the time, its machines, the SDKs built before."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import gpucost
+import pricing
+import providers
+import templates
+from gpucost.commands import provision
+from gpucost.launch import live_price, state
+from gpucost.prices import cache as price_cache
+from pricing.errors import MissingCredentialsError
+from providers.aws import access, cloud
+from providers.interface import Resource
+from providers.lifecycle.waiting import Clock, Patience
+from providers.ssh import keys
+from providers.ssh.login import Status
+from tests.providers.fakes.driven_time import DrivenTime
+from tests.providers.launches import PUBLIC_KEY
+
+Ask = Callable[..., Any]
+PAUSE_S = 20.0
+"""Between two looks: long, because every look costs the trial its time."""
+
+
+class _Login:
+    """The way into the machines of a trial, with the token that the launch would hand over."""
+
+    def __init__(self, ask: Ask, reach: Callable[[str], None], token: str) -> None:
+        self._ask, self._reach, self._token = ask, reach, token
+
+    def _over_ssh(self, *message: Any) -> Any:
+        self._reach(f"before {message[0]} over SSH")
+        answer = self._ask(*message)
+        self._reach(f"after {message[0]} over SSH")
+        return answer
+
+    def status(self, machine: Resource) -> Status:
+        """As its bootstrap says."""
+        state_, reason = self._over_ssh("status", machine.id)
+        return Status(state=state_, reason=reason)
+
+    def deliver(self, machine: Resource, *_: Any) -> None:
+        """Hand the token over."""
+        self._over_ssh("deliver", machine.id, self._token)
+
+
+def load() -> None:
+    """Import everything before the first fork, so that no child has to."""
+    for package in (gpucost, pricing, providers, templates):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+    importlib.import_module("pydo")
+    importlib.import_module("paramiko")
+
+
+def _replaced(stack: ExitStack, old: Any, new: Any) -> None:
+    """Put something else under a name in every module of ours that has imported it."""
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] in ("gpucost", "providers"):
+            for attribute, value in list(vars(module).items()):
+                if value is old:
+                    stack.enter_context(mock.patch.object(module, attribute, new))
+
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Spare every trial what is the same in all: reading the catalog, making a key, SDK clients."""
+    with ExitStack() as stack:
+        _replaced(stack, price_cache.load_catalog, cache(price_cache.load_catalog))
+        _replaced(stack, keys.make_key, _make_key)
+        _replaced(stack, access.open_session, _session)
+        stack.enter_context(mock.patch.object(access, "ATTEMPTS", 2))
+        yield
+
+
+_MAKE_KEY = keys.make_key
+_OPEN_SESSION = access.open_session
+_SESSIONS: list[Any] = []
+
+
+def _make_key(folder: Any, run: str) -> str:
+    """The same key for every run: making one takes time, and is tried elsewhere."""
+    path = keys.key_file(folder, run)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.write_text("a key", encoding="utf-8")
+    return PUBLIC_KEY
+
+
+class _Keeping:
+    """A session of boto3 that keeps its clients, so that a fork finds them built."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._clients: dict[Any, Any] = {}
+
+    def client(self, service: str, region_name: str, config: Any) -> Any:
+        """The client, built once."""
+        key = (service, region_name, str(config.retries))
+        if key not in self._clients:
+            made = self._session.client(service, region_name=region_name, config=config)
+            self._clients[key] = made
+        return self._clients[key]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+def _session() -> Any:
+    if not _SESSIONS:
+        raise MissingCredentialsError("AWS has no credentials in this trial.")
+    return _SESSIONS[0]
+
+
+def prepare_aws(regions: tuple[str, ...]) -> None:
+    """Build the clients before the first fork; none connects."""
+    keeping = _Keeping(_OPEN_SESSION())
+    _SESSIONS[:] = [keeping]
+    for region in regions:
+        for attempts in (access.ATTEMPTS, 1):
+            access.client(keeping, "ec2", region, attempts=attempts)
+        access.client(keeping, "service-quotas", region)
+
+
+def forget_aws() -> None:
+    """The account has no credentials from here on."""
+    _SESSIONS.clear()
+
+
+@contextmanager
+def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterator[None]:
+    """The surroundings of one command."""
+    clock = Clock(now=lambda: datetime.now(UTC), sleep=time.sleep)
+    patience = replace(Patience(), pause_s=PAUSE_S, settle_pause_s=PAUSE_S)
+
+    def open_login(spec: Any) -> _Login:
+        token = "" if not spec.self_destroy else "token"
+        return _Login(ask, reach, token)
+
+    def unread(offers: Any, _: str) -> live_price.Live:
+        told = f"not read: {len(offers)}"
+        return live_price.Live(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
+
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(state, "CLOCK", clock))
+        stack.enter_context(mock.patch.object(state, "PATIENCE", patience))
+        stack.enter_context(mock.patch.object(provision, "CLOCK", clock))
+        stack.enter_context(mock.patch.object(provision, "open_login", open_login))
+        stack.enter_context(mock.patch.object(provision, "read_live", unread))
+        stack.enter_context(mock.patch.object(cloud, "open_session", _session))
+        yield

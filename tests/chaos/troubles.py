@@ -1,0 +1,161 @@
+"""Troubles of our own process, and calls that go wrong once: killed, cut off, starved, at once."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Stage
+from tests.chaos.truth import Count
+from tests.chaos.wire import Command, Trouble
+from tests.providers.fakes.world import World
+
+_HOUR_S = 3600.0
+_POSTS = ("/v2/tags", "/v2/account/keys", "/v2/firewalls", "/v2/droplets")
+_LISTS = ("/v2/droplets", "/v2/tags", "/v2/sizes", "/v2/account")
+_MAKES = ("ImportKeyPair", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RunInstances")
+_ENDS = ("TerminateInstances", "DeleteSecurityGroup", "DeleteKeyPair")
+_FILES_B = (0, 40_000, 80_000, 120_000, 180_000, 240_000, 320_000)
+Fault = dict[str, Any]
+
+
+def faults_of(kind: str) -> dict[str, list[Fault]]:
+    """Faults of single calls, by what they are."""
+    return _of_digitalocean() if kind == "digitalocean" else _of_aws()
+
+
+def _of_digitalocean() -> dict[str, list[Fault]]:
+    posts: list[Fault] = [{"path": path, "method": "POST"} for path in _POSTS]
+    ends: list[Fault] = [{"path": path, "method": "DELETE", "below": True} for path in _POSTS]
+    gets: list[Fault] = [{"path": path, "method": "GET"} for path in _LISTS]
+    body = b'{"id":"unprocessable_entity","message":"%s"}'
+    refusals = (b"creating this will exceed your GPU limit", b"Region is not available")
+    wait = (("Retry-After", "0"),)
+    return {
+        "lost answers": [{**one, "drop": True} for one in (*posts, *ends, *gets)],
+        "5xx after the work": [
+            {**one, "status": status, "after": True}
+            for one in (*posts, *ends)
+            for status in (500, 503, 504)
+        ],
+        "5xx without the work": [{**one, "status": 500} for one in (*posts, *ends, *gets)],
+        "throttling": [
+            {**one, "status": 429, "headers": wait, "times": n}
+            for one in (*posts, *ends)
+            for n in (1, 9)
+        ],
+        "quota and capacity": [
+            {**posts[-1], "status": 422, "body": body % text} for text in refusals
+        ],
+    }
+
+
+def _of_aws() -> dict[str, list[Fault]]:
+    calls: list[Fault] = [{"action": action} for action in (*_MAKES, *_ENDS)]
+    reads: list[Fault] = [{"action": name} for name in ("DescribeInstances", "DescribeTags")]
+    codes = ("InsufficientInstanceCapacity", "VcpuLimitExceeded", "Unsupported")
+    return {
+        "lost answers": [{**one, "drop": True} for one in (*calls, *reads)],
+        "5xx after the work": [{**one, "after": True} for one in calls],
+        "5xx without the work": [*calls, *reads],
+        "throttling": [
+            {**one, "status": 503, "code": "RequestLimitExceeded", "times": n}
+            for one in calls
+            for n in (1, 9)
+        ],
+        "quota and capacity": [
+            {"action": "RunInstances", "status": 500 if "Capacity" in code else 400, "code": code}
+            | {"times": n}
+            for code in codes
+            for n in (1, 99)
+        ],
+    }
+
+
+def faults(here: Stage, command: Command, told: list[Fault]) -> Count:
+    """Let each of the faults happen to a command, each in a trial of its own."""
+    count = Count()
+    for fault in told:
+        with here.trial(World()):
+            here.account.fault(**fault)
+            _run(here, count, command)
+    return count
+
+
+def kills(here: Stage, command: Command, *, step: int, first: Command) -> Count:
+    """Kill a command, after another one has ended, at every `step`-th of its points."""
+    count = Count()
+    with here.trial(World()):
+        here.run(first)
+        points = here.run(command).points
+    for at in range(0, points, step):
+        with here.trial(World()):
+            here.run(first)
+            if command == REAP:
+                here.time.sleep(3 * _HOUR_S)
+            _run(here, count, command, Trouble(kill_at=at))
+    return count
+
+
+def skews(here: Stage, command: Command, hours: tuple[int, ...]) -> Count:
+    """Run a command on a computer whose clock is wrong."""
+    count = Count()
+    for hour in hours:
+        with here.trial(World()):
+            _run(here, count, command, Trouble(skew_s=hour * _HOUR_S))
+    return count
+
+
+def full_disk(here: Stage, command: Command, limits: tuple[int, ...]) -> Count:
+    """Run a command whose files cannot grow beyond so many bytes."""
+    count = Count()
+    for limit in limits:
+        with here.trial(World()):
+            _run(here, count, command, Trouble(file_limit=limit))
+    return count
+
+
+def unreadable(here: Stage, command: Command, points: tuple[int | None, ...]) -> Count:
+    """Damage the journal of a launch that was killed, or that was finished."""
+    count = Count()
+    for at in points:
+        with here.trial(World()):
+            count.trials += 1
+            count.kills += here.run(command, Trouble(kill_at=at)).was_killed
+            for path in here.state.glob("journal.sqlite*"):
+                path.write_bytes(b"no database" * 2000)
+            here.recover(count, has_journal=False)
+    return count
+
+
+def two_at_once(here: Stage, pairs: list[tuple[Command, Command]]) -> Count:
+    """Run two commands at the same time."""
+    count = Count()
+    for pair in pairs:
+        with here.trial(World()):
+            count.trials += 1
+            for ended in here.run_all(tuple((command, Trouble()) for command in pair)):
+                count.bugs += ended.code in (1, 99)
+            here.recover(count)
+    return count
+
+
+def _run(here: Stage, count: Count, command: Command, trouble: Trouble | None = None) -> None:
+    count.trials += 1
+    ended = here.run(command, trouble)
+    count.kills += ended.was_killed
+    here.look(ended, count)
+    here.recover(count)
+
+
+def troubles(here: Stage) -> Iterator[tuple[str, Count]]:
+    """All of them at one provider, with what they are."""
+    launches = LAUNCHES[here.kind]
+    one, two = launches["1x GPU"], launches["two nodes"]
+    yield "kill -9 in down", kills(here, DOWN, step=5, first=one)
+    yield "kill -9 in reap", kills(here, REAP, step=5, first=one)
+    for name, told in faults_of(here.kind).items():
+        yield name, faults(here, two, told)
+    yield "our clock is wrong", skews(here, one, (-26, -3, 3, 26))
+    pairs = [(one, one), (one, DOWN), (one, REAP), (DOWN, REAP), (one, LIST)]
+    yield "two processes at once", two_at_once(here, pairs)
+    yield "full disk", full_disk(here, one, _FILES_B)
+    yield "unreadable journal", unreadable(here, one, (*range(2, 34, 6), None))
