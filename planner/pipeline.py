@@ -13,6 +13,7 @@ from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
 from planner.options.context import Case
 from planner.options.machine_sizes import shapes
+from planner.options.running import how_it_runs_today
 from planner.options.search import candidates
 from planner.plan.confidence import assure
 from planner.plan.experiment import propose
@@ -145,6 +146,7 @@ def plan_job(
         recommended=choice.recommended,
         named=choice.named,
         assurance=assure(case.profile, case.findings, case.baseline, best, catalog.as_of),
+        machine=how_it_runs_today(case),
         first_step=first_step(case) if best is None else None,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
         probe=propose(case, choice.options, choice.recommended),

@@ -4,8 +4,3 @@
 `reaping` what is done with them, `journal` what is remembered; `providers.<name>.prices` reads live
 prices. The libraries of the providers are imported when they are used.
 """
-
-from providers.registry import CLOUDS
-
-LAUNCHABLE: frozenset[str] = frozenset(name for name, row in CLOUDS.items() if row.offered)
-"""Providers that this version can launch on; an option elsewhere is not `provisionable`."""

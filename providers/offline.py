@@ -11,7 +11,7 @@ from providers.registry import CLOUDS
 
 def offline(provider: str) -> Cloud:
     """A provider that answers what is pure."""
-    kind = import_module(CLOUDS[provider].module).CLOUD
+    kind = import_module(CLOUDS[provider].cloud).CLOUD
     return cast("Cloud", _Offline(provider, kind))
 
 

@@ -1,18 +1,13 @@
-"""What every fetcher of prices is asked and answers, and which there are."""
+"""What every fetcher of prices is asked and answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
-from types import MappingProxyType
 from typing import Protocol, cast
 
 from pricing.refresh.reading import Reading
-
-MODULES: Mapping[str, str] = MappingProxyType(
-    {"aws": "providers.aws.prices", "digitalocean": "providers.digitalocean.prices"}
-)
-"""Provider -> the module whose `fetch` reads its live prices."""
+from providers.registry import CLOUDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,5 +39,5 @@ class Fetch(Protocol):
 
 
 def fetcher(provider: str) -> Fetch:
-    """The fetcher of a provider in MODULES; its library is imported when it fetches."""
-    return cast("Fetch", import_module(MODULES[provider]).fetch)
+    """The fetcher of a provider in `priced()`; its library is imported when it fetches."""
+    return cast("Fetch", import_module(CLOUDS[provider].prices).fetch)

@@ -1,40 +1,33 @@
 """Which providers machines can be launched on: one row each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from providers.aws.provider import PROVIDER as AWS
+from providers.digitalocean.provider import PROVIDER as DIGITALOCEAN
+from providers.provider import Provider
+from providers.ssh.provider import PROVIDER as SSH
+
 if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
     from providers.interface import Cloud, Connection
 
+MEMORY = Provider(name="memory", title="memory", cloud="providers.in_memory", offered=False)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A provider.
-
-    Attributes:
-        module: has `connect(connection) -> Cloud` and its class as `CLOUD`; the SDK is imported
-            when it connects.
-        offered: whether options of a plan can be launched there.
-        ends_itself: whether a machine ends itself at its deadline without a token of the account.
-    """
-
-    module: str
-    offered: bool
-    ends_itself: bool
+ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, MEMORY, SSH)}
+CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
+"""Provider -> what it is."""
 
 
-CLOUDS: Mapping[str, Row] = MappingProxyType(
-    {
-        "aws": Row(module="providers.aws.cloud", offered=True, ends_itself=True),
-        "digitalocean": Row(module="providers.digitalocean.cloud", offered=True, ends_itself=False),
-        "memory": Row(module="providers.in_memory", offered=False, ends_itself=True),
-        "ssh": Row(module="providers.ssh.cloud", offered=False, ends_itself=True),
-    }
-)
-"""Provider -> its row."""
+def launchable() -> frozenset[str]:
+    """Return the providers that options of a plan can be launched on."""
+    return frozenset(name for name, one in CLOUDS.items() if one.offered)
+
+
+def priced() -> tuple[str, ...]:
+    """Return the providers whose live prices can be read, by name."""
+    return tuple(sorted(name for name, one in CLOUDS.items() if one.prices))
 
 
 def connect(provider: str, connection: "Connection") -> "Cloud":
@@ -43,4 +36,4 @@ def connect(provider: str, connection: "Connection") -> "Cloud":
     Raises:
         MissingCredentialsError: names the variable to set.
     """
-    return cast("Cloud", import_module(CLOUDS[provider].module).connect(connection))
+    return cast("Cloud", import_module(CLOUDS[provider].cloud).connect(connection))

@@ -10,10 +10,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import InputError
-from templates.bootstrap_settings import deadline_units, environment, sharing
+from templates.bootstrap_settings import MPS, deadline_units
 from templates.wording import Document
 
-ENDS = ("poweroff", "digitalocean", "none")
+ENDS = ("poweroff", "api", "none")
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 _SCRIPTS = (
     ("/opt/gpucost/bootstrap.sh", "bootstrap.sh.j2"),
@@ -27,10 +27,12 @@ def render_bootstrap(machine: Document) -> str:
 
     Args:
         machine: `run`, `deadline` ("2026-11-21 20:15:00 UTC"), `ttl_s`, `end` (one of ENDS),
-            `end_url` (of the provider's API), `gpu_vendor` ("nvidia", "amd"), `gpu_count` (whole
-            GPUs), `vcpus` (or None), `nodes`, `actions` (codes), `sharing` (None, "mps",
-            "time-slicing"), `jobs` (names of jobs that share) and `scratch` (whether empty disks
-            may be formatted).
+            `end_url` (of the provider's call that ends a machine, before its id), `end_id_url`
+            (where the machine reads that), `end_title` (of the provider), `gpu_vendor`
+            ("nvidia", "amd"), `gpu_count` (whole GPUs), `environment` (variables of the jobs),
+            `launcher` (`nproc_per_node`, and where they apply `nnodes`, `max_restarts`, `numa`),
+            `sharing` (None, "mps", "time-slicing"), `jobs` (names of jobs that share) and `scratch`
+            (whether empty disks may be formatted).
 
     Raises:
         InputError: `end` or `sharing` is of no known kind.
@@ -52,9 +54,9 @@ def _checked(machine: Document) -> dict[str, Any]:
     if machine["end"] not in ENDS or machine["sharing"] not in (None, "mps", "time-slicing"):
         raise InputError(f"a machine cannot be set up for {machine['end']}, {machine['sharing']}.")
     jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))
-    nproc = 1 if jobs else max(1, int(machine["gpu_count"]))
-    numa = "numa-binding" in machine["actions"] or nproc > 1
-    return {**machine, "jobs": jobs, "nproc": nproc, "numa": numa}
+    launcher = machine["launcher"]
+    told = {"nnodes": "1", "max_restarts": None, "numa": None, **launcher}
+    return {**machine, **told, "jobs": jobs, "several": told["nnodes"] != "1"}
 
 
 def _files(values: dict[str, Any]) -> Iterator[dict[str, str]]:
@@ -75,14 +77,9 @@ def _file(path: str, mode: str, text: str) -> dict[str, str]:
 
 def _variables(values: dict[str, Any]) -> str:
     """The environment file: NAME=value, quoted for a shell."""
-    found = environment(
-        values["actions"],
-        vcpus=values["vcpus"],
-        processes=values["nproc"] * max(1, len(values["jobs"])),
-        nodes=values["nodes"],
-    )
-    if values["sharing"]:
-        found |= sharing(values["sharing"], len(values["jobs"]))
+    found = {**values["environment"], "TMPDIR": "/scratch"}
+    if values["sharing"] == "mps":
+        found |= MPS
     return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(found.items()))
 
 

@@ -292,12 +292,15 @@ def evidence(finding: Document) -> str:
 def detail(job: Document, code: str) -> str:
     """Return what an action would set and gain: `: num_workers 7; input x1.2-5`; else nothing.
 
+    It would set that on the machine of the recommended option, else on today's.
     A gain is that of the part of the time that the action acts on, not of the whole job.
     """
     known = next((one for one in job.get("remedies", ()) if one["code"] == code), None)
     if known is None:
         return ""
-    said = [", ".join(f"{name} {value}" for name, value in known["settings"].items())]
+    option = choice(job)
+    there = known["settings"] if option is None else option.get("settings", {}).get(code, {})
+    said = [", ".join(f"{name} {value}" for name, value in there.items())]
     effect = known["effect"] or {}
     if effect.get("high", 1.0) > 1.0:
         said.append(f"{known['acts_on']} x{effect['low']:.3g}-{effect['high']:.3g}")

@@ -7,7 +7,6 @@ import click
 
 from gpucost.arguments.parameters import today
 from gpucost.files.writing import write_file
-from gpucost.launch.launchers import launchable
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements
@@ -15,6 +14,7 @@ from planner.pipeline import make_plan
 from planner.plan.to_json import to_json
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
+from providers.registry import launchable
 
 EXAMPLE = "visual-search.json"
 _TITLE = "# GPU cost report"

@@ -7,6 +7,8 @@ import click
 
 from gpucost.files.sources import read_sources
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.actions.machine_settings import today_settings
+from planner.actions.settings import profiled_run
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
 from planner.plan.to_json import finding_json, remedies_json
@@ -41,11 +43,16 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any
             {
                 "name": profile.job.name,
                 "findings": [finding_json(finding) for finding in findings],
-                "remedies": remedies_json(measure(profile)),
+                "remedies": _remedies(profile),
             }
             for profile, findings in found
         ],
     }
+
+
+def _remedies(profile: Profile) -> list[dict[str, Any]]:
+    signals = measure(profile)
+    return remedies_json(signals, today_settings(signals, profiled_run(profile)))
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import click
 
 from gpucost.arguments.parameters import today
 from gpucost.arguments.settings import PROJECT_FILE
-from gpucost.launch.preview import REAPER_TOKEN
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
 from gpucost.prices.cache import CACHE, load_catalog, price_folder
 from gpucost.version import __version__
@@ -18,22 +17,12 @@ from gpucost.views.output import Output, Table, output_options, print_json, prin
 from pricing.errors import GpucostError
 from pricing.refresh import store
 from providers.lifecycle.journal import FILE, JournalError
+from providers.registry import CLOUDS
 
-_CREDENTIALS = (
-    ("DIGITALOCEAN_TOKEN", "DigitalOcean: needed to refresh prices and launch, not to plan"),
-    ("AWS_ACCESS_KEY_ID", "AWS: the SDK's own chain; needed to refresh prices and launch"),
-    (REAPER_TOKEN, "DigitalOcean: with it a machine ends itself at its deadline"),
-)
 _PACKAGES = (
     *("boto3", "click", "jinja2", "pandas", "paramiko", "platformdirs", "prometheus_client"),
     *("pydo", "rich"),
 )
-_ASKED = {
-    "aws": ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"),
-    "digitalocean": ("DIGITALOCEAN_TOKEN",),
-}
-"""Provider -> variables of which one must be set before it is asked."""
-
 _MOST_SKEW_S = 60.0
 
 
@@ -59,8 +48,8 @@ def _checks() -> Iterator[tuple[str, str, str]]:
     yield "packages", "fail" if missing else "ok", packages
     yield _prices()
     yield _refreshed()
-    for variable, use in _CREDENTIALS:
-        yield variable, "set" if os.environ.get(variable) else "not set", use
+    for variable in (one for provider in CLOUDS.values() for one in provider.variables):
+        yield variable.name, "set" if os.environ.get(variable.name) else "not set", variable.use
     yield from _launches()
     smi = shutil.which("nvidia-smi")
     yield "nvidia-smi", "found" if smi else "not found", "only needed to record, not to plan"
@@ -101,9 +90,9 @@ def _launches() -> Iterator[tuple[str, str, str]]:
                 yield "journal", "ok", f"{len(runs)} open runs, in {folder}"
     except JournalError as error:
         yield "journal", "fail", error.problems[0]
-    for provider, variables in _ASKED.items():
-        if any(os.environ.get(name) for name in variables):
-            yield from _provider(provider)
+    for name, provider in CLOUDS.items():
+        if any(os.environ.get(variable) for variable in provider.asked_with):
+            yield from _provider(name)
 
 
 def _provider(provider: str) -> Iterator[tuple[str, str, str]]:

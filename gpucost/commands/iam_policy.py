@@ -1,27 +1,27 @@
-"""`gpucost iam-policy`: the least permissions that gpucost needs at AWS and DigitalOcean."""
+"""`gpucost iam-policy`: the least permissions that gpucost needs at each provider."""
 
 import click
 
 from gpucost.views.output import Output, Table, common_options, print_json, print_table
-from providers.permissions import DIGITALOCEAN_SCOPES, REAPER_SCOPES, aws_policy
+from providers.registry import CLOUDS
 
-_SCOPES = {"digitalocean": DIGITALOCEAN_SCOPES, "digitalocean-reaper": REAPER_SCOPES}
+_KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.permissions}
 
 
 @click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
 @click.option(
     "--provider",
-    type=click.Choice(("aws", *_SCOPES)),
-    default="aws",
+    type=click.Choice(tuple(_KNOWN)),
+    default=next(iter(_KNOWN)),
     show_default=True,
     help="Whose; digitalocean-reaper is the token that machines end themselves with.",
 )
 @click.option("--read-only", is_flag=True, help="Only what refreshing prices and looking needs.")
 @common_options
 def command(provider: str, read_only: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
-    """Print the IAM policy for AWS, or the token scopes for DigitalOcean."""
-    if provider == "aws":
-        print_json(aws_policy(launches=not read_only))
-        return
-    scopes = [row for row in _SCOPES[provider] if not read_only or row[0].endswith(":read")]
-    print_table(Table(columns=("scope", "for"), rows=tuple(scopes)), output)
+    """Print what an identity must be allowed: an IAM policy, or the scopes of a token."""
+    found = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
+    if isinstance(found, tuple):
+        print_table(Table(columns=("scope", "for"), rows=found), output)
+    else:
+        print_json(found)

@@ -27,7 +27,6 @@ from gpucost.arguments.parameters import (
 from gpucost.cost_gate import Gate
 from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
-from gpucost.launch.launchers import launchable
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
@@ -44,6 +43,7 @@ from planner.pipeline import make_plan
 from planner.plan.plan import Plan
 from planner.plan.to_json import dump, to_json
 from pricing.catalog.offer import PURCHASES
+from providers.registry import launchable
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 

@@ -22,7 +22,6 @@ from gpucost.launch.choice import (
 from gpucost.launch.confirm import confirm
 from gpucost.launch.live_price import read_live
 from gpucost.launch.preview import (
-    REAPER_TOKEN,
     Wish,
     build_spec,
     check_self_destroy,
@@ -201,5 +200,5 @@ def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> No
 def open_login(spec: LaunchSpec) -> Login:
     """The way into the machines of a launch, with the end token where they need one."""
     door = new_door(spec.provider, spec.marks.run, state_folder(), spec.places[0].host)
-    needs = spec.self_destroy and not CLOUDS[spec.provider].ends_itself
-    return SshLogin(door=door, token=os.environ.get(REAPER_TOKEN, "") if needs else "")
+    token = CLOUDS[spec.provider].end.token if spec.self_destroy else ""
+    return SshLogin(door=door, token=os.environ.get(token, "") if token else "")

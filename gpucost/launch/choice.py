@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.files.plan_file import find_option, load_plan
-from gpucost.launch.launchers import launchable
 from gpucost.launch.rental_pages import page_of
+from planner.actions.machine_settings import MachineSettings, plain_settings, shared_settings
+from planner.documents.machine import read_machine
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.money import cents, usd
 from providers.interface import OWN
 from providers.ownership_tags import clean
+from providers.registry import launchable
 
 _Json = dict[str, Any]
 BOUGHT = ("on_demand", "spot")
@@ -30,7 +32,7 @@ class Choice:
         region: asked for; empty: the offer's, or chosen at launch.
         count: machines.
         plan: name of what it is for.
-        actions: codes that a machine is set up for.
+        machines: what is set on the machines of each offer; one more where there is no offer.
         sharing: how jobs share its GPU; None: one job.
         jobs: that share it.
         host: of the user's own machine.
@@ -41,7 +43,7 @@ class Choice:
     region: str = ""
     count: int = 1
     plan: str = "none"
-    actions: tuple[str, ...] = ()
+    machines: tuple[MachineSettings, ...] = (MachineSettings(),)
     sharing: str | None = None
     jobs: tuple[str, ...] = ()
     host: str = ""
@@ -72,7 +74,9 @@ def choose_type(
     wanted = region or in_place
     _check_launchable(provider)
     offer = catalog.find(provider, instance_type, wanted, purchase or "on_demand")
-    return Choice(offers=(offer,), region=_region(offer, wanted), count=count)
+    machine = plain_settings(max(1, int(offer.gpu_count)), count, offer.vcpus)
+    region = _region(offer, wanted)
+    return Choice(offers=(offer,), region=region, count=count, machines=(machine,))
 
 
 def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
@@ -91,10 +95,10 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
     alike = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
     return Choice(
         offers=tuple(_offer(one["offer"], catalog) for one in (option, *alike)),
+        machines=tuple(read_machine(job, one) for one in (option, *alike)),
         region=_region_text(option["offer"]["region"]),
         count=int(option["count"]),
         plan=clean(f"{Path(plan_path).stem}-{job['name']}-{option['id']}"),
-        actions=tuple(option["actions"]),
     )
 
 
@@ -118,8 +122,10 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
         )
     jobs = tuple(str(name) for name in found["jobs"])
     _check_launchable(found["offer"]["provider"])
+    offer = _offer(found["offer"], catalog)
     return Choice(
-        offers=(_offer(found["offer"], catalog),),
+        offers=(offer,),
+        machines=(_shared(str(found["mode"]), len(jobs), offer),),
         region=_region_text(found["offer"]["region"]),
         plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
         sharing=str(found["mode"]) if len(jobs) > 1 else None,
@@ -139,8 +145,21 @@ def change(choice: Choice, count: int | None, purchase: str | None, catalog: Cat
         first = choice.offers[0]
         region = None if first.region == EVERYWHERE else first.region
         offer = catalog.find(first.provider, first.instance_type, region, purchase)
-        choice = replace(choice, offers=(offer,))
-    return choice if count is None else replace(choice, count=count)
+        choice = replace(choice, offers=(offer,), machines=choice.machines[:1])
+    return choice if count is None else replace(choice, **_counted(choice, count))
+
+
+def _counted(choice: Choice, count: int) -> dict[str, Any]:
+    """Another number of machines: of the one copy of the job, or of copies that stay."""
+    one_copy = all(machine.nodes == choice.count for machine in choice.machines)
+    machines = tuple(m.on_nodes(count) if one_copy else m for m in choice.machines)
+    return {"count": count, "machines": machines}
+
+
+def _shared(mode: str, jobs: int, offer: Offer) -> MachineSettings:
+    if jobs > 1:
+        return shared_settings(mode, jobs, offer.vcpus)
+    return plain_settings(max(1, int(offer.gpu_count)), 1, offer.vcpus)
 
 
 def with_dearest(choice: Choice, catalog: Catalog) -> Choice:

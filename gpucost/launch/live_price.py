@@ -10,7 +10,8 @@ from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import usd
 from pricing.refresh.reading import Row
-from providers.price_source import MODULES, Request, fetcher
+from providers.price_source import Request, fetcher
+from providers.registry import priced
 
 _Key = tuple[str, str, str]
 
@@ -59,7 +60,7 @@ def read_live(offers: tuple[Offer, ...], region: str) -> Live:
     now = datetime.now(UTC)
     before = {offer.place: offer.usd_per_hour for offer in offers}
     provider = offers[0].provider
-    if provider not in MODULES:
+    if provider not in priced():
         return Live(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
     named = dict.fromkeys((region, *(offer.region for offer in offers)))
     regions = tuple(one for one in named if one not in ("", EVERYWHERE))

@@ -10,24 +10,20 @@ from typing import Any
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import Choice
 from gpucost.launch.live_price import Live
+from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.money import plain, show
-from providers.digitalocean.access import ENDPOINT
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
 from providers.lifecycle.ledger import quote_machines
 from providers.ownership_tags import Marks, new_run, owner_of
 from providers.registry import CLOUDS
 from templates.bootstrap_files import render_bootstrap, render_files
 
-REAPER_TOKEN = "GPUCOST_DIGITALOCEAN_REAPER_TOKEN"  # noqa: S105 - the name of the variable
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
-
-_PUBLIC_API = "https://api.digitalocean.com"
-_ENDS = {"aws": "poweroff", "digitalocean": "digitalocean"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +52,19 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     Raises:
         InputError: the token for it is not there, or would not be handed over.
     """
-    if self_destroy and not CLOUDS[provider].ends_itself and not waits:
+    end = CLOUDS[provider].end
+    if not self_destroy or not end.token:
+        return
+    if not waits:
         raise InputError(
             "--no-wait leaves a machine before it has what it ends itself with; "
             "say --no-self-destroy, too, or leave it out."
         )
-    if self_destroy and not CLOUDS[provider].ends_itself and not os.environ.get(REAPER_TOKEN):
+    if not os.environ.get(end.token):
         raise InputError(
-            f"{REAPER_TOKEN} is not set, so a {provider} machine could not end itself at its "
-            "deadline: powered off it is still billed. Set it to a token that may delete Droplets "
-            "(it reaches all Droplets of the account), or say --no-self-destroy and run "
+            f"{end.token} is not set, so a {provider} machine could not end itself at its "
+            "deadline: powered off it is still billed. Set it to a token that may delete machines "
+            f"there (it reaches {end.reach}), or say --no-self-destroy and run "
             "`gpucost reap` from cron."
         )
 
@@ -76,7 +75,7 @@ def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> 
     deadline = (now + ttl).replace(microsecond=0)
     marks = Marks(run=new_run(), deadline=deadline, owner=owner_of(os.environ), plan=choice.plan)
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
-    places = [_place(choice, wish, marks, offer, first=not at) for at, offer in enumerate(offers)]
+    places = [_place(choice, wish, marks, offer, at) for at, offer in enumerate(offers)]
     total = quote_at_ttl(places[0].offer, choice.count, wish.ttl_s, now)
     cap = wish.max_usd
     if cap is None:
@@ -101,34 +100,39 @@ def _priced(choice: Choice, live: Live | None) -> Iterator[Offer]:
         yield replace(offer, usd_per_hour=most) if now is None else now
 
 
-def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, *, first: bool) -> Place:
-    region = choice.region if first else ""
+def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, at: int) -> Place:
+    region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
-    machine = _machine(choice, wish, marks, offer)
+    machine = _machine(choice, wish, marks, offer) | _set_on(choice.machines[at])
     render = render_files if offer is None else render_bootstrap
     return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
 
 
 def _machine(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None) -> dict[str, Any]:
     """What the bootstrap needs to know."""
+    end = CLOUDS[choice.provider].end
     gpu = None if offer is None else gpus().get(offer.gpu)
     vendor = "" if gpu is None else gpu.vendor
     return {
         "run": marks.run,
         "deadline": f"{marks.deadline:%Y-%m-%d %H:%M:%S} UTC",
         "ttl_s": int(wish.ttl_s),
-        "end": _ENDS.get(choice.provider, "none") if wish.self_destroy else "none",
-        "end_url": os.environ.get(ENDPOINT) or _PUBLIC_API,
+        "end": end.kind if wish.self_destroy else "none",
+        "end_title": CLOUDS[choice.provider].title,
+        "end_id_url": end.id_url,
+        "end_url": end.url_with(os.environ),
         "gpu_vendor": vendor.lower(),
         "gpu_count": 0 if offer is None else int(offer.gpu_count),
-        "vcpus": None if offer is None else offer.vcpus,
-        "nodes": choice.count,
-        "actions": choice.actions,
         "sharing": choice.sharing,
         "jobs": choice.jobs,
         "scratch": offer is not None,
     }
+
+
+def _set_on(machine: MachineSettings) -> dict[str, Any]:
+    """What the plan decided for it."""
+    return {"environment": dict(machine.environment), "launcher": machine.launcher}
 
 
 def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime) -> Quote | None:
@@ -167,8 +171,8 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
         yield f"the live price could not be read: {live.failure}"
     if offer is not None and (live is None or live.failure):
         yield from offer.warnings(today())
-    if offer is not None and offer.provider == "aws":
-        yield "the root volume, whose size the image sets, and traffic are not in the total"
+    if CLOUDS[spec.provider].not_in_total:
+        yield CLOUDS[spec.provider].not_in_total
     if offer is not None and offer.purchase == "spot":
         yield "spot: the provider may take the machine back at any time"
     if not CLOUDS[spec.provider].ends_itself:
@@ -177,9 +181,10 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
 
 def _end_told(spec: LaunchSpec) -> str:
     if spec.self_destroy:
+        end = CLOUDS[spec.provider].end
         return (
-            f"{REAPER_TOKEN} is handed to the machine over SSH (root only) so that it can destroy "
-            "itself; that token reaches all Droplets of the account"
+            f"{end.token} is handed to the machine over SSH (root only) so that it can destroy "
+            f"itself; that token reaches {end.reach}"
         )
     return (
         "the machine does not end itself (--no-self-destroy). Put this into cron: "

@@ -1,15 +1,18 @@
-"""Where to rent what gpucost cannot launch: each provider's own page or tool."""
+"""Where to rent what gpucost cannot launch: each provider's own page or tool.
+
+A provider that it can launch on states its page in its folder.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from providers.registry import CLOUDS
+
 PAGES: Mapping[str, str] = MappingProxyType(
     {
-        "aws": "https://console.aws.amazon.com/ec2",
         "azure": "https://portal.azure.com, or its tool `az vm create`",
         "coreweave": "https://console.coreweave.com",
         "crusoe": "https://console.crusoecloud.com, or its tool `crusoe`",
-        "digitalocean": "https://cloud.digitalocean.com/gpus",
         "gcp": "https://console.cloud.google.com/compute, or `gcloud compute instances create`",
         "hotaisle": "https://hotaisle.xyz",
         "hyperstack": "https://console.hyperstack.cloud",
@@ -31,4 +34,5 @@ PAGES: Mapping[str, str] = MappingProxyType(
 
 def page_of(provider: str) -> str:
     """Return where to rent there."""
-    return PAGES.get(provider, f"the page of {provider}")
+    known = CLOUDS[provider].page if provider in CLOUDS else PAGES.get(provider, "")
+    return known or f"the page of {provider}"

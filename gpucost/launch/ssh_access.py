@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from providers.interface import OWN, Deployment
+from providers.registry import CLOUDS
 from providers.ssh.connection import Door, own_door
 from providers.ssh.keys import key_file, known_hosts
-
-USERS = {"aws": "ubuntu", "digitalocean": "root"}
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> Door:
@@ -14,7 +13,7 @@ def new_door(provider: str, run: str, state: Path, host: str = "") -> Door:
     if provider == OWN:
         return own_door(host)
     return Door(
-        user=USERS.get(provider, "root"),
+        user=CLOUDS[provider].user,
         key=key_file(state, run),
         known_hosts=known_hosts(state, run),
     )

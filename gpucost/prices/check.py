@@ -14,6 +14,7 @@ from pricing.catalog.offer import Offer
 from pricing.money import plain
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
+from providers.registry import CLOUDS, priced
 
 CONFLICT = Decimal("0.01")
 """Two readings of one day that differ by more than this share are told."""
@@ -69,9 +70,10 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     print_table(Table(columns=columns, rows=rows, right=right), output)
     for line in (*conflicts, *doubts):
         output.say(line)
+    titles = " and ".join(CLOUDS[name].title for name in priced())
     output.say(
         f"{len(conflicts)} conflicts over {CONFLICT:.0%}, {len(doubts)} doubtful rows. "
-        "`gpucost prices update` reads DigitalOcean and AWS anew."
+        f"`gpucost prices update` reads {titles} anew."
     )
 
 

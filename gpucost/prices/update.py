@@ -20,7 +20,8 @@ from pricing.refresh.integrity_gate import KeptOut, Passed, check
 from pricing.refresh.reading import Reading
 from pricing.refresh.skypilot import read_skypilot
 from pricing.refresh.store import Update
-from providers.price_source import MODULES, Request, fetcher
+from providers.price_source import Request, fetcher
+from providers.registry import priced
 
 IMPORTS: dict[str, Callable[[Path, date | None], tuple[Reading, ...]]] = {
     "gpuhunt": read_gpuhunt,
@@ -37,7 +38,7 @@ class Asked:
 
     Attributes:
         providers: only these; empty: all that can be asked.
-        regions: for AWS; empty: its default list.
+        regions: of providers with prices by region; empty: their default list.
         accept_jumps: keep prices that moved by more than x3.
         catalog: name and path of a catalog to import instead of asking providers.
         as_of: day of that catalog's prices.
@@ -88,7 +89,7 @@ def _fetched(asked: Asked, output: Output) -> tuple[tuple[Kept, ...], tuple[Gpuc
     kept: list[Kept] = []
     failures: list[GpucostError] = []
     skipped: list[str] = []
-    for provider in asked.providers or sorted(MODULES):
+    for provider in asked.providers or priced():
         try:
             output.say(f"asking {provider} ...")
             kept.append(_believed(fetcher(provider)(request), asked))
@@ -106,10 +107,10 @@ def _fetched(asked: Asked, output: Output) -> tuple[tuple[Kept, ...], tuple[Gpuc
 
 
 def _check_askable(providers: Iterable[str]) -> None:
-    unknown = [name for name in providers if name not in MODULES]
+    unknown = [name for name in providers if name not in priced()]
     if unknown:
         raise InputError(
-            f"--provider {name}: its prices cannot be fetched; {', '.join(sorted(MODULES))} can. "
+            f"--provider {name}: its prices cannot be fetched; {', '.join(priced())} can. "
             f"Others come from a catalog: gpucost prices update --from {'|'.join(IMPORTS)} PATH."
             for name in unknown
         )

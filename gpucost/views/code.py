@@ -1,5 +1,6 @@
 """What a finding or an action code means, in sentences: for `gpucost explain` and the reference."""
 
+import re
 from collections.abc import Iterator
 
 from planner.actions import Action
@@ -9,6 +10,7 @@ from planner.diagnosis.rules.rule import Rule
 from planner.signals.condition import Test
 from planner.signals.signals import SIGNALS
 
+_SETTING = re.compile(r"\{\w+\}")
 _OF = {
     "loading": "loading and preparing input",
     "copying": "copying input to the GPU",
@@ -87,7 +89,7 @@ def how_lines(code: str) -> Iterator[tuple[str, str]]:
     """Yield how an action is applied, as label and text."""
     how = HOW_TO[code]
     for name, value in how.environment.items():
-        yield ("environment", f"{name}={value}")
+        yield ("environment", f"{name}={_SETTING.sub('N', value)}")
     for name, value in how.launcher.items():
         yield ("launcher", f"{name}: {value}")
     yield from how.frameworks.items()

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.actions.action import Action, Range
+from planner.models.failures import checkpoint_every_s
 from planner.models.input_pipeline import loader_factor, loader_power
+from planner.models.interruption import Checkpoints
 from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,
@@ -36,11 +38,7 @@ _CHANNELS_LAST_SERVING: Range = (0.93, 1.07, 1.30)
 _FILL_MEMORY, _MOST_GROWTH = 0.9, 8.0
 _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 _ACCUMULATED = 4
-# Llama 3 report: 419 unexpected interruptions in 54 days on 16,384 GPUs.
-GPU_HOURS_TO_INTERRUPTION = 54 * 24 * 16384 / 419
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
-MOST_LOST_S = 3600.0  # an hour of work, our choice: runs write every 15 to 60 minutes
-_MOST_WRITING = 0.1  # of the time, where a checkpoint takes so long that an hour is too often
 _SERVING = ("inference_online", "inference_offline")
 
 
@@ -168,29 +166,18 @@ def _channels_last(signals: Signals) -> Range | None:
     return _CHANNELS_LAST_SERVING if signals["job.kind"] in _SERVING else None
 
 
-def mean_up_s(signals: Signals) -> float:
-    """Return the mean time between failures of the job's GPUs on machines that are not spot."""
-    gpus = _number(signals, "hardware.gpu_count") or 1.0
-    return GPU_HOURS_TO_INTERRUPTION * 3600.0 / gpus
-
-
-def best_interval_s(signals: Signals, cost_s: float = _CHECKPOINT_S[1]) -> float:
-    """Return the time between checkpoints that take `cost_s` each, seconds.
-
-    Young's and Daly's optimum, and no more than people care to lose at once: for one GPU and
-    machines that hardly fail the optimum is days, and a crash of the program itself is likelier.
-    """
-    optimum = math.sqrt(2.0 * cost_s * mean_up_s(signals)) - cost_s
-    return min(optimum, max(MOST_LOST_S, cost_s / _MOST_WRITING))
-
-
 def _checkpoints(signals: Signals) -> Range | None:
     now = _number(signals, "step.checkpoint_exposed")
     if not now:
         return None
-    best = (cost_s / (best_interval_s(signals, cost_s) + cost_s) for cost_s in _CHECKPOINT_S)
+    gpus = _number(signals, "hardware.gpu_count") or 1.0
+    best = (cost_s / (_interval_s(gpus, cost_s) + cost_s) for cost_s in _CHECKPOINT_S)
     low, mid, high = (max(1.0, now / share) for share in best)
     return (1.0, min(low, mid), high)
+
+
+def _interval_s(gpus: float, write_s: float) -> float:
+    return checkpoint_every_s(gpus, Checkpoints(write_s=write_s, restart_s=0.0))
 
 
 EFFECTS: dict[str, Callable[[Signals], Range | None]] = {

@@ -19,7 +19,9 @@ class HowTo:
     Attributes:
         by: `launcher` where the environment or the launcher does it, `code` where the program
             changes, `machine` where another machine is rented or this one is set up.
-        environment: variables to set.
+        environment: variables to set; `{name}` stands for the setting of that name, and without
+            it the variable is left out. GPUCOST_* are read by no library: they carry a figure to
+            the program. The others are as PyTorch, NCCL and Hugging Face document them.
         launcher: what the launcher is told.
         frameworks: one line for each of `FRAMEWORKS` that has its own way.
         words: for everything else, or how to find out whether it worked.
@@ -41,10 +43,11 @@ def _code(  # noqa: PLR0913 - one line a framework
     keras: str = "",
     jax: str = "",
     words: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> HowTo:
     lines = (pytorch, lightning, transformers, accelerate, keras, jax)
     known = {name: line for name, line in zip(FRAMEWORKS, lines, strict=True) if line}
-    return HowTo(by="code", frameworks=known, words=words)
+    return HowTo(by="code", environment=environment or {}, frameworks=known, words=words)
 
 
 def _machine(words: str) -> HowTo:
@@ -63,6 +66,7 @@ _LOADER = {
         jax="grain.DataLoader(worker_count=N), or tf.data: num_parallel_calls=tf.data.AUTOTUNE",
         words="first make sure that items, sampler and transforms draw no random numbers of their "
         "own: each worker would repeat or reorder them",
+        environment={"GPUCOST_DATALOADER_WORKERS": "{num_workers}"},
     ),
     "dataloader-prefetch": _code(
         "DataLoader(..., num_workers >= 1, prefetch_factor=N)",
@@ -71,17 +75,20 @@ _LOADER = {
         jax="grain.DataLoader(worker_buffer_size=N); put the next batch on the device while a step "
         "runs",
         words="df /dev/shm must hold workers x N batches",
+        environment={"GPUCOST_PREFETCH_FACTOR": "{prefetch_factor}"},
     ),
     "persistent-workers": _code(
         "DataLoader(..., persistent_workers=True)",
         transformers="TrainingArguments(dataloader_persistent_workers=True)",
         words="not with a sampler that needs set_epoch inside the workers",
+        environment={"GPUCOST_PERSISTENT_WORKERS": "1"},
     ),
     "pinned-memory": _code(
         "DataLoader(..., pin_memory=True)",
         lightning="DataLoader(..., pin_memory=True); Lightning copies asynchronously by itself",
         transformers="on by default: TrainingArguments(dataloader_pin_memory=True)",
         keras="tf.data copies through pinned memory by itself",
+        environment={"GPUCOST_PIN_MEMORY": "1"},
     ),
     "async-copy": _code(
         "batch.to(device, non_blocking=True) from pinned memory; copy the next batch on a second "
@@ -90,6 +97,7 @@ _LOADER = {
         transformers="TrainingArguments(accelerator_config={'non_blocking': True})",
         accelerate="DataLoaderConfiguration(non_blocking=True)",
         keras="tf.data: prefetch_to_device",
+        environment={"GPUCOST_NON_BLOCKING": "1"},
     ),
     "gpu-preprocessing": _code(
         "nvidia.dali pipeline with decoders.image(device='mixed') in place of the transforms, read "
@@ -106,7 +114,11 @@ _LOADER = {
     ),
     "local-cache": HowTo(
         by="machine",
-        environment={"HF_DATASETS_CACHE": "/scratch/datasets"},
+        environment={
+            "HF_DATASETS_CACHE": "/scratch/cache/datasets",
+            "HF_HUB_CACHE": "/scratch/cache/hub",
+            "TORCH_HOME": "/scratch/cache/torch",
+        },
         words="copy the data set to the scratch disk before the job starts and point the loader "
         "there; tf.data: cache('/scratch/cache')",
     ),
@@ -169,6 +181,7 @@ _STEP = {
         keras="keras.mixed_precision.set_global_policy('mixed_bfloat16')",
         jax="flax.linen.Module(dtype=jnp.bfloat16, param_dtype=jnp.float32); jmp for a policy with "
         "loss scaling before Ampere",
+        environment={"GPUCOST_PRECISION": "amp-{dtype}"},
     ),
     "tf32": HowTo(
         by="launcher",

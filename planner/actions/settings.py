@@ -1,18 +1,24 @@
-"""The values that an action sets, worked out from the profile where it says enough.
+"""The values that an action sets on one machine, worked out where the profile says enough.
 
-`num_workers` and the batch are what fits; `interval_s` is Young's and Daly's. A value that the
-profile cannot give is left out, and the how-to names the setting.
+`num_workers` and the batch are what fits. A value that cannot be worked out is left out, and the
+how-to names the setting. What is set on the machine as a whole is in `machine_settings`.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from planner.actions.effects import batch_growth, best_interval_s, mean_up_s
+from planner.actions.effects import batch_growth
+from planner.models.failures import Survival, survival
+from planner.models.interruption import CHECKPOINTS, Checkpoints
+from planner.profile.model import Profile
 from planner.signals.condition import Signals
 from planner.signals.signals import Value, capability
 from pricing.hardware import Gpu
+from pricing.money import HOURS_PER_MONTH
 
 Settings = dict[str, float | str]
+"""Name of a setting -> value, such as `num_workers` -> 7."""
 
 # One core stays with the training process; PyTorch itself warns above the cores that there are.
 _KEPT_CORES = 1
@@ -24,9 +30,49 @@ _BF16_FROM = 8.0
 _MULTIPLE = 8  # tensor cores want dimensions divisible by 8 in half precision (NVIDIA)
 _ACCUMULATED = 4
 _QUEUED = 8
-_MONTH_S = 730 * 3600.0
-_LEAST_RESTARTS = 3
 _DELAY_OF_TARGET = 0.1  # a tenth of the latency target may go into waiting for the batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One copy of a job on its machines, as far as settings depend on it.
+
+    Attributes:
+        gpus: that work, over all its machines, >= 1.
+        nodes: its machines, >= 1.
+        vcpus: of one machine; None where unknown.
+        needs: what it takes to survive failures.
+    """
+
+    gpus: int
+    nodes: int
+    vcpus: float | None
+    needs: Survival
+
+    @property
+    def processes(self) -> int:
+        """Processes on each machine: one for each GPU that works there."""
+        return max(1, self.gpus // self.nodes)
+
+    @property
+    def cores(self) -> float | None:
+        """CPU threads of the machine for each process; None where unknown."""
+        return None if self.vcpus is None else self.vcpus / self.processes
+
+
+def profiled_run(
+    profile: Profile,
+    hours: float = float(HOURS_PER_MONTH),
+    checkpoints: Checkpoints = CHECKPOINTS,
+) -> Run:
+    """Return the job on the machines that were profiled, over so many hours: a month's."""
+    nodes, cores = profile.hardware.nodes or 1, profile.hardware.cpu_cores
+    return Run(
+        gpus=profile.gpu_count,
+        nodes=nodes,
+        vcpus=None if cores is None else cores / nodes,
+        needs=survival(profile.gpu_count, hours, checkpoints),
+    )
 
 
 def _number(signals: Signals, name: str) -> float | None:
@@ -71,19 +117,12 @@ def _half(signals: Signals) -> Settings:
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
 
 
-def _interval(signals: Signals) -> Settings:
-    return {"interval_s": round(best_interval_s(signals))}
+def _interval(_: Signals, run: Run) -> Settings:
+    return {"interval_s": round(run.needs.checkpoint_every_s)}
 
 
-def restarts(signals: Signals) -> int:
-    """Return how many restarts a month's run should survive: twice those expected, at least 3."""
-    return max(_LEAST_RESTARTS, math.ceil(2.0 * _MONTH_S / mean_up_s(signals)))
-
-
-def _processes(signals: Signals) -> Settings:
-    gpus, nodes = _number(signals, "hardware.gpu_count"), _number(signals, "hardware.nodes")
-    each = max(1, round((gpus or 1.0) / (nodes or 1.0)))
-    return {"nproc_per_node": each, "max_restarts": restarts(signals)}
+def _processes(_: Signals, run: Run) -> Settings:
+    return {"nproc_per_node": run.processes, "max_restarts": run.needs.max_restarts}
 
 
 def _queue(signals: Signals) -> Settings:
@@ -100,28 +139,41 @@ _SETTINGS: dict[str, Callable[[Signals], Settings]] = {
     "mixed-precision": _half,
     "larger-batch": _batch,
     "gradient-accumulation": lambda _: {"steps": _ACCUMULATED},
+    "dynamic-batching": _queue,
+}
+_SETTINGS_OF_RUN: dict[str, Callable[[Signals, Run], Settings]] = {
     "checkpoint-interval": _interval,
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,
-    "dynamic-batching": _queue,
 }
 
 
-def on_machine(signals: Signals, gpu: Gpu, cores_per_gpu: float | None) -> Signals:
-    """Return the signals as they would be on another machine: its cores, its GPU's capability.
+def on_machine(signals: Signals, gpu: Gpu, run: Run) -> Signals:
+    """Return the signals as they would be on another machine: its GPUs, cores and capability.
 
     The memory that was held stays; its share of the other GPU's memory changes.
     """
     held = _number(signals, "mem.used_gib.max")
     moved: dict[str, Value] = {
-        "hardware.cpu_cores_per_gpu": cores_per_gpu,
+        "hardware.gpu_count": float(run.gpus),
+        "hardware.nodes": float(run.nodes),
+        "hardware.cpu_cores_per_gpu": run.cores,
         "hardware.compute_capability": capability(gpu),
         "mem.used_fraction.max": held / gpu.memory_gib if held and gpu.memory_gib else None,
     }
     return {**signals, **moved}
 
 
-def settings(code: str, signals: Signals) -> Settings:
-    """Return what the action sets in this job; empty where nothing can be worked out."""
+def settings(code: str, signals: Signals, run: Run) -> Settings:
+    """Return what the action sets in this job; empty where nothing can be worked out.
+
+    Args:
+        code: of the action.
+        signals: as they are where the job runs (`on_machine`).
+        run: the job there.
+    """
+    of_run = _SETTINGS_OF_RUN.get(code)
+    if of_run is not None:
+        return of_run(signals, run)
     made = _SETTINGS.get(code)
     return made(signals) if made else {}

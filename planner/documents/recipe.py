@@ -12,6 +12,8 @@ from typing import Any
 from planner.actions import ACTIONS
 from planner.actions.combine import compatible
 from planner.actions.instructions import HOW_TO
+from planner.actions.machine_settings import MachineSettings
+from planner.documents.machine import read_machine
 from pricing.errors import InputError
 
 SCHEMA = "gpucost.recipe/v1"
@@ -43,35 +45,26 @@ class Recipe:
         job: the job's name.
         option: the option's id.
         actions: what is applied, in order.
-        gpus: GPUs of one machine.
+        machine: what is set on each machine.
         sharing: how the GPU is shared; None = not.
     """
 
     job: str
     option: str
     actions: tuple[Applied, ...]
-    gpus: int
+    machine: MachineSettings
     sharing: str | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the recipe as JSON values."""
-        hows = [HOW_TO[one.code] for one in self.actions]
-        environment = {name: value for how in hows for name, value in how.environment.items()}
-        launcher: dict[str, Any] = {"nproc_per_node": self.gpus}
-        if self.gpus > 1 or any("numa" in how.launcher for how in hows):
-            launcher["numa"] = "auto"
-        restarts = [
-            s["max_restarts"] for one in self.actions if "max_restarts" in (s := one.settings)
-        ]
-        if restarts:
-            launcher["max_restarts"] = max(restarts)
         return {
             "schema": SCHEMA,
             "job": self.job,
             "option": self.option,
             "actions": [_action(one) for one in self.actions],
-            "environment": environment,
-            "launcher": launcher,
+            "environment": dict(self.machine.environment),
+            "launcher": self.machine.launcher,
+            "checkpoint_every_s": self.machine.checkpoint_every_s,
             "machine": {"sharing": self.sharing, "persistence_mode": True},
         }
 
@@ -113,12 +106,11 @@ def make_recipe(job: _Json, option: _Json | None, numeric: Iterable[str] = ()) -
     ]
     if problems:
         raise InputError(problems)
-    offer = (option or job["baseline"])["offer"]
     return Recipe(
         job=job["name"],
         option=option["id"] if option else "o0",
         actions=tuple(_applied(remedies[code]) for code in codes),
-        gpus=max(1, round(offer["gpu_count"])) if offer else 1,
+        machine=read_machine(job, option).also(codes),
         sharing=option.get("sharing") if option else None,
     )
 

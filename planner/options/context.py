@@ -16,7 +16,8 @@ from planner.prediction.predict import Split, predict_from, scaling
 from planner.prediction.target import Target
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
-from planner.signals.signals import memory_need_gib
+from planner.signals.condition import Signals
+from planner.signals.signals import measure, memory_need_gib
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed
@@ -58,6 +59,11 @@ class Case:
     def gpu(self) -> Gpu:
         """The GPU that was profiled."""
         return source_gpu(self.profile)
+
+    @cached_property
+    def signals(self) -> Signals:
+        """Every signal of the profile."""
+        return measure(self.profile)
 
     @property
     def periods(self) -> Decimal:

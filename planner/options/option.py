@@ -1,8 +1,9 @@
 """An option: an offer with actions applied, its hours and its bill; a rejection is a value too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
+from planner.actions.machine_settings import MachineSettings
 from planner.models.estimate import Estimate
 from planner.options.parallelism import Distribution
 from pricing.billing.quote import Quote
@@ -66,6 +67,7 @@ class Option:
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
         distribution: how training spreads over several GPUs; None for one GPU and other jobs.
+        machine: what to set on each of its machines.
     """
 
     id: str
@@ -83,6 +85,7 @@ class Option:
     why: str
     interruptions_known: bool = False
     distribution: Distribution | None = None
+    machine: MachineSettings = field(default_factory=MachineSettings)
 
     @property
     def cost(self) -> Decimal:

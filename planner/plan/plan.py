@@ -1,8 +1,9 @@
 """The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
+from planner.actions.machine_settings import MachineSettings
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
@@ -44,6 +45,7 @@ class JobPlan:
         first_step: what to do first where it is left; None where nothing is lost.
         shapes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
+        machine: how it runs today, and what each action would set there.
         home: the machine on whose GPU it could share; None where there is none.
     """
 
@@ -56,6 +58,7 @@ class JobPlan:
     recommended: str
     named: Named
     assurance: Assurance
+    machine: MachineSettings = field(default_factory=MachineSettings)
     first_step: FirstStep | None = None
     shapes: tuple[Shape, ...] = ()
     probe: Proposal | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.actions import ACTIONS, action
 from planner.actions.action import Range
-from planner.actions.settings import on_machine, settings
+from planner.actions.machine_settings import MachineSettings
 from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet, Placement
@@ -26,7 +26,7 @@ from planner.signals.condition import Evidence, Signals
 from planner.signals.signals import SIGNALS, measure
 from pricing.billing.quote import QuoteLine, offer_json
 from pricing.catalog.offer import Offer
-from pricing.hardware import find, gpus
+from pricing.hardware import find
 from pricing.money import cents, plain
 
 _Json = dict[str, Any]
@@ -80,8 +80,8 @@ def _job(job: JobPlan, plan: Plan) -> _Json:
         "kind": job.profile.job.kind,
         "baseline": _baseline(job, plan),
         "findings": [finding_json(finding) for finding in job.findings],
-        "remedies": remedies_json(signals),
-        "options": [_option(option, job, plan, signals) for option in job.options],
+        "remedies": remedies_json(signals, job.machine),
+        "options": [_option(option, job, plan) for option in job.options],
         "rejected": [
             {"offer": r.offer, "reason": r.reason, "detail": r.detail} for r in job.rejected
         ],
@@ -166,6 +166,7 @@ def _baseline(job: JobPlan, plan: Plan) -> _Json:
         "cost_per_work": _cost_per_work(baseline.cost, job),
         "energy": _energy(energy_today(job.profile, baseline.hours, plan.site, baseline.replicas)),
         "power_cap": _power_cap(job.profile),
+        "machine": machine_json(job.machine),
     }
 
 
@@ -202,9 +203,9 @@ def finding_json(finding: Finding) -> _Json:
     }
 
 
-def remedies_json(signals: Signals) -> list[_Json]:
+def remedies_json(signals: Signals, machine: MachineSettings) -> list[_Json]:
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
-    fitted = (action(code, signals) for code in ACTIONS)
+    fitted = (action(code, signals) for code in machine.values)
     return [
         {
             "code": one.code,
@@ -212,10 +213,9 @@ def remedies_json(signals: Signals) -> list[_Json]:
             "acts_on": one.part,
             "effect": _range(one.gain),
             "rests_on": one.grade,
-            "settings": settings(one.code, signals),
+            "settings": dict(machine.values[one.code]),
         }
         for one in fitted
-        if one.kind != "structural" and one.applies(signals)
     ]
 
 
@@ -225,15 +225,12 @@ def _range(gain: Range | None) -> _Json | None:
     return dict(zip(("low", "mid", "high"), (round(speed, 3) for speed in gain), strict=True))
 
 
-def _settings(option: Option, signals: Signals) -> _Json:
-    """Return what each action that applies on the option's machine would set there."""
-    offer = option.offer
-    cores = offer.vcpus / float(offer.gpu_count) if offer.vcpus and offer.gpu_count else None
-    there = on_machine(signals, gpus()[offer.gpu], cores)
+def machine_json(machine: MachineSettings) -> _Json:
+    """Return what is set on each machine, as plan.json and recipes carry it."""
     return {
-        code: settings(code, there)
-        for code, one in ACTIONS.items()
-        if one.kind != "structural" and one.applies(there)
+        "environment": dict(machine.environment),
+        "launcher": machine.launcher,
+        "checkpoint_every_s": _short(machine.checkpoint_every_s),
     }
 
 
@@ -244,7 +241,7 @@ def _evidence(readings: Iterable[Evidence]) -> list[_Json]:
     ]
 
 
-def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json:
+def _option(option: Option, job: JobPlan, plan: Plan) -> _Json:
     today = job.baseline.cost
     saves = today - option.cost if today is not None else None
     return {
@@ -253,7 +250,8 @@ def _option(option: Option, job: JobPlan, plan: Plan, signals: Signals) -> _Json
         "count": option.count,
         "provisionable": option.provisionable,
         "actions": list(option.actions),
-        "settings": _settings(option, signals),
+        "settings": {code: dict(values) for code, values in option.machine.values.items()},
+        "machine": machine_json(option.machine),
         "sharing": None,
         "distribution": _distribution(option.distribution) if option.distribution else None,
         "speed": _estimate(option.speed),

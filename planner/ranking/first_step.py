@@ -11,7 +11,6 @@ from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
 from planner.diagnosis.finding import Finding
 from planner.options.context import Case
-from planner.signals.signals import measure
 from pricing.money import usd
 
 END = "end-job"
@@ -79,7 +78,7 @@ def _cure(cause: Finding, case: Case) -> Action | None:
 
     Where no gain of any is known, the first that the waste would pay for.
     """
-    signals, rate = measure(case.profile), case.asked.engineer_usd_per_hour
+    signals, rate = case.signals, case.asked.engineer_usd_per_hour
     at_stake = None if cause.waste_usd is None else cause.waste_usd * case.periods
     found = [action(code, signals) for code in cause.actions]
     known = [one for one in found if one.effect is not None]

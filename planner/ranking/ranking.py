@@ -9,12 +9,10 @@ speed must not be predicted beyond what the method was fitted on.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planner.baseline.baseline import gpu_memory_gib
 from planner.options.candidate import Draft
-from planner.options.context import Case, gpus_used
+from planner.options.context import Case
 from planner.options.option import Option
-from planner.options.parallelism import Distribution, distribution
-from planner.prediction.layout import Layout
+from planner.options.running import how_it_runs
 from planner.ranking.benefit import Weighed, weigh
 from planner.ranking.changes import codes, size, why
 from planner.ranking.first_step import must_end
@@ -171,13 +169,14 @@ def _machine(draft: Draft) -> object:
 
 
 def _option(id_: str, draft: Draft, case: Case) -> Option:
-    weighed = weigh(draft, case)
+    weighed, actions = weigh(draft, case), codes(draft, case)
+    spread, machine = how_it_runs(draft, case, actions)
     return Option(
         id=id_,
         offer=draft.offer,
         count=draft.count,
         provisionable=_is_launchable(draft.offer, case.asked.launchable),
-        actions=codes(draft, case),
+        actions=actions,
         speed=draft.speed,
         hours=draft.hours,
         quote=draft.quote,
@@ -187,25 +186,8 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         move=weighed.move,
         why=why(draft, case),
         interruptions_known=draft.interruptions is not None,
-        distribution=_distribution(draft, case),
-    )
-
-
-def _distribution(draft: Draft, case: Case) -> Distribution | None:
-    offer, each = draft.offer, draft.count // case.work.replicas
-    layout = Layout(
-        gpus=gpus_used(offer, case),
-        link=offer.interconnect,
-        nodes=each if each > 1 else None,
-        gpu=offer.gpu,
-        network_gbps=offer.network_gbps,
-    )
-    return distribution(
-        case.profile,
-        layout,
-        memory_gib=gpu_memory_gib(offer),
-        hours=draft.hours.mid,
-        checkpoints=case.asked.checkpoints,
+        distribution=spread,
+        machine=machine,
     )
 
 

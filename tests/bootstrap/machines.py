@@ -12,13 +12,14 @@ def a_machine(**changes: Any) -> Machine:
         "run": "k3f9xw2m",
         "deadline": "2026-11-21 20:15:00 UTC",
         "ttl_s": 28_800,
-        "end": "digitalocean",
-        "end_url": "https://api.digitalocean.com",
+        "end": "api",
+        "end_title": "DigitalOcean",
+        "end_id_url": "http://169.254.169.254/metadata/v1/id",
+        "end_url": "https://api.digitalocean.com/v2/droplets/",
         "gpu_vendor": "nvidia",
         "gpu_count": 1,
-        "vcpus": 20,
-        "nodes": 1,
-        "actions": (),
+        "environment": {},
+        "launcher": {"nproc_per_node": 1},
         "sharing": None,
         "jobs": (),
         "scratch": True,
@@ -26,18 +27,25 @@ def a_machine(**changes: Any) -> Machine:
     return machine | changes
 
 
-LOADING = ("dataloader-workers", "dataloader-prefetch", "pinned-memory", "local-cache")
+EIGHT = {"nproc_per_node": 8, "numa": "auto"}
 MACHINES: dict[str, Machine] = {
     "one H100 at DigitalOcean": a_machine(),
-    "eight H100, starved": a_machine(gpu_count=8, vcpus=160, actions=LOADING),
-    "two nodes of eight": a_machine(gpu_count=8, vcpus=160, nodes=2, actions=("numa-binding",)),
-    "spot at AWS": a_machine(end="poweroff", vcpus=4, actions=("spot", "compile", "tf32")),
-    "AMD": a_machine(gpu_vendor="amd", gpu_count=8, actions=("allocator-tuning",)),
+    "eight H100, starved": a_machine(
+        gpu_count=8,
+        launcher=EIGHT | {"max_restarts": 3},
+        environment={"GPUCOST_DATALOADER_WORKERS": "16", "OMP_NUM_THREADS": "10"},
+    ),
+    "two nodes of eight": a_machine(
+        gpu_count=8,
+        launcher=EIGHT | {"nnodes": "1:2", "max_restarts": 2},
+        environment={"NCCL_SOCKET_IFNAME": "^lo,docker"},
+    ),
+    "two of eight GPUs": a_machine(gpu_count=8, launcher={"nproc_per_node": 2, "numa": "auto"}),
+    "spot at AWS": a_machine(end="poweroff", environment={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}),
+    "AMD": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT),
     "shared by MPS": a_machine(sharing="mps", jobs=("a", "b", "c")),
     "shared in turns": a_machine(sharing="time-slicing", jobs=("infer-a", "infer b")),
-    "without an end of its own": a_machine(end="none", actions=("nccl-tuning",)),
-    "numeric actions": a_machine(actions=("mixed-precision", "larger-batch", "no-such-action")),
-    "cores unknown": a_machine(vcpus=None, actions=LOADING),
+    "without an end of its own": a_machine(end="none"),
     "the user's own": a_machine(end="none", scratch=False, gpu_count=0, gpu_vendor=""),
-    "hostile names": a_machine(sharing="mps", jobs=(HOSTILE, "b"), actions=(HOSTILE,)),
+    "hostile names": a_machine(sharing="mps", jobs=(HOSTILE, "b")),
 }

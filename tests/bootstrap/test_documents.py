@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.actions import ACTIONS
 from pricing.errors import InputError
 from templates.bootstrap_files import render_bootstrap, render_files
-from templates.bootstrap_settings import ENVIRONMENT
 from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
 
 _MOST_USER_DATA = 16_384  # bytes that EC2 takes
@@ -95,38 +93,28 @@ def test_the_end_is_the_providers() -> None:
     assert "poweroff" in _files(a_machine(end="poweroff"))["/opt/gpucost/end.sh"]["content"]
 
 
-@pytest.mark.parametrize(
-    ("machine", "lines"),
-    [
-        (MACHINES["eight H100, starved"], ["GPUCOST_DATALOADER_WORKERS=16", "OMP_NUM_THREADS=10"]),
-        (MACHINES["spot at AWS"], ["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1", "OMP_NUM_THREADS=2"]),
-        (MACHINES["AMD"], ["PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"]),
-        (MACHINES["shared by MPS"], ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=67"]),
-        (MACHINES["two nodes of eight"], ["NCCL_SOCKET_IFNAME='^lo,docker0'"]),
-        (MACHINES["numeric actions"], ["GPUCOST_PRECISION=amp-bf16"]),
-    ],
-    ids=str,
-)
-def test_actions_are_in_the_environment(machine: Machine, lines: list[str]) -> None:
-    """What a machine can do for an action stands in the environment of its jobs."""
-    text = _files(machine)["/etc/gpucost/environment"]["content"]
-    assert set(lines) <= set(text.splitlines())
+def test_the_environment_is_the_plans() -> None:
+    """Every variable of the plan is there as it was told, and the place for temporary files."""
+    text = _files(MACHINES["eight H100, starved"])["/etc/gpucost/environment"]["content"]
+    assert text.splitlines() == [
+        "GPUCOST_DATALOADER_WORKERS=16",
+        "OMP_NUM_THREADS=10",
+        "TMPDIR=/scratch",
+    ]
 
 
-def test_without_known_cores_no_workers_are_set() -> None:
-    """A number of workers that nobody worked out is not set."""
-    text = _files(MACHINES["cores unknown"])["/etc/gpucost/environment"]["content"]
-    assert "WORKERS" not in text
-    assert "OMP" not in text
-
-
-def test_every_action_with_settings_is_an_action() -> None:
-    """The table names no action that no plan has."""
-    assert set(ENVIRONMENT) <= set(ACTIONS)
+def test_jobs_that_share_find_mps() -> None:
+    """Under MPS the environment names the places of its daemon; in turns there is none."""
+    shared, turns = (
+        _files(MACHINES[name])["/etc/gpucost/environment"]["content"]
+        for name in ("shared by MPS", "shared in turns")
+    )
+    assert "CUDA_MPS_PIPE_DIRECTORY=/run/gpucost-mps" in shared
+    assert "MPS" not in turns
 
 
 def test_names_of_jobs_cannot_become_code() -> None:
-    """A job's name is reduced to plain letters, and unknown actions leave no trace."""
+    """A job's name is reduced to plain letters."""
     text = render_bootstrap(MACHINES["hostile names"])
     assert "reboot)" not in text
     assert "rm -rf / #" not in text

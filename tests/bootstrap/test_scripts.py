@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from templates.bootstrap_files import render_bootstrap
-from tests.bootstrap.machines import MACHINES, Machine, a_machine
+from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
 
 TOKEN = "dop_v1_" + "4ea9e4" * 8
 _TOOLS = {
@@ -158,19 +158,22 @@ def test_the_end_does_not_show_the_token(tmp_path: Path) -> None:
 
 def test_a_command_runs_with_the_settings(tmp_path: Path) -> None:
     """`run` gives a command the environment, and exit codes come back."""
-    box = Box(tmp_path, a_machine(actions=("pinned-memory",)))
+    box = Box(tmp_path, a_machine(environment={"GPUCOST_PIN_MEMORY": "1"}))
     ran = box.run("run", "bash", "-c", 'echo "$GPUCOST_PIN_MEMORY $TMPDIR"; exit 7')
     assert ran.stdout == "1 /scratch\n"
     assert ran.returncode == 7
 
 
 def test_eight_gpus_get_eight_processes(tmp_path: Path) -> None:
-    """A command on eight GPUs goes through torchrun, on two machines with rank and address."""
+    """A command on eight GPUs goes through torchrun as planned; two machines meet at the first."""
     box = Box(tmp_path, MACHINES["two nodes of eight"])
     ran = box.run("run", "python", "train.py", NODE_RANK="1", MASTER_ADDR="10.0.0.1")
     assert ran.returncode == 0, ran.stderr
-    assert "torchrun --nproc-per-node=8 --nnodes=2 --node-rank=1" in box.calls
-    assert "--master-addr=10.0.0.1 --master-port=29500 --no-python" in box.calls
+    assert "torchrun --nproc-per-node=8 --max-restarts=2 --nnodes=1:2" in box.calls
+    assert "--rdzv-backend=c10d --rdzv-id=k3f9xw2m --rdzv-conf=is_host=false" in box.calls
+    assert "--rdzv-endpoint=10.0.0.1:29500 --no-python" in box.calls
+    box.run("run", "python", "train.py", NODE_RANK="0", MASTER_ADDR="10.0.0.1")
+    assert "is_host=true" in box.calls
     assert box.run("run", "python", "train.py").returncode != 0
 
 
@@ -179,3 +182,16 @@ def test_a_shared_machine_asks_which_job(tmp_path: Path) -> None:
     box = Box(tmp_path, MACHINES["shared in turns"])
     assert box.run("run", "infer-b", "true").returncode == 0
     assert box.run("run", "another", "true").returncode == 2
+
+
+def test_as_many_processes_as_gpus_work(tmp_path: Path) -> None:
+    """Where more GPUs are paid for than work, torchrun starts a process for each that works."""
+    box = Box(tmp_path, MACHINES["two of eight GPUs"])
+    assert box.run("run", "python", "train.py").returncode == 0
+    assert "torchrun --nproc-per-node=2 --no-python" in box.calls
+
+
+def test_no_value_of_a_variable_becomes_code(tmp_path: Path) -> None:
+    """Whatever a value holds, the command gets it as it is."""
+    box = Box(tmp_path, a_machine(environment={"ODD": HOSTILE}))
+    assert box.run("run", "bash", "-c", 'printf %s "$ODD"').stdout == HOSTILE

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from providers import permissions
 from providers.aws.calls import KINDS as AWS_KINDS
+from providers.aws.permissions import policy
 from providers.digitalocean.calls import KINDS, tags
 from providers.ownership_tags import Marks
 from tests.gpucost.conftest import Call
@@ -99,7 +99,7 @@ def test_the_policy_has_every_call_that_is_made() -> None:
     """Each operation by which a kind of resource is listed, made or ended is allowed."""
     allowed = {
         action.partition(":")[2].lower()
-        for statement in permissions.aws_policy()["Statement"]
+        for statement in policy()["Statement"]
         for action in (
             [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
         )

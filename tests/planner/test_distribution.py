@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.models.interruption import CHECKPOINTS
-from planner.options.parallelism import GPU_HOURS_A_FAILURE, Distribution, distribution
+from planner.models.failures import GPU_HOURS_A_FAILURE, survival
+from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
 from tests.planner.factories import a_profile
 
@@ -13,7 +13,7 @@ from tests.planner.factories import a_profile
 def spread(layout: Layout, hours: float = 100.0, **fields: Any) -> Distribution | None:
     """How a job runs on GPUs with 80 GiB."""
     profile = a_profile({"mem.used_gib": 40.0}, **fields)
-    return distribution(profile, layout, memory_gib=80.0, hours=hours, checkpoints=CHECKPOINTS)
+    return distribution(profile, layout, memory_gib=80.0, needs=survival(layout.gpus, hours))
 
 
 NVLINK = Layout(gpus=8, link="nvlink", gpu="H100-SXM-80GB")

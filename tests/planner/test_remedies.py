@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import PART_OF
 from planner.actions.combine import compatible
-from planner.actions.effects import best_interval_s, mean_up_s
 from planner.actions.instructions import FRAMEWORKS, HOW_TO
-from planner.actions.settings import settings
+from planner.actions.settings import profiled_run, settings
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes
+from planner.models.failures import checkpoint_every_s, mean_up_s
+from planner.models.interruption import Checkpoints
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
@@ -138,20 +139,18 @@ def test_a_larger_batch_follows_the_batch_law() -> None:
     assert low == 0.9
     assert mid == pytest.approx(8 / (0.4 + 0.6 * 8))
     assert high == pytest.approx(8 / (0.8 + 0.2 * 8))
-    assert settings("larger-batch", signals) == {"batch_per_gpu": 32}
+    assert settings("larger-batch", signals, profiled_run(a_profile())) == {"batch_per_gpu": 32}
 
 
 def test_no_checkpoint_is_hours_away() -> None:
     """Young and Daly, but at most an hour: 20 hours are their optimum for eight GPUs, no advice."""
-    few, many = (
-        measure(a_profile({BUSY: 0.6}, gpu_count=n, mean_s=1.0, checkpoint_s=0.3))
-        for n in (8, 16384)
-    )
-    assert mean_up_s(few) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
-    assert best_interval_s(few) == 3600.0
-    assert best_interval_s(few, cost_s=1200.0) == 12000.0
-    assert best_interval_s(many) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(many)) - 120)
-    assert settings("checkpoint-interval", few) == {"interval_s": 3600}
+    few = measure(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
+    assert mean_up_s(8) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
+    assert checkpoint_every_s(8) == 3600.0
+    assert checkpoint_every_s(8, Checkpoints(write_s=1200.0, restart_s=0.0)) == 12000.0
+    assert checkpoint_every_s(16384) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(16384)) - 120)
+    run = profiled_run(a_profile(gpu_count=8))
+    assert settings("checkpoint-interval", few, run) == {"interval_s": 3600}
     low, mid, high = action("checkpoint-interval", few).effect or (0, 0, 0)
     assert (low, mid) == (1.0, pytest.approx(0.3 / (300 / 3900)))
     assert high == pytest.approx(0.3 / (30 / 3630))
@@ -174,7 +173,7 @@ def test_no_checkpoint_is_hours_away() -> None:
         (
             "data-parallel",
             a_profile(gpu_count=1024, nodes=128),
-            {"nproc_per_node": 8, "max_restarts": 30},
+            {"nproc_per_node": 8, "max_restarts": 24},
         ),
         (
             "dynamic-batching",
@@ -188,7 +187,7 @@ def test_settings_follow_the_machine(
     code: str, profile: Profile, expected: dict[str, object]
 ) -> None:
     """Workers from cores and memory, dtype from the GPU, restarts from the failure rate."""
-    assert settings(code, measure(profile)) == expected
+    assert settings(code, measure(profile), profiled_run(profile)) == expected
 
 
 def test_fixes_leave_results_unchanged() -> None:

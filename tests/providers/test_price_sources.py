@@ -15,7 +15,8 @@ from pricing.catalog.offer import PURCHASES
 from pricing.errors import MissingCredentialsError
 from pricing.refresh.integrity_gate import check
 from pricing.refresh.reading import Reading
-from providers.price_source import MODULES, Request, fetcher
+from providers.price_source import Request, fetcher
+from providers.registry import CLOUDS, priced
 from tests.conftest import ROOT
 from tests.providers.fakes.aws import Aws
 from tests.providers.fakes.digitalocean import DigitalOcean
@@ -107,14 +108,14 @@ class TestAws(PriceSourceContract):
 
 
 def test_every_provider_with_prices_is_registered_and_tested() -> None:
-    """A package of `providers` that has `prices` is in MODULES and has a contract class here."""
+    """A folder of a provider that has `prices` is registered with it and has a contract class."""
     found = {
         package.name: f"providers.{package.name}.prices"
         for package in pkgutil.iter_modules(providers.__path__)
         if package.ispkg and (ROOT / "providers" / package.name / "prices.py").is_file()
     }
-    assert dict(MODULES) == found
-    assert {cls.provider for cls in PriceSourceContract.__subclasses__()} == set(MODULES)
+    assert {name: CLOUDS[name].prices for name in priced()} == found
+    assert {cls.provider for cls in PriceSourceContract.__subclasses__()} == set(priced())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The registry of providers: every provider is in it, and every row leads to a provider."""
 
+import ast
 import inspect
 from importlib import import_module
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 import providers
 from providers.interface import Cloud, Connection
 from providers.offline import offline
-from providers.registry import CLOUDS, connect
+from providers.registry import CLOUDS, connect, launchable
+from tests.conftest import ROOT
 from tests.providers import test_clouds
 from tests.providers.launches import a_spec, an_offer
 
+OFFERED = sorted(launchable())
 CONTRACTS = {
     "aws": test_clouds.TestAws,
     "digitalocean": test_clouds.TestDigitalOcean,
@@ -26,15 +29,48 @@ def test_every_provider_is_registered() -> None:
     here = Path(providers.__file__).parent
     written = {path.parent.name for path in here.glob("*/cloud.py")} | {"memory"}
     assert written == set(CLOUDS) == set(CONTRACTS)
-    assert {row.module for row in CLOUDS.values()} == {
+    assert {one.cloud for one in CLOUDS.values()} == {
         "providers.in_memory" if name == "memory" else f"providers.{name}.cloud" for name in written
     }
+
+
+def test_what_belongs_to_a_provider_lies_in_its_folder() -> None:
+    """Neither commands nor templates name a provider: they ask the registry what it is."""
+    named = {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for folder in ("gpucost", "templates")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in OFFERED
+    }
+    assert named == set()
+    for template in sorted((ROOT / "templates" / "bootstrap").iterdir()):
+        text = template.read_text(encoding="utf-8").lower()
+        assert not [name for name in OFFERED if name in text], template.name
+
+
+def test_an_offered_provider_states_all_that_is_asked_of_it() -> None:
+    """Page, user, variables and permissions; a machine that needs a token says what it reaches."""
+    for name in OFFERED:
+        one = CLOUDS[name]
+        assert one.title
+        assert one.user
+        assert one.page.startswith("https://")
+        assert one.variables
+        assert set(one.asked_with)
+        assert one.permissions
+        assert one.end.kind != "none"
+        assert (one.end.kind == "api") == bool(one.end.token)
+        if one.end.kind == "api":
+            assert one.end.reach
+            assert one.end.id_url
+            assert one.end.url.startswith("https://")
 
 
 @pytest.mark.parametrize("name", CLOUDS)
 def test_a_row_leads_to_a_provider(name: str) -> None:
     """A registered module connects, and its class has every method of a cloud."""
-    module = import_module(CLOUDS[name].module)
+    module = import_module(CLOUDS[name].cloud)
     assert callable(module.connect)
     for method, wanted in inspect.getmembers(Cloud, inspect.isfunction):
         if not method.startswith("_"):

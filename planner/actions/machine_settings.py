@@ -1,0 +1,191 @@
+"""What to set on the machines of an option: the one place where it is decided.
+
+plan.json, recipes, reports and the bootstrap of machines carry these values and work out none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from planner.actions import ACTIONS
+from planner.actions.instructions import HOW_TO
+from planner.actions.settings import Run, Settings, on_machine, settings
+from planner.signals.condition import Signals
+from pricing.hardware import Gpu
+
+_NUMA = "numa-binding"
+# NCCL may take an interface that other machines cannot reach; `^` excludes by the beginning.
+_SEVERAL_NODES = MappingProxyType({"NCCL_SOCKET_IFNAME": "^lo,docker"})
+_THREADS, _MPS_SHARE = "OMP_NUM_THREADS", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+_MPS_OVERCOMMIT = 2.0  # of the equal share: jobs that share are rarely busy at the same time
+
+
+VARIABLES = frozenset(
+    (
+        _THREADS,
+        _MPS_SHARE,
+        *_SEVERAL_NODES,
+        *(name for how in HOW_TO.values() for name in how.environment),
+    )
+)
+"""Every variable that is ever set; a plan that names another one is not of our making."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """What is set on each machine of an option, so that it runs as the plan says.
+
+    Attributes:
+        values: by code of each action that applies there, what it would set.
+        environment: variables of its own actions and of its processes.
+        nproc_per_node: processes of the job on each machine.
+        nodes: machines of one copy of the job.
+        nnodes: torchrun's --nnodes: MIN:MAX where the job can lose a machine.
+        max_restarts: torchrun's --max-restarts; None where torchrun starts nothing.
+        numa: whether each process is bound to the CPUs beside its GPU.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+    """
+
+    values: Mapping[str, Settings] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    nproc_per_node: int = 1
+    nodes: int = 1
+    nnodes: str = "1"
+    max_restarts: int | None = None
+    numa: bool = False
+    checkpoint_every_s: float | None = None
+
+    @property
+    def launcher(self) -> dict[str, int | str]:
+        """What the launcher of the processes is told."""
+        told: dict[str, int | str] = {"nproc_per_node": self.nproc_per_node}
+        if self.nodes > 1:
+            told["nnodes"] = self.nnodes
+        if self.numa:
+            told["numa"] = "auto"
+        if self.max_restarts is not None:
+            told["max_restarts"] = self.max_restarts
+        return told
+
+    def also(self, codes: Iterable[str]) -> "MachineSettings":
+        """Return the settings with more actions; one that does not apply here sets nothing."""
+        added = tuple(code for code in codes if code in self.values)
+        environment = {**self.environment, **variables(added, self.values)}
+        restarts = (self.values.get(code, {}).get("max_restarts") for code in added)
+        asked = next((int(n) for n in restarts if n is not None), None)
+        return replace(
+            self,
+            environment=dict(sorted(environment.items())),
+            numa=self.numa or _NUMA in added,
+            max_restarts=asked if self.max_restarts is None else self.max_restarts,
+        )
+
+    def on_nodes(self, nodes: int) -> "MachineSettings":
+        """Return the settings with another number of machines, none of which can be lost."""
+        if nodes == self.nodes:
+            return self
+        rest = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
+        environment = {**rest, **(_SEVERAL_NODES if nodes > 1 else {})}
+        return replace(
+            self, nodes=nodes, nnodes=str(nodes), environment=dict(sorted(environment.items()))
+        )
+
+
+def machine_settings(
+    actions: Iterable[str], signals: Signals, gpu: Gpu, run: Run, *, nnodes: str = ""
+) -> MachineSettings:
+    """Return what to set on the machines of an option.
+
+    Args:
+        actions: codes of the option.
+        signals: of the profile.
+        gpu: of the option's machines.
+        run: one copy of the job on them.
+        nnodes: torchrun's, where it is elastic; empty: as many as there are.
+    """
+    there = on_machine(signals, gpu, run)
+    plain = plain_settings(run.processes, run.nodes, run.vcpus)
+    trains, together = _trains(signals), run.gpus > 1
+    return replace(
+        plain,
+        values=_values(there, run),
+        nnodes=nnodes or plain.nnodes,
+        max_restarts=run.needs.max_restarts if trains and together else None,
+        checkpoint_every_s=run.needs.checkpoint_every_s if trains else None,
+    ).also(actions)
+
+
+def today_settings(signals: Signals, run: Run) -> MachineSettings:
+    """Return the job as it runs today: nothing is set, and what each action would set there."""
+    return MachineSettings(
+        values=_values(signals, run),
+        nproc_per_node=run.processes,
+        nodes=run.nodes,
+        nnodes=str(run.nodes),
+        checkpoint_every_s=run.needs.checkpoint_every_s if _trains(signals) else None,
+    )
+
+
+def _values(signals: Signals, run: Run) -> dict[str, Settings]:
+    return {
+        code: settings(code, signals, run)
+        for code, one in ACTIONS.items()
+        if one.kind != "structural" and one.applies(signals)
+    }
+
+
+def _trains(signals: Signals) -> bool:
+    return signals["job.kind"] == "training"
+
+
+def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSettings:
+    """Return what is set on a machine whatever runs there.
+
+    Args:
+        processes: on each machine, >= 1.
+        nodes: machines that work together.
+        vcpus: of one machine; None where unknown.
+    """
+    environment = {**threads(processes, vcpus), **(_SEVERAL_NODES if nodes > 1 else {})}
+    return MachineSettings(
+        environment=dict(sorted(environment.items())),
+        nproc_per_node=processes,
+        nodes=nodes,
+        nnodes=str(nodes),
+        numa=processes > 1,
+    )
+
+
+def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSettings:
+    """Return what is set on a machine whose GPU several jobs share, one process each.
+
+    Args:
+        mode: "mps" or "time-slicing".
+        jobs: how many, >= 1.
+        vcpus: of the machine; None where unknown.
+    """
+    environment = threads(jobs, vcpus)
+    if mode == "mps":
+        share = min(100, round(100 * _MPS_OVERCOMMIT / jobs))
+        environment[_MPS_SHARE] = str(share)
+    return MachineSettings(environment=dict(sorted(environment.items())))
+
+
+def threads(processes: int, vcpus: float | None) -> dict[str, str]:
+    """Return the variable for threads of each process: half of its cores, the rest for loaders."""
+    if vcpus is None:
+        return {}
+    return {_THREADS: str(max(1, int(vcpus) // max(1, processes) // 2))}
+
+
+def variables(codes: Iterable[str], values: Mapping[str, Settings]) -> dict[str, str]:
+    """Return the variables of actions; those whose setting could not be worked out are left out."""
+    found: dict[str, str] = {}
+    for code in codes:
+        how = HOW_TO.get(code)
+        for name, text in how.environment.items() if how else ():
+            try:
+                found[name] = text.format_map(values.get(code, {}))
+            except KeyError:
+                continue
+    return found

@@ -1,0 +1,108 @@
+"""What a provider is: the facts that the rest of gpucost asks, in one value of its folder.
+
+Nothing here or in the modules that fill it imports an SDK: commands that only ask which providers
+there are stay fast.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["poweroff", "api", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable of the environment that the provider's modules read.
+
+    Attributes:
+        name: such as "DIGITALOCEAN_TOKEN".
+        use: for what, in a few words.
+    """
+
+    name: str
+    use: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfEnd:
+    """How a machine ends itself at its deadline, so that it is billed no longer.
+
+    Attributes:
+        kind: `poweroff` where the provider terminates what powers off, `api` where only a call to
+            the provider ends the bill, `none` where there is nothing to end.
+        token: variable with the token of that call; it is handed to the machine.
+        reach: what else that token can end, for people.
+        id_url: where a machine reads its own id.
+        url: of the call, a DELETE, before the id; its scheme and host may be replaced.
+        endpoint: variable that replaces scheme and host.
+    """
+
+    kind: Kind
+    token: str = ""
+    reach: str = ""
+    id_url: str = ""
+    url: str = ""
+    endpoint: str = ""
+
+    def url_with(self, environment: Mapping[str, str]) -> str:
+        """The call's address, at the endpoint that the environment names."""
+        other = environment.get(self.endpoint, "").strip().rstrip("/") if self.endpoint else ""
+        scheme, _, rest = self.url.partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{other or f'{scheme}://{host}'}{slash}{path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """What an identity must be allowed for gpucost to work.
+
+    Attributes:
+        name: as `gpucost iam-policy --provider` takes it.
+        reading: what refreshing prices and looking needs: a policy document, or rows of a scope
+            and what it is for.
+        launching: the same with launches and their end.
+    """
+
+    name: str
+    reading: Mapping[str, Any] | tuple[tuple[str, str], ...]
+    launching: Mapping[str, Any] | tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider that machines can be launched on.
+
+    Attributes:
+        name: as in offers.
+        title: for people.
+        cloud: module with `connect(connection) -> Cloud` and its class as `CLOUD`; the SDK is
+            imported when it connects.
+        prices: module with `fetch(request) -> Reading`; empty: it tells no live prices.
+        offered: whether options of a plan can be launched there.
+        user: who logs in to its machines over SSH.
+        end: how its machines end themselves.
+        page: where to rent by hand.
+        variables: of the environment that matter, for `gpucost doctor`.
+        asked_with: variables of which one must be set before `gpucost doctor` asks the provider.
+        permissions: that launches need.
+        not_in_total: parts of a bill that a preview cannot know, in a sentence; empty: none.
+    """
+
+    name: str
+    title: str
+    cloud: str
+    prices: str = ""
+    offered: bool = True
+    user: str = "root"
+    end: SelfEnd = SelfEnd(kind="none")
+    page: str = ""
+    variables: tuple[Variable, ...] = ()
+    asked_with: tuple[str, ...] = ()
+    permissions: tuple[Permissions, ...] = ()
+    not_in_total: str = ""
+
+    @property
+    def ends_itself(self) -> bool:
+        """Whether a machine ends itself at its deadline without a token of the account."""
+        return not self.end.token
