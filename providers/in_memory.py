@@ -9,11 +9,14 @@ It keeps what a launch makes until it is destroyed. `faults` are raised by the n
 after the work was done, so that every way in which a real provider fails can be played.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from pricing.errors import ProviderError
 from providers.interface import MACHINE, Connection, Creation, Kept, LaunchSpec, Place, Resource
+from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks, read_text
 
 PROVIDER = "memory"
@@ -52,15 +55,21 @@ class MemoryCloud:
         faults: what goes wrong next, first come first served.
         calls: what was asked for: "create machine gpucost-k3f9xw2m-1".
         boot_looks: looks at a machine until it runs.
+        hidden: ids that no read shows, as if it lagged behind.
+        lag_s: for how long reads are said to lag.
+        kinds: of what a launch makes.
     """
 
     name: str = PROVIDER
     skew_s: float = 0.0
+    lag_s: float = 60.0
+    kinds: tuple[str, ...] = (MACHINE, "key")
     regions: tuple[str, ...] = ("here", "there")
     things: dict[tuple[str, str], Resource] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     boot_looks: int = 2
+    hidden: set[str] = field(default_factory=set)
     _looked: dict[str, int] = field(default_factory=dict)
     _made: int = 0
 
@@ -122,31 +131,55 @@ class MemoryCloud:
             raise fault.error
         return made
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Everything that exists there."""
-        self._raise("ours")
-        return tuple(o for o in self.things.values() if regions is None or o.region in regions)
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Everything that is shown there."""
+        _ = known
+        found: list[Resource] = []
+        unasked: list[Unasked] = []
+        for kind in self.kinds if kinds is None else kinds:
+            try:
+                self._raise("ours", kind)
+            except ProviderError as error:
+                why = error.problems[0]
+                unasked.append(Unasked(provider=self.name, kind=kind, region="", why=why))
+                continue
+            found += (
+                one
+                for one in self.things.values()
+                if one.kind == kind and (regions is None or one.region in regions)
+            )
+        shown = tuple(one for one in found if one.id not in self.hidden)
+        return Listing(resources=shown, unasked=tuple(unasked))
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
+    def look(self, kept: Kept, marks: Marks) -> Presence:
         """The resource; a machine runs after some looks."""
         self._raise("look", kept.kind)
         found = self.things.get((kept.kind, kept.id))
-        if found is None or found.marks != marks:
-            return None
+        if found is None or kept.id in self.hidden:
+            return Presence(state="not-shown", why="no such id")
+        if found.marks.run != marks.run:
+            return Presence(state="not-asked", why=f"it is of run {found.marks.run}")
         self._looked[kept.id] = self._looked.get(kept.id, 0) + 1
         if found.is_machine and self._looked[kept.id] >= self.boot_looks:
             found = replace(found, state="running", address="192.0.2.1")
             self.things[kept.kind, kept.id] = found
-        return found
+        return Presence(state="present", resource=found)
 
-    def destroy(self, resource: Resource) -> None:
+    def destroy(self, resource: Resource) -> bool:
         """Remove it."""
         self.calls.append(f"destroy {resource.kind} {resource.name}")
         fault = self._fault("destroy", resource.kind, resource.region)
+        was = (resource.kind, resource.id) in self.things
         if fault is None or fault.after:
             self.things.pop((resource.kind, resource.id), None)
         if fault is not None:
             raise fault.error
+        return was
 
     def _raise(self, call: str, kind: str = "") -> None:
         fault = self._fault(call, kind, "")

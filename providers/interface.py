@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from providers.ownership_tags import Marks
+
+if TYPE_CHECKING:  # the values of its answers, made of what is here
+    from providers.lifecycle.presence import Listing, Presence
 
 MACHINE = "machine"
 """The kind of resource that computes and is billed by time; every other kind is a side resource."""
@@ -266,10 +269,14 @@ class Cloud(Protocol):
         name: as in offers.
         skew_s: by how much the provider's clock is ahead of ours, as its last answer told; 0.0
             where it did not say.
+        lag_s: for how long its reads may not show what it has made.
+        kinds: of what launches make, in the order of removal: machines first, tags last.
     """
 
     name: str
     skew_s: float
+    lag_s: float
+    kinds: tuple[str, ...]
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """The calls that make the run at the place, in order; pure, no network."""
@@ -299,18 +306,33 @@ class Cloud(Protocol):
                 say; after all but UncertainError nothing was made.
         """
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Everything that carries our marks and is not gone, of every run and owner.
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> "Listing":
+        """Everything of ours that is shown and not gone, of every run and owner; never raises.
+
+        Each kind and region is asked on its own: what cannot be asked hides nothing else.
 
         Args:
             regions: only there, where listing is by region; None: everywhere.
+            kinds: only these; None: every one in `kinds`.
+            known: marks by run, for machines that only their name tells.
         """
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
-        """What has that id as it is now; None where it is gone or does not carry these marks."""
+    def look(self, kept: Kept, marks: Marks) -> "Presence":
+        """What the provider answers about that id; tags that somebody removed do not matter.
 
-    def destroy(self, resource: Resource) -> None:
-        """Ask for its end; no error where it is gone already. Only `ours` says when it is gone.
+        What carries the marks of another run is not-asked about: it is not touched.
+
+        Raises:
+            ProviderError: it could not be asked.
+        """
+
+    def destroy(self, resource: Resource) -> bool:
+        """Ask for its end; True where the provider accepted, False where it knows no such id.
 
         Raises:
             ProviderError: refused, or no answer; it may be asked again.

@@ -1,12 +1,17 @@
 """Providers without credentials: they say which calls a launch would make, and can make none."""
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import cast
 
 from pricing.errors import MissingCredentialsError
 from providers.interface import Cloud, Creation, Kept, LaunchSpec, Place, Resource
+from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks
 from providers.registry import CLOUDS
+
+_DRY = "a dry run asks nothing"
 
 
 def offline(provider: str) -> Cloud:
@@ -20,7 +25,8 @@ class _Offline:
 
     def __init__(self, name: str, kind: type[Cloud]) -> None:
         self.name = name
-        self.skew_s = 0.0
+        self.skew_s = self.lag_s = 0.0
+        self.kinds: tuple[str, ...] = ()
         self._kind = kind
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
@@ -43,16 +49,21 @@ class _Offline:
         """Refused."""
         raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Nothing is asked."""
-        _ = regions
-        return ()
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Nothing is asked, and nothing is claimed."""
+        _ = regions, kinds, known
+        return Listing(unasked=(Unasked(provider=self.name, kind="", region="", why=_DRY),))
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
+    def look(self, kept: Kept, marks: Marks) -> Presence:
         """Nothing is asked."""
         _ = kept, marks
-        return None
+        return Presence(state="not-asked", why=_DRY)
 
-    def destroy(self, resource: Resource) -> None:
+    def destroy(self, resource: Resource) -> bool:
         """Refused."""
         raise MissingCredentialsError(f"{self.name}: a dry run ends no {resource.kind}.")

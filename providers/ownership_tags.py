@@ -1,13 +1,15 @@
-"""The marks on everything we make: run, deadline, owner and plan, as tags or inside a name.
+"""The marks on everything we make: run, deadline, owner, plan and start, as tags or in a name.
 
-Providers without tags for a kind of resource carry the same four in its name. What has no complete
+Providers without tags for a kind of resource carry the same in its name. What has no complete
 marks is not ours and is never touched.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pricing.errors import InputError
 
@@ -19,6 +21,13 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is taken for another
 _RUN_LETTERS = 8
 _LONGEST = 48
 _FIELDS = ("run", "deadline", "owner", "plan")
+_STARTED = "started"
+_ID = "--"
+"""Stands between the readable name of an owner and the id of the state folder; in neither."""
+
+_OWNER_FILE = "owner"
+_LONGEST_NAME = _LONGEST - len(_ID) - _RUN_LETTERS
+_WHOLE_OWNER = re.compile(rf"[A-Za-z0-9-]+{_ID}[{_LETTERS}]{{{_RUN_LETTERS}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +39,14 @@ class Marks:
         deadline: when it must be gone, aware, whole seconds.
         owner: who launched it, letters, digits and dashes.
         plan: what it was launched for, letters, digits and dashes.
+        started: when it was launched, aware, whole seconds; None where the marks do not say.
     """
 
     run: str
     deadline: datetime
     owner: str
     plan: str
+    started: datetime | None = None
 
     def __post_init__(self) -> None:
         problems = [
@@ -49,29 +60,43 @@ class Marks:
             raise InputError(f"marks: {problem}" for problem in problems)
 
     def text(self, separator: str) -> str:
-        """The marks as one word, such as "gpucost-run:k3f9xw2m:20261121T201500Z:ada:plan"."""
-        told = self.tags()
-        return separator.join((f"{PREFIX}-run", *(told[name] for name in _FIELDS)))
+        """The marks as one word: "gpucost-run:k3f9xw2m:20261121T201500Z:ada--5hq2mzt8:plan:...".
+
+        The last field is when it was launched.
+        """
+        return separator.join((f"{PREFIX}-run", *self.tags().values()))
 
     def tags(self) -> dict[str, str]:
         """The marks by name."""
-        return {
+        told = {
             "run": self.run,
-            "deadline": self.deadline.astimezone(UTC).strftime(_FORMAT),
+            "deadline": _time(self.deadline),
             "owner": self.owner,
             "plan": self.plan,
         }
+        return told if self.started is None else told | {_STARTED: _time(self.started)}
 
     def name(self, what: str) -> str:
         """The name of a resource of the run that is unique for its kind."""
         return f"{PREFIX}-{self.run}-{what}"
 
 
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime(_FORMAT)
+
+
+def _read_time(text: str) -> datetime:
+    return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+
+
 def read_marks(tags: Mapping[str, str]) -> Marks | None:
     """The marks among tags by name; None where they are not complete: it is not ours."""
     try:
-        deadline = datetime.strptime(tags["deadline"], _FORMAT).replace(tzinfo=UTC)
-        return Marks(deadline=deadline, **{name: tags[name] for name in ("run", "owner", "plan")})
+        return Marks(
+            deadline=_read_time(tags["deadline"]),
+            started=_read_time(tags[_STARTED]) if _STARTED in tags else None,
+            **{name: tags[name] for name in ("run", "owner", "plan")},
+        )
     except (KeyError, ValueError, InputError):
         return None
 
@@ -79,9 +104,10 @@ def read_marks(tags: Mapping[str, str]) -> Marks | None:
 def read_text(text: str, separator: str) -> Marks | None:
     """The marks in a word that `Marks.text` made; None where it is none."""
     first, *fields = text.split(separator)
-    if first != f"{PREFIX}-run" or len(fields) != len(_FIELDS):
+    names = (*_FIELDS, _STARTED)
+    if first != f"{PREFIX}-run" or len(fields) not in (len(_FIELDS), len(names)):
         return None
-    return read_marks(dict(zip(_FIELDS, fields, strict=True)))
+    return read_marks(dict(zip(names, fields, strict=False)))
 
 
 def new_run() -> str:
@@ -96,11 +122,25 @@ def clean(text: str) -> str:
     return _FORBIDDEN.sub("-", text).strip("-")[:_LONGEST] or "unnamed"
 
 
-def owner_of(environment: Mapping[str, str]) -> str:
-    """Who launches: GPUCOST_OWNER, else the user's name and this machine's."""
+def owner_of(environment: Mapping[str, str], state: Path) -> str:
+    """Who launches: a readable name and the id of the state folder, "ada-laptop--5hq2mzt8".
+
+    The name is GPUCOST_OWNER, else the user's and this machine's; two people of one name, or with
+    names of which tags hold no letter, are two owners. GPUCOST_OWNER may be such an owner as a
+    whole, to act for a folder that is lost or elsewhere. `keep_owner` makes the id, not this.
+    """
     named = environment.get(OWNER, "").strip()
-    if named:
-        return clean(named)
+    if _WHOLE_OWNER.fullmatch(named):
+        return named
+    return f"{_short(clean(named) if named else _user())}{_ID}{_id_of(state) or 'new'}"
+
+
+def _short(name: str) -> str:
+    """Without the separator in it."""
+    return re.sub("-+", "-", name).strip("-")[:_LONGEST_NAME].rstrip("-") or "unnamed"
+
+
+def _user() -> str:
     import getpass  # noqa: PLC0415 - only where a run is named
     import socket  # noqa: PLC0415 - the same
 
@@ -109,3 +149,43 @@ def owner_of(environment: Mapping[str, str]) -> str:
     except (KeyError, OSError):  # a user id without a name, as containers have
         user = "user"
     return clean(f"{user}-{socket.gethostname()}")
+
+
+def _id_of(state: Path) -> str:
+    """The id of a state folder; empty where it has none."""
+    try:
+        text = (state / _OWNER_FILE).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return text if len(text) == _RUN_LETTERS and set(text) <= set(_LETTERS) else ""
+
+
+def keep_owner(state: Path) -> None:
+    """Give a state folder its id, once; the folder is made if need be.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if _id_of(state):
+        return
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path, draft = state / _OWNER_FILE, state / f".{_OWNER_FILE}-{new_run()}"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as stream:
+        stream.write(f"{new_run()}\n")
+        stream.flush()
+        os.fsync(handle)
+    try:
+        os.link(draft, path)  # of two processes at once the first wins
+    except FileExistsError:
+        if not _id_of(state):
+            draft.replace(path)  # what was there is no id
+    except OSError:  # a file system without links
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def owns(owner: str, other: str) -> bool:
+    """Whether the owner in marks is this one; marks of older versions have the name alone."""
+    return other == owner or (other != "unnamed" and other == owner.rpartition(_ID)[0])

@@ -99,7 +99,7 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     """Limits, clock and orphans at one provider."""
     try:
         cloud = open_cloud(provider)
-        limits, there = cloud.limits(), cloud.ours(None)
+        limits, seen = cloud.limits(), cloud.ours(None)
     except GpucostError as error:
         yield provider, "fail", error.problems[0]
         return
@@ -107,6 +107,9 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     wrong = abs(cloud.skew_s) > _MOST_SKEW_S
     skew = f"{provider} is {cloud.skew_s:+.0f} s ahead of this machine"
     yield f"{provider} clock", "fail" if wrong else "ok", skew
+    yield from ((f"{provider} orphans", "fail", one.text) for one in seen.unasked)
+    yield from ((f"{provider} orphans", "fail", one) for one in seen.strangers)
+    there = seen.resources
     late = {one.marks.run for one in there if one.marks.deadline < CLOCK.at(cloud.skew_s)}
     machines = sum(one.is_machine for one in there)
     told = f"{machines} machines of ours, {len(late)} runs past their deadline"

@@ -1,12 +1,11 @@
-"""`gpucost down`: end launches; done when the provider says that everything is gone."""
+"""`gpucost down`: end launches; done when each id of theirs is proved to be gone."""
 
-import os
 from dataclasses import dataclass
 
 import click
 
 from gpucost.launch.confirm import confirm
-from gpucost.launch.state import open_journal, sessions, state_folder
+from gpucost.launch.state import Reached, open_journal, sessions, state_folder, this_owner
 from gpucost.views.output import Output, common_options
 from pricing.errors import (
     GpucostError,
@@ -17,13 +16,14 @@ from pricing.errors import (
     RefusedError,
 )
 from pricing.money import show
-from providers.interface import Deployment, Resource
+from providers.interface import Deployment, Kept, Resource
 from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
-from providers.ownership_tags import Marks, owner_of
+from providers.lifecycle.survey import survey
+from providers.ownership_tags import Marks, owns
 from providers.ssh.keys import drop_key
 
 
@@ -37,83 +37,115 @@ class _Target:
     there: tuple[Resource, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Runs to end, and what keeps us from knowing all of them; whether anybody was asked."""
+
+    targets: list[_Target]
+    doubts: list[str]
+    was_asked: bool
+
+
 @click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
 @click.argument("runs", nargs=-1, metavar="ID...")
 @click.option("--all", "everything", is_flag=True, help="Everything of this owner.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @common_options
 def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
-    """End launches: machines, then keys, firewalls and whatever else they have.
+    """End launches: machines by their id, then keys, firewalls and whatever else they have.
 
     With --all also what carries this owner's tag and is not in the journal; an unreadable journal
-    is set aside first.
+    is set aside first. Only providers that have a named run are asked; what could not be asked is
+    said (exit 6) and keeps nothing else alive.
     """
     if bool(runs) == everything:
         raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
-        targets, troubles = _targets(journal, runs, output, everything=everything)
+        known = {one.marks.run: one for one in journal.deployments()}
+        if set(runs) <= set(known) and not everything:
+            found = _known(journal, [known[run] for run in dict.fromkeys(runs)], output)
+        else:
+            found = _search(journal, runs, output)
+        targets = found.targets
         if targets:
             _tell(targets, output)
             confirm(f"End {len(targets)} runs?", yes=yes)
-        for target in targets:
-            troubles += _end(target, journal, output)
-    if troubles:
-        raise troubles[0] if len(troubles) == 1 else _joined(troubles)
+        troubles = [trouble for one in targets for trouble in _end(one, journal, output)]
+    problems = [*(problem for one in troubles for problem in one.problems), *found.doubts]
+    if problems:
+        raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:
         output.say("nothing is there to end.")
 
 
-def _joined(troubles: list[GpucostError]) -> GpucostError:
-    worst = next((one for one in troubles if isinstance(one, PartialError)), troubles[0])
-    return type(worst)(problem for one in troubles for problem in one.problems)
+def _known(journal: Journal, wanted: list[Deployment], output: Output) -> _Found:
+    """Runs of the journal: only their providers are opened, and nothing needs to be listed."""
+    owner = this_owner()
+    for run in wanted:
+        _refuse_others(run.marks, owner)
+    reached = sessions(journal, output, dict.fromkeys(run.provider for run in wanted))
+    by_name = {session.cloud.name: session for session in reached.sessions}
+    targets = [
+        _Target(marks=run.marks, session=by_name[run.provider], known=run, there=())
+        for run in wanted
+        if run.provider in by_name
+    ]
+    doubts = _unreached(reached, wanted)
+    return _Found(targets=targets, doubts=doubts, was_asked=bool(targets))
 
 
-def _targets(
-    journal: Journal, runs: tuple[str, ...], output: Output, *, everything: bool
-) -> tuple[list[_Target], list[GpucostError]]:
-    """What is to be ended, and what keeps us from knowing all of it."""
-    owner = owner_of(os.environ)
+def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
+    """What is not ended because its provider could not be opened."""
+    told = []
+    for one in reached.missed(wanted):
+        runs = ", ".join(run.marks.run for run in wanted if run.provider == one.provider)
+        told.append(f"{one.text}{f' So {runs} may still be there.' if runs else ''}")
+    return told
+
+
+def _refuse_others(marks: Marks, owner: str) -> None:
+    if not owns(owner, marks.owner):
+        raise RefusedError(
+            f"{marks.run} belongs to {marks.owner}, and this is {owner} "
+            f"(GPUCOST_OWNER={marks.owner} acts for it)."
+        )
+
+
+def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> _Found:
+    """Runs that the providers list, with those of the journal; all of this owner without names."""
+    owner = this_owner()
     known = {one.marks.run: one for one in journal.deployments()}
-    found, skipped, missing = sessions(journal, output)
+    open_ = [one for one in known.values() if one.state != "ended" or one.marks.run in runs]
+    reached = sessions(journal, output)
     targets: list[_Target] = []
-    troubles: list[GpucostError] = []
-    for session in found:
-        name = session.cloud.name
-        try:
-            listed = session.cloud.ours(None)
-        except ProviderError as error:
-            troubles.append(error)
-            continue
-        here = {r: one for r, one in known.items() if one.provider == name and one.state != "ended"}
-        for run in dict.fromkeys((*here, *(one.marks.run for one in listed))):
-            there = tuple(one for one in listed if one.marks.run == run)
+    doubts = _unreached(reached, [one for one in open_ if not runs or one.marks.run in runs])
+    for session in reached.sessions:
+        seen = survey(session)
+        doubts += seen.doubts
+        here = {one.marks.run: one for one in open_ if one.provider == session.cloud.name}
+        for run in dict.fromkeys((*here, *(one.marks.run for one in seen.resources))):
+            there = tuple(one for one in seen.resources if one.marks.run == run)
             marks = there[0].marks if there else here[run].marks
-            if run in runs and marks.owner != owner:
-                raise RefusedError(
-                    f"{run} belongs to {marks.owner}, and this is {owner} "
-                    f"(GPUCOST_OWNER names another)."
-                )
-            if run in runs or (everything and marks.owner == owner):
-                one = _Target(marks=marks, session=session, known=here.get(run), there=there)
-                targets.append(one)
-    lost = [r for r, one in known.items() if one.provider in missing and one.state != "ended"]
-    if any(run in runs or everything for run in lost):
-        troubles.append(ProviderError(note for note in skipped if _concerns(note, known, lost)))
-    ended = {target.marks.run for target in targets} | {*lost}
-    unknown = [run for run in runs if run not in ended and run not in known]
-    if unknown and not troubles:
+            if run in runs:
+                _refuse_others(marks, owner)
+            if run in runs or (not runs and owns(owner, marks.owner)):
+                known_run = here.get(run)
+                targets.append(_Target(marks=marks, session=session, known=known_run, there=there))
+    told = {one.marks.run for one in targets} | set(known)
+    unknown = [run for run in runs if run not in told]
+    if unknown and not doubts:
         raise InputError(f"{run}: no such run, in the journal or at a provider." for run in unknown)
-    return targets, troubles
-
-
-def _concerns(note: str, known: dict[str, Deployment], lost: list[str]) -> bool:
-    return note.partition(" ")[0] in {known[run].provider for run in lost}
+    return _Found(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
 
 
 def _tell(targets: list[_Target], output: Output) -> None:
     for target in targets:
-        things = ", ".join(f"{one.kind} {one.name}" for one in target.there) or "nothing listed"
-        output.say(f"{target.marks.run} ({target.session.cloud.name}): {things}")
+        kept = () if target.known is None else target.known.resources
+        things: tuple[Kept | Resource, ...] = target.there or tuple(
+            one for one in kept if one.state in ("intended", "made")
+        )
+        names = ", ".join(f"{one.kind} {one.name}" for one in things) or "nothing known"
+        output.say(f"{target.marks.run} ({target.session.cloud.name}): {names}")
 
 
 def _end(target: _Target, journal: Journal, output: Output) -> list[GpucostError]:

@@ -1,12 +1,36 @@
 """`gpucost list`: what was launched, what it costs an hour and has cost so far."""
 
+from dataclasses import dataclass, field
+
 import click
 
-from gpucost.launch.state import CLOCK, open_journal, sessions
+from gpucost.launch.state import CLOCK, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_list
-from pricing.errors import GpucostError
-from providers.lifecycle.reap import note_gone, unknown_runs
+from pricing.errors import PartialError
+from providers.interface import Deployment
+from providers.lifecycle.journal import Journal
+from providers.lifecycle.presence import Presence
+from providers.lifecycle.session import Session
+from providers.lifecycle.survey import Survey, found_run, survey, unknown_runs
+from providers.ownership_tags import owns
+
+
+@dataclass(kw_only=True)
+class _Seen:
+    """What the providers told.
+
+    Attributes:
+        machines: what is known of each, by id.
+        unknown: runs of this owner that no journal knows.
+        asked: providers.
+        doubts: what is not known, in words.
+    """
+
+    machines: dict[str, Presence] = field(default_factory=dict)
+    unknown: list[Deployment] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
 @click.command(name="list", epilog="Example: gpucost list --all")
@@ -16,22 +40,42 @@ from providers.lifecycle.reap import note_gone, unknown_runs
 def command(everything: bool, offline: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
     """List launches with cost so far, burn rate and the predicted total.
 
-    Providers whose credentials are there are asked what still exists.
+    Machines are asked for by their id, at providers whose credentials are there; where the journal
+    has no open run, every such provider is asked before it is said that nothing burns. A machine
+    that is not shown counts until its end is proved. Exit 6: something could not be asked.
     """
     with open_journal() as journal:
-        if not offline and any(run.state != "ended" for run in journal.deployments()):
-            found, skipped, _ = sessions(journal, output)
-            wanted = {run.provider for run in journal.deployments() if run.state != "ended"}
-            for session in (one for one in found if one.cloud.name in wanted):
-                try:
-                    there = session.cloud.ours(None)
-                    note_gone(session, there)
-                    for run in unknown_runs(session, there):
-                        output.say(f"note: {run} is not in the journal: gpucost reap adopts it")
-                except GpucostError as error:
-                    output.say(f"note: {error.problems[0]}")
-            for note in skipped:
-                if note.partition(" ")[0] in wanted:
-                    output.say(f"note: {note}")
+        seen = _Seen() if offline else _ask(journal, output)
         runs = [run for run in journal.deployments() if everything or run.state != "ended"]
-        show_list(runs, output, CLOCK.at(0.0))
+        show_list([*runs, *seen.unknown], output, CLOCK.at(0.0), seen.machines, tuple(seen.asked))
+    if seen.doubts:
+        raise PartialError(seen.doubts)
+
+
+def _ask(journal: Journal, output: Output) -> _Seen:
+    """Ask the providers of open runs; all that can be asked, where there is none."""
+    open_ = [run for run in journal.deployments() if run.state != "ended"]
+    wanted = {run.provider for run in open_}
+    reached = sessions(journal, output, wanted) if wanted else sessions(journal, output)
+    seen = _Seen(asked=list(reached.asked))
+    seen.doubts += (one.text for one in reached.missed(open_))
+    for session in reached.sessions:
+        found = survey(session)
+        seen.machines.update(found.machines)
+        seen.doubts += found.doubts
+        _tell_of_unknown(session, found, seen, output)
+    return seen
+
+
+def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Output) -> None:
+    """Runs that only the provider knows: this owner's are listed, others' are counted."""
+    owner, others = this_owner(), 0
+    for run in unknown_runs(session, found.resources):
+        one = found_run(session, found, run)
+        if owns(owner, one.marks.owner):
+            seen.unknown.append(one)
+            output.say(f"note: {run} is not in the journal: gpucost reap adopts or removes it")
+        else:
+            others += len(one.machines)
+    if others:
+        output.say(f"note: {session.cloud.name} has {others} machines of other owners")

@@ -99,6 +99,8 @@ def command(
         return
     check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=asked["wait"])
     cloud = open_cloud(choice.provider)
+    with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
+        pass
     seen = _previewed(cloud, choice, wish)
     if seen.refusals:
         raise RefusedError(seen.refusals)

@@ -1,23 +1,21 @@
 """`gpucost reap`: compare the providers with the journal, and remove what nobody wants."""
 
-import os
+from collections.abc import Iterable
 
 import click
 
 from gpucost.launch.confirm import confirm
-from gpucost.launch.state import open_journal, sessions, state_folder
+from gpucost.launch.state import open_journal, sessions, state_folder, this_owner
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import (
     GpucostError,
     LaunchInterruptedError,
     MissingCredentialsError,
     PartialError,
-    ProviderError,
 )
 from providers.lifecycle.reap import Verdict, carry_out, judge
 from providers.lifecycle.session import Session
-from providers.ownership_tags import owner_of
-from providers.registry import CLOUDS
+from providers.lifecycle.survey import survey
 from providers.ssh.keys import drop_key
 
 _COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
@@ -33,32 +31,30 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
 
     Live machines inside their deadline stay, and so does what another owner's tag names unless
     --all-owners. An empty or unreadable journal does not matter: what carries our tags is found.
+    What could not be asked is said (exit 6) and hinders nothing else.
     """
     with open_journal(go_on=output.say, mend=True) as journal:
-        found, skipped, _ = sessions(journal, output)
+        owner = this_owner()
+        reached = sessions(journal, output)
         pairs: list[tuple[Session, Verdict]] = []
-        troubles: list[GpucostError] = []
-        for session in found:
-            try:
-                verdicts = judge(session, owner_of(os.environ), all_owners=all_owners)
-                pairs += ((session, verdict) for verdict in verdicts)
-            except ProviderError as error:
-                troubles.append(error)
-        open_runs = {run.provider for run in journal.deployments() if run.state != "ended"}
-        missed = [note for note in skipped if note.partition(" ")[0] in open_runs]
-        if missed:
-            troubles.append(MissingCredentialsError(missed))
-        asked = [session.cloud.name for session in found if CLOUDS[session.cloud.name].offered]
-        _show([verdict for _, verdict in pairs], asked, output)
-        for note in skipped:
-            output.say(f"note: {note}")
-        if not asked and not missed:
-            troubles.append(MissingCredentialsError("no provider could be asked for orphans."))
-        if not dry_run:
-            troubles += _carry_out(pairs, output, yes=yes)
-    if troubles:
-        worst = next((one for one in troubles if isinstance(one, PartialError)), troubles[0])
-        raise type(worst)(problem for one in troubles for problem in one.problems)
+        doubts: list[str] = []
+        for session in reached.sessions:
+            seen = survey(session)
+            doubts += seen.doubts
+            verdicts = judge(session, seen, owner, all_owners=all_owners)
+            pairs += ((session, verdict) for verdict in verdicts)
+        missed = reached.missed(run for run in journal.deployments() if run.state != "ended")
+        doubts += (one.text for one in missed)
+        _show([verdict for _, verdict in pairs], reached.asked, output)
+        for one in reached.unreached:
+            output.say(f"note: {one.text}")
+        troubles = [] if dry_run else _carry_out(pairs, output, yes=yes)
+    if not reached.asked:
+        told = [one.text for one in missed] or ["no provider could be asked for orphans."]
+        raise MissingCredentialsError(told)
+    problems = [*(problem for one in troubles for problem in one.problems), *doubts]
+    if problems:
+        raise PartialError(dict.fromkeys(problems))
 
 
 def _carry_out(
@@ -84,7 +80,7 @@ def _carry_out(
     return troubles
 
 
-def _show(verdicts: list[Verdict], asked: list[str], output: Output) -> None:
+def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None:
     rows = [dict(zip(_COLUMNS, _row(verdict), strict=True)) for verdict in verdicts]
     if output.format == "json":
         print_json(rows)

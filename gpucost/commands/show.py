@@ -1,13 +1,18 @@
 """`gpucost show ID`: one launch, its machines, what happened, and the log of its bootstrap."""
 
+from collections.abc import Mapping
+
 import click
 
 from gpucost.launch.ssh_access import door_of
-from gpucost.launch.state import CLOCK, open_journal, state_folder
+from gpucost.launch.state import CLOCK, open_journal, sessions, state_folder
 from gpucost.views.output import Output, output_options
-from gpucost.views.runs import show_run
+from gpucost.views.runs import NONE_SEEN, show_run
 from pricing.errors import InputError, ProviderError
+from providers.interface import Deployment
 from providers.lifecycle.journal import Journal
+from providers.lifecycle.presence import Presence
+from providers.lifecycle.survey import presence_of
 from providers.ssh.connection import SshLogin
 
 
@@ -16,12 +21,17 @@ from providers.ssh.connection import SshLogin
 @click.option("--log", is_flag=True, help="Fetch the log of the bootstrap over SSH.")
 @output_options
 def command(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
-    """Show one launch: machines with addresses, events in order, how to log in."""
+    """Show one launch: machines with addresses, events in order, how to log in.
+
+    Each machine that the journal believes to be there is asked for by its id.
+    """
     with open_journal() as journal:
         found = journal.deployment(run)
         if found is None:
             raise InputError(f"{run}: the journal has no such run; {_known(journal)}.")
-        show_run(found, journal.events(run), output, CLOCK.at(0.0))
+        seen = _ask(journal, found, output)
+        found = journal.deployment(run) or found
+        show_run(found, journal.events(run), output, CLOCK.at(0.0), seen)
         door = door_of(found, state_folder())
         for machine in found.machines:
             if machine.state != "made" or not machine.address:
@@ -30,6 +40,17 @@ def command(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - clic
                 output.say(f"log in: ssh -i {door.key} {door.user}@{machine.address}")
             if log:
                 _print_log(SshLogin(door=door), machine.name, machine.address)
+
+
+def _ask(journal: Journal, run: Deployment, output: Output) -> Mapping[str, Presence]:
+    """What the provider answers about each machine, by its id; a note where it cannot be asked."""
+    wanted = [(one, run) for one in run.machines if one.state == "made"]
+    if not wanted:
+        return NONE_SEEN
+    reached = sessions(journal, output, (run.provider,))
+    for one in reached.unreached:
+        output.say(f"note: {one.text}")
+    return presence_of(reached.sessions[0], wanted) if reached.sessions else NONE_SEEN
 
 
 def _print_log(login: SshLogin, name: str, address: str) -> None:

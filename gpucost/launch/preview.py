@@ -10,6 +10,7 @@ from typing import Any
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import Choice
 from gpucost.launch.live_price import Live
+from gpucost.launch.state import this_owner
 from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
@@ -18,7 +19,7 @@ from pricing.hardware import gpus
 from pricing.money import plain, show
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
 from providers.lifecycle.ledger import quote_machines
-from providers.ownership_tags import Marks, new_run, owner_of
+from providers.ownership_tags import Marks, new_run
 from providers.registry import CLOUDS
 from templates.bootstrap_files import render_bootstrap, render_files
 
@@ -73,7 +74,13 @@ def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> 
     """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
-    marks = Marks(run=new_run(), deadline=deadline, owner=owner_of(os.environ), plan=choice.plan)
+    marks = Marks(
+        run=new_run(),
+        deadline=deadline,
+        owner=this_owner(),
+        plan=choice.plan,
+        started=now.replace(microsecond=0),
+    )
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
     places = [_place(choice, wish, marks, offer, at) for at, offer in enumerate(offers)]
     total = quote_at_ttl(places[0].offer, choice.count, wish.ttl_s, now)

@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
-from providers.interface import Cloud, Connection, Resource
+from providers.interface import Cloud, Connection, Deployment, Resource
 from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
+from providers.ownership_tags import keep_owner, owner_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
 
@@ -36,6 +38,11 @@ def state_folder() -> Path:
     return user_state_path("gpucost")
 
 
+def this_owner() -> str:
+    """Who launches from here; the same as long as the state folder lives."""
+    return owner_of(os.environ, state_folder())
+
+
 @contextmanager
 def open_journal(*, go_on: Say | None = None, mend: bool = False) -> Iterator[Journal]:
     """The journal.
@@ -50,6 +57,8 @@ def open_journal(*, go_on: Say | None = None, mend: bool = False) -> Iterator[Jo
         JournalError: it cannot be used.
     """
     journal = _journal(go_on, mend=mend)
+    with suppress(OSError):  # a full disk must not keep a machine alive; `provision` insists
+        keep_owner(state_folder())
     try:
         yield journal
     finally:
@@ -108,22 +117,64 @@ def session_with(cloud: Cloud, journal: Journal, output: Output) -> Session:
     )
 
 
-def sessions(journal: Journal, output: Output) -> tuple[list[Session], list[str], set[str]]:
-    """A session with every provider that can be asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """A provider that cannot be asked at all.
 
-    Returns:
-        The sessions, what to say about providers that were left out, and their names.
+    Attributes:
+        provider: its name.
+        why: in a sentence.
+        is_set_up: whether the environment names credentials, and wrongly; else it names none.
     """
+
+    provider: str
+    why: str
+    is_set_up: bool
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{self.provider} is not asked: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Providers, each on its own: one that cannot be opened is in nobody's way.
+
+    Attributes:
+        sessions: with those that can be asked.
+        unreached: the others.
+    """
+
+    sessions: tuple[Session, ...]
+    unreached: tuple[Unreached, ...]
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Names of providers whose machines cost money, and which can be asked."""
+        names = (session.cloud.name for session in self.sessions)
+        return tuple(name for name in names if CLOUDS[name].offered)
+
+    def missed(self, open_runs: Iterable[Deployment]) -> tuple[Unreached, ...]:
+        """Those that matter: with runs of ours, or whose credentials are named wrongly."""
+        wanted = {run.provider for run in open_runs}
+        return tuple(one for one in self.unreached if one.is_set_up or one.provider in wanted)
+
+
+def sessions(
+    journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
+) -> Reached:
+    """A session with each of these providers that can be asked."""
     found: list[Session] = []
-    skipped: list[str] = []
-    names: set[str] = set()
-    for provider in CLOUDS:
+    unreached: list[Unreached] = []
+    for provider in providers:
         try:
             found.append(session_with(open_cloud(provider), journal, output))
-        except MissingCredentialsError as error:
-            skipped.append(f"{provider} is not asked: {error.problems[0]}")
-            names.add(provider)
-    return found, skipped, names
+        except GpucostError as error:
+            is_set_up = not isinstance(error, MissingCredentialsError)
+            why = error.problems[0]
+            unreached.append(Unreached(provider=provider, why=why, is_set_up=is_set_up))
+    return Reached(sessions=tuple(found), unreached=tuple(unreached))
 
 
 def _price(machine: Resource) -> Offer | None:

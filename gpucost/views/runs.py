@@ -1,8 +1,9 @@
 """Prints runs: the list with cost so far and burn rate, and one run with all that happened."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.money import cents, show
 from providers.interface import Deployment, Kept
 from providers.lifecycle.ledger import Bill, bill_machine, bill_run
+from providers.lifecycle.presence import Presence
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 _COLUMNS = (
@@ -19,28 +21,48 @@ _COLUMNS = (
 )
 
 
-def show_list(runs: Iterable[Deployment], output: Output, now: datetime) -> None:
-    """Print runs, and what they burn together."""
+NONE_SEEN: Mapping[str, Presence] = MappingProxyType({})
+"""No machine was asked about."""
+
+
+def show_list(
+    runs: Iterable[Deployment],
+    output: Output,
+    now: datetime,
+    seen: Mapping[str, Presence] = NONE_SEEN,
+    asked: tuple[str, ...] = (),
+) -> None:
+    """Print runs, and what they burn together.
+
+    Args:
+        runs: of the journal, and those that only a provider knows.
+        output: how.
+        now: the end of billing so far.
+        seen: what providers answered about machines, by id.
+        asked: providers that were.
+    """
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
-        print_json({"schema": LIST_SCHEMA, "runs": [run_json(run, now) for run, _ in bills]})
+        told = [run_json(run, now, seen) for run, _ in bills]
+        print_json({"schema": LIST_SCHEMA, "asked": list(asked), "runs": told})
         return
-    rows = tuple(_row(run, bill) for run, bill in bills)
+    rows = tuple(_row(run, bill, seen) for run, bill in bills)
     right = frozenset(("machines", "USD/h", "so far", "predicted"))
     print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
     alive = [bill for _, bill in bills if bill.machines]
     rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
-    output.say(f"{machines} machines burn ${show(rate)} an hour; ${show(spent)} so far.")
+    source = f"as {', '.join(asked)} answered" if asked else "by the journal; no provider was asked"
+    output.say(f"{machines} machines burn ${show(rate)} an hour ({source}); ${show(spent)} so far.")
 
 
-def _row(run: Deployment, bill: Bill) -> tuple[str, ...]:
+def _row(run: Deployment, bill: Bill, seen: Mapping[str, Presence]) -> tuple[str, ...]:
     return (
         run.marks.run,
         run.marks.plan,
         _where(run),
-        str(bill.machines),
+        f"{bill.machines}{_unproved(run, seen)}",
         run.state,
         _minute(run.started_at),
         _minute(run.marks.deadline),
@@ -48,6 +70,14 @@ def _row(run: Deployment, bill: Bill) -> tuple[str, ...]:
         _dollars(bill.usd),
         _dollars(run.predicted_usd),
     )
+
+
+def _unproved(run: Deployment, seen: Mapping[str, Presence]) -> str:
+    """Behind the count: machines that are counted because nothing proves their end."""
+    states = [seen[one.id].state for one in run.machines if one.id in seen and one.state == "made"]
+    words = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
+    told = ", ".join(f"{count} {word}" for count, word in words if count)
+    return f" ({told})" if told else ""
 
 
 def _where(run: Deployment) -> str:
@@ -63,7 +93,9 @@ def _dollars(amount: Decimal | None) -> str:
     return "unknown" if amount is None else show(amount)
 
 
-def run_json(run: Deployment, now: datetime) -> dict[str, Any]:
+def run_json(
+    run: Deployment, now: datetime, seen: Mapping[str, Presence] = NONE_SEEN
+) -> dict[str, Any]:
     """A run as JSON: predicted against actual, in dollars and billed seconds."""
     bill = bill_run(run, now)
     return {
@@ -83,11 +115,11 @@ def run_json(run: Deployment, now: datetime) -> dict[str, Any]:
         "usd_per_hour": _json_dollars(bill.usd_per_hour),
         "predicted_usd": _json_dollars(run.predicted_usd),
         "reason": run.reason or None,
-        "resources": [_resource(one, run, now) for one in run.resources],
+        "resources": [_resource(one, run, now, seen.get(one.id)) for one in run.resources],
     }
 
 
-def _resource(one: Kept, run: Deployment, now: datetime) -> dict[str, Any]:
+def _resource(one: Kept, run: Deployment, now: datetime, seen: Presence | None) -> dict[str, Any]:
     told: dict[str, Any] = {
         "kind": one.kind,
         "name": one.name,
@@ -95,6 +127,8 @@ def _resource(one: Kept, run: Deployment, now: datetime) -> dict[str, Any]:
         "region": one.region or None,
         "state": one.state,
     }
+    if seen is not None:
+        told["presence"] = seen.state
     if one.billed_from is not None:
         billed_s, usd = bill_machine(one, run.offer, now)
         until = None if one.billed_until is None else one.billed_until.isoformat()
@@ -113,18 +147,22 @@ def _json_dollars(amount: Decimal | None) -> str | None:
 
 
 def show_run(
-    run: Deployment, events: Iterable[tuple[datetime, str]], output: Output, now: datetime
+    run: Deployment,
+    events: Iterable[tuple[datetime, str]],
+    output: Output,
+    now: datetime,
+    seen: Mapping[str, Presence] = NONE_SEEN,
 ) -> None:
     """Print one run with its resources and events."""
     told = [{"at": at.isoformat(), "what": what} for at, what in events]
     if output.format == "json":
-        print_json({"schema": RUN_SCHEMA, **run_json(run, now), "events": told})
+        print_json({"schema": RUN_SCHEMA, **run_json(run, now, seen), "events": told})
         return
     if output.format in ("csv", "md"):
         rows = tuple((event["at"], event["what"]) for event in told)
         print_table(Table(columns=("at", "what"), rows=rows), output)
         return
-    for line in _lines(run, now):
+    for line in _lines(run, now, seen):
         click.echo(line)
     for event in told if output.verbose else told[-_SHOWN:]:
         click.echo(f"  {event['at']}  {event['what']}")
@@ -133,7 +171,7 @@ def show_run(
 _SHOWN = 20
 
 
-def _lines(run: Deployment, now: datetime) -> list[str]:
+def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list[str]:
     bill = bill_run(run, now)
     machines = f"{bill.machines} of {run.count} machines"
     spent = f"so far ${_dollars(bill.usd)} ({bill.billed_s} s billed)"
@@ -146,6 +184,15 @@ def _lines(run: Deployment, now: datetime) -> list[str]:
     if run.reason:
         lines.append(f"why: {run.reason}")
     lines += [
-        f"  {one.kind} {one.name} {one.id} {one.state} {one.address}" for one in run.resources
+        f"  {one.kind} {one.name} {one.id} {one.state} {one.address} {_answer(one, seen)}"
+        for one in run.resources
     ]
     return [line.rstrip() for line in lines] + ["events:"]
+
+
+def _answer(one: Kept, seen: Mapping[str, Presence]) -> str:
+    """What the provider answered about a machine that the journal believes to be there."""
+    answer = seen.get(one.id)
+    if answer is None or one.state != "made":
+        return ""
+    return f"({answer.state}{f': {answer.why}' if answer.why else ''})"

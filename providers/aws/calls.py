@@ -14,6 +14,12 @@ from providers.ownership_tags import PREFIX, Marks
 PROVIDER = "aws"
 RUN_TAG = f"{PREFIX}:run"
 
+KEY, GROUP = "key", "ssh"
+"""What the names of a run's key pair and security group end in."""
+
+VOLUME = "volume"
+"""What a machine's volumes are called in TagSpecifications."""
+
 _IMAGE = (
     "resolve:ssm:/aws/service/deeplearning/ami/{architecture}/"
     "base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
@@ -30,11 +36,12 @@ class Kind(NamedTuple):
 
     Attributes:
         paginator: operation that lists them.
-        many: key of the list.
+        many: key of the list; of machines, within reservations.
         id: field of the id.
         name: field of the name; empty: its Name tag.
         destroy: operation that removes one.
         argument: of that operation; its value is a list where it ends in "s".
+        ids: argument of the paginator that names ids.
         tagged: what a tag of it is called in TagSpecifications.
         dead: states in which it is gone.
     """
@@ -45,6 +52,7 @@ class Kind(NamedTuple):
     name: str
     destroy: str
     argument: str
+    ids: str
     tagged: str
     dead: tuple[str, ...] = ()
 
@@ -53,10 +61,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         MACHINE: Kind(
             "describe_instances",
-            "Reservations[].Instances[]",
+            "Instances",
             "InstanceId",
             "",
             "terminate_instances",
+            "InstanceIds",
             "InstanceIds",
             "instance",
             ("terminated",),
@@ -68,29 +77,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "",
             "cancel_spot_instance_requests",
             "SpotInstanceRequestIds",
+            "SpotInstanceRequestIds",
             "spot-instances-request",
             ("closed", "cancelled", "failed", "disabled"),
-        ),
-        "volume": Kind(
-            "describe_volumes", "Volumes", "VolumeId", "", "delete_volume", "VolumeId", "volume"
-        ),
-        "snapshot": Kind(
-            "describe_snapshots",
-            "Snapshots",
-            "SnapshotId",
-            "",
-            "delete_snapshot",
-            "SnapshotId",
-            "snapshot",
-        ),
-        "address": Kind(
-            "describe_addresses",
-            "Addresses",
-            "AllocationId",
-            "",
-            "release_address",
-            "AllocationId",
-            "elastic-ip",
         ),
         "security-group": Kind(
             "describe_security_groups",
@@ -99,6 +88,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "GroupName",
             "delete_security_group",
             "GroupId",
+            "GroupIds",
             "security-group",
         ),
         "key-pair": Kind(
@@ -108,25 +98,36 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "KeyName",
             "delete_key_pair",
             "KeyName",
+            "KeyNames",
             "key-pair",
         ),
     }
 )
-"""Every kind that can carry our marks, in the order in which it is removed."""
+"""Every kind that launches make, in the order of its removal.
+
+Root volumes go with their machine. Other volumes, snapshots and addresses are never made here, so
+one with our tags is a copy that somebody made: it is not looked for.
+"""
+
+
+def is_named(kind: str, name: str, marks: Marks) -> bool:
+    """Whether a side resource has the name that its run gives it; tags alone can be copied."""
+    proper = {"key-pair": marks.name(KEY), "security-group": marks.name(GROUP)}
+    return proper.get(kind, name) == name
 
 
 def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Any]:
     """The tags of a resource, in the form of a create call."""
     told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
     tags = [{"Key": key, "Value": value} for key, value in told.items()]
-    return {"ResourceType": KINDS[kind].tagged, "Tags": tags}
+    return {"ResourceType": kind, "Tags": tags}
 
 
 def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
     """A key pair and a security group, then one call for each machine."""
     marks = spec.marks
     if spec.public_key and not spec.ssh_key:
-        name = marks.name("key")
+        name = marks.name(KEY)
         yield Creation(
             kind="key-pair",
             name=name,
@@ -138,7 +139,7 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
                 "TagSpecifications": [tag_specification("key-pair", marks, name)],
             },
         )
-    name = marks.name("ssh")
+    name = marks.name(GROUP)
     yield Creation(
         kind="security-group",
         name=name,
@@ -171,25 +172,25 @@ def ingress(group_id: str) -> list[dict[str, Any]]:
 
 def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     marks = spec.marks
-    kinds = [MACHINE, "volume"]
+    kinds = [KINDS[MACHINE].tagged, VOLUME]
     body: dict[str, Any] = {
         "ImageId": spec.image or _image_of(place),
         "InstanceType": place.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
         "ClientToken": _token(name, place),
-        "SecurityGroups": [marks.name("ssh")],
+        "SecurityGroups": [marks.name(GROUP)],
         "UserData": _user_data(spec, place),
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
     }
     if place.zone:
         body["Placement"] = {"AvailabilityZone": place.zone}
-    key = spec.ssh_key or (marks.name("key") if spec.public_key else "")
+    key = spec.ssh_key or (marks.name(KEY) if spec.public_key else "")
     if key:
         body["KeyName"] = key
     if place.purchase == "spot":
-        kinds.append("spot-request")
+        kinds.append(KINDS["spot-request"].tagged)
         body["InstanceMarketOptions"] = _spot(spec, place)
     body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
     return body

@@ -4,17 +4,17 @@ Each launch attempt has a ClientToken of its own, and RunInstances is never repe
 want of capacity comes as HTTP 500, and where to try next is the lifecycle's to decide.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
-from providers.aws import calls
+from providers.aws import calls, inventory
 from providers.aws.access import client, open_session, sentence, told
-from providers.aws.calls import KINDS, PROVIDER, RUN_TAG
-from providers.aws.failures import classified, code_of, is_gone
+from providers.aws.calls import KINDS, PROVIDER
+from providers.aws.failures import classified, code_of, is_not_found
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
@@ -25,21 +25,18 @@ from providers.interface import (
     LaunchSpec,
     Place,
     Resource,
-    State,
 )
+from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
-from providers.ownership_tags import PREFIX, Marks, read_marks
+from providers.ownership_tags import Marks
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
-_STATES: Mapping[str, State] = {
-    "pending": "starting",
-    "running": "running",
-    "stopping": "running",
-    "stopped": "running",
-    "shutting-down": "ending",
-}
-_DESCRIBED_WITH_OWNER = "describe_snapshots"  # all public snapshots are listed without it
+_LAG_S = 300.0
+"""EC2's reads are eventually consistent; its guide lets a client wait up to five minutes.
+
+docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+"""
 _Json = dict[str, Any]
 
 
@@ -66,12 +63,16 @@ class AwsCloud:
         secrets: what no message may hold.
         name: as in offers.
         skew_s: by how much its clock is ahead of ours.
+        lag_s: for how long its reads may not show what it has made.
+        kinds: of what a launch makes, in the order of removal.
     """
 
     session: Any = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     name: str = PROVIDER
     skew_s: float = 0.0
+    lag_s: float = _LAG_S
+    kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[tuple[str, bool], Any] = field(default_factory=dict, repr=False)
 
     def _ec2(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
@@ -150,7 +151,7 @@ class AwsCloud:
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(made["GroupId"], creation)
-        found = self._resource(creation.kind, made, creation.region)
+        found = inventory.resource(creation.kind, made, creation.region, {})
         if found is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
         return found
@@ -170,49 +171,27 @@ class AwsCloud:
                 told = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
                 raise ProviderError(told) from None
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Everything with our marks that is not gone."""
-        with classified("listing what there is", self.secrets):
-            places = self._marked_regions() if regions is None else regions
-            return tuple(
-                found
-                for region in places
-                for kind in KINDS
-                for found in self._list(kind, region, {"Name": "tag-key", "Values": [RUN_TAG]})
-            )
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Everything with our marks or in a group of ours, each region and kind on its own."""
+        return inventory.listing(
+            self._reader, regions, self.kinds if kinds is None else kinds, known
+        )
 
-    def _marked_regions(self) -> tuple[str, ...]:
-        """Enabled regions in which anything has our tag: one call each."""
-        answer = self._ec2(_HOME).describe_regions()
-        names = sorted(str(region["RegionName"]) for region in answer["Regions"])
-        wanted = [{"Name": "key", "Values": [RUN_TAG]}]
-        return tuple(n for n in names if self._ec2(n).describe_tags(Filters=wanted)["Tags"])
+    def look(self, kept: Kept, marks: Marks) -> Presence:
+        """What EC2 answers about that id."""
+        return inventory.look(self._reader, kept.kind, kept.id, kept.region, marks)
 
-    def _list(self, kind: str, region: str, wanted: _Json) -> Iterator[Resource]:
-        row = KINDS[kind]
-        ec2 = self._ec2(region)
-        options: _Json = {"Filters": [wanted]}
-        if row.paginator == _DESCRIBED_WITH_OWNER:
-            options["OwnerIds"] = ["self"]
-        if ec2.can_paginate(row.paginator):
-            pages = ec2.get_paginator(row.paginator).paginate(**options)
-        else:
-            pages = (getattr(ec2, row.paginator)(**options),)
-        for page in pages:
-            for item in _items(page, row.many):
-                found = self._resource(kind, item, region)
-                if found is not None and found.state != "gone":
-                    yield found
+    @property
+    def _reader(self) -> inventory.Reader:
+        return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
-        """The resource of that id, if it is there and the run's."""
-        wanted = {"Name": f"tag:{RUN_TAG}", "Values": [marks.run]}
-        with classified(f"looking at {kept.kind} {kept.name}", self.secrets):
-            found = list(self._list(kept.kind, kept.region, wanted))
-        return next((one for one in found if one.id == kept.id and one.marks == marks), None)
-
-    def destroy(self, resource: Resource) -> None:
-        """One call; what is not there is as good."""
+    def destroy(self, resource: Resource) -> bool:
+        """One call by id; False where EC2 knows no such id."""
         row = KINDS[resource.kind]
         value = [resource.id] if row.argument.endswith("s") else resource.id
         call = partial(getattr(self._ec2(resource.region), row.destroy), **{row.argument: value})
@@ -220,44 +199,10 @@ class AwsCloud:
             try:
                 call()
             except Exception as error:
-                if not is_gone(error):
+                if not is_not_found(error):
                     raise
-
-    def _resource(self, kind: str, item: _Json, region: str) -> Resource | None:
-        """What an item of the API is of ours; None where it does not carry our marks."""
-        tags = {str(tag["Key"]): str(tag["Value"]) for tag in item.get("Tags") or ()}
-        short = {k.removeprefix(f"{PREFIX}:"): v for k, v in tags.items() if k.startswith(PREFIX)}
-        marks, row = read_marks(short), KINDS[kind]
-        if marks is None:
-            return None
-        found = Resource(
-            kind=kind,
-            id=str(item[row.id]),
-            name=str(item.get(row.name) or tags.get("Name", "")),
-            region=region,
-            marks=marks,
-        )
-        if kind != MACHINE:
-            gone = str(item.get("State", "")) in row.dead
-            return replace(found, state="gone") if gone else found
-        state = str((item.get("State") or {}).get("Name", ""))
-        born = item.get("LaunchTime")
-        return replace(
-            found,
-            state="gone" if state in row.dead else _STATES.get(state, "running"),
-            created_at=None if born is None else born.astimezone(UTC),
-            address=str(item.get("PublicIpAddress") or ""),
-            instance_type=str(item.get("InstanceType", "")),
-            purchase="spot" if item.get("InstanceLifecycle") == "spot" else "on_demand",
-        )
-
-
-def _items(page: _Json, path: str) -> Iterator[_Json]:
-    if path == KINDS[MACHINE].many:
-        for reservation in page["Reservations"]:
-            yield from reservation["Instances"]
-    else:
-        yield from page[path]
+                return False
+        return True
 
 
 def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's

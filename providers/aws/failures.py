@@ -24,8 +24,8 @@ _MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
         *("TooManyRequestsException", "RequestThrottled", "SlowDown"),
     ),
 }
-GONE = ("NotFound", "Malformed", "AuthFailure.Gone")
-"""Words in the code of an answer about something that is not there."""
+_NOT_FOUND = ("NotFound", "Malformed")
+"""Words in the code of an answer about an id that is not shown, or that no resource can have."""
 
 
 @contextmanager
@@ -50,9 +50,9 @@ def code_of(error: BaseException) -> str:
     return str(answer.get("Error", {}).get("Code", ""))
 
 
-def is_gone(error: BaseException) -> bool:
-    """Whether an answer says that the thing is not there."""
-    return any(word in code_of(error) for word in GONE)
+def is_not_found(error: BaseException) -> bool:
+    """Whether an answer says that it knows no such id; alone that does not prove an end."""
+    return any(word in code_of(error) for word in _NOT_FOUND)
 
 
 def _meaning(error: Exception, text: str) -> ProviderError:

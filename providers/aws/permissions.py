@@ -5,18 +5,16 @@ from typing import Any
 from providers.ownership_tags import PREFIX
 
 _READS = (
-    *("ec2:DescribeAddresses", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings"),
-    *("ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs"),
-    *("ec2:DescribeRegions", "ec2:DescribeSecurityGroups", "ec2:DescribeSnapshots"),
-    *("ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeTags"),
-    *("ec2:DescribeVolumes", "pricing:GetProducts", "servicequotas:GetServiceQuota"),
-    "ssm:GetParameters",
+    *("ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
+    *("ec2:DescribeInstances", "ec2:DescribeKeyPairs", "ec2:DescribeRegions"),
+    *("ec2:DescribeSecurityGroups", "ec2:DescribeSpotInstanceRequests"),
+    *("ec2:DescribeSpotPriceHistory", "ec2:DescribeTags"),
+    *("pricing:GetProducts", "servicequotas:GetServiceQuota", "ssm:GetParameters"),
 )
 _MAKES = ("ec2:CreateSecurityGroup", "ec2:ImportKeyPair", "ec2:RunInstances")
 _ON_OURS = (
     *("ec2:AuthorizeSecurityGroupIngress", "ec2:CancelSpotInstanceRequests"),
-    *("ec2:DeleteKeyPair", "ec2:DeleteSecurityGroup", "ec2:DeleteSnapshot", "ec2:DeleteVolume"),
-    *("ec2:ReleaseAddress", "ec2:TerminateInstances"),
+    *("ec2:DeleteKeyPair", "ec2:DeleteSecurityGroup", "ec2:TerminateInstances"),
 )
 _TAGGED = ("instance", "volume", "key-pair", "security-group", "spot-instances-request")
 _USED = ("image", "network-interface", "placement-group", "subnet", "vpc")

@@ -43,8 +43,6 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         MACHINE: Kind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets"),
-        "volume": Kind("volumes", "volumes", "volume", "id", "delete", "/v2/volumes"),
-        "snapshot": Kind("snapshots", "snapshots", "snapshot", "id", "delete", "/v2/snapshots"),
         "firewall": Kind("firewalls", "firewalls", "firewall", "id", "delete", "/v2/firewalls"),
         "ssh-key": Kind(
             "ssh_keys", "ssh_keys", "ssh_key", "fingerprint", "delete", "/v2/account/keys"
@@ -52,7 +50,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "tag": Kind("tags", "tags", "tag", "name", "delete", "/v2/tags"),
     }
 )
-"""Every kind that can carry our marks, in the order in which it is removed."""
+"""Every kind that launches make, in the order of its removal; the tag last, for it is a mark."""
 
 
 def run_tag(marks: Marks) -> str:

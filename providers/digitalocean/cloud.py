@@ -1,20 +1,20 @@
 """Launching on DigitalOcean through pydo.
 
 The API has no idempotency token and its SDK repeats POST, so calls that make something go through a
-client that repeats nothing; a lost answer is reconciled by name. A 404 does not raise in the SDK,
-and neither does a 400 of some calls: every answer is looked at.
+client that repeats nothing; a lost answer is reconciled by name. A 400 of some calls does not raise
+in the SDK: every answer is looked at.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.digitalocean import calls
+from providers.digitalocean import calls, inventory
 from providers.digitalocean.access import Access, read_access
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.calls import KINDS, PROVIDER
+from providers.digitalocean.calls import KINDS, PROVIDER, Kind
 from providers.digitalocean.failures import classified, refusal
 from providers.errors import NoCapacityError, QuotaError, UncertainError
 from providers.interface import (
@@ -25,14 +25,15 @@ from providers.interface import (
     LaunchSpec,
     Place,
     Resource,
-    State,
 )
+from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
-from providers.ownership_tags import Marks, read_text
+from providers.ownership_tags import Marks
 
-_PER_PAGE = 200
-_MOST_PAGES = 50
-_STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
+_LAG_S = 180.0
+"""Reads may miss a new Droplet: seconds were seen (pydo#468), no figure is documented; ours."""
+
+_SIZES = Kind("sizes", "sizes", "size", "slug", "", "/v2/sizes")
 _Json = dict[str, Any]
 
 
@@ -53,11 +54,15 @@ class DigitalOceanCloud:
         access: where and as whom.
         name: as in offers.
         skew_s: by how much its clock is ahead of ours.
+        lag_s: for how long its reads may not show what it has made.
+        kinds: of what a launch makes, in the order of removal.
     """
 
     access: Access
     name: str = PROVIDER
     skew_s: float = 0.0
+    lag_s: float = _LAG_S
+    kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def _client(self, *, repeats: bool) -> Any:  # noqa: ANN401 - pydo's client has no types
@@ -92,7 +97,7 @@ class DigitalOceanCloud:
         with classified(self.access, "reading the sizes"):
             regions = {
                 str(size["slug"]): tuple(size.get("regions") or ())
-                for size in self._pages("sizes", "sizes")
+                for size in inventory.pages(self._client(repeats=True), _SIZES, {})
                 if size.get("available") is not False
             }
         remarks = self._quota(account, used, spec.count)
@@ -136,7 +141,7 @@ class DigitalOceanCloud:
 
     def _key_id(self, name: str) -> str:
         with classified(self.access, "reading the SSH keys"):
-            keys = list(self._pages("ssh_keys", "ssh_keys"))
+            keys = list(inventory.pages(self._client(repeats=True), KINDS["ssh-key"], {}))
         for key in keys:
             if name in (str(key.get("id")), key.get("name"), key.get("fingerprint")):
                 return str(key["fingerprint"])
@@ -153,56 +158,34 @@ class DigitalOceanCloud:
             text = str(answer["message"])  # some refusals do not raise
             raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
         made = answer.get(kind.one) if isinstance(answer, Mapping) else None
-        found = None if made is None else _resource(creation.kind, made)
-        if found is None:
+        marks = None if made is None else inventory.marks_of(creation.kind, made, {})
+        if made is None or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
-        return found
+        return inventory.resource(creation.kind, made, marks)
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Everything with our marks; one account-wide list for each kind."""
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
-        with classified(self.access, "listing what there is"):
-            return tuple(
-                found
-                for name, kind in KINDS.items()
-                for item in self._pages(kind.group, kind.many, _filters(name))
-                if (found := _resource(name, item)) is not None
-            )
+        client = self._client(repeats=True)
+        return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
 
-    def _pages(
-        self, group: str, many: str, filters: Mapping[str, str] | None = None
-    ) -> Iterator[_Json]:
-        client = getattr(self._client(repeats=True), group)
-        for page in range(1, _MOST_PAGES + 1):
-            answer = client.list(per_page=_PER_PAGE, page=page, **(filters or {}))
-            items = answer.get(many) if isinstance(answer, Mapping) else None
-            if not isinstance(items, list):
-                raise ProviderError(f"DigitalOcean: page {page} of {many} is no list.")
-            yield from items
-            if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
-                return
-        raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of {many}.")
+    def look(self, kept: Kept, marks: Marks) -> Presence:
+        """What the API answers about that id."""
+        client = self._client(repeats=True)
+        return inventory.look(client, self.access, kept.kind, kept.id, marks)
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
-        """The resource of that id, if it is there and the run's."""
-        kind = KINDS[kept.kind]
-        with classified(self.access, f"looking at {kept.kind} {kept.name}"):
-            group = getattr(self._client(repeats=True), kind.group)
-            answer = group.get(_id(kept.kind, kept.id))
-        item = answer.get(kind.one) if isinstance(answer, Mapping) else None
-        found = None if item is None else _resource(kept.kind, item)
-        return found if found is not None and found.marks == marks else None
-
-    def destroy(self, resource: Resource) -> None:
-        """One DELETE; 404 is as good."""
+    def destroy(self, resource: Resource) -> bool:
+        """One DELETE by id; False for a 404."""
         kind = KINDS[resource.kind]
         with classified(self.access, f"ending {resource.kind} {resource.name}"):
             group = getattr(self._client(repeats=False), kind.group)
-            getattr(group, kind.destroy)(_id(resource.kind, resource.id))
-
-
-def _filters(kind: str) -> dict[str, str]:
-    return {"tag_name": calls.BASE_TAG} if kind == MACHINE else {}
+            answer = getattr(group, kind.destroy)(inventory.call_id(resource.kind, resource.id))
+        return not inventory.is_not_found(answer)
 
 
 def _part(answer: object, key: str, what: str) -> _Json:
@@ -210,39 +193,6 @@ def _part(answer: object, key: str, what: str) -> _Json:
     if not isinstance(part, dict):
         raise ProviderError(f"DigitalOcean: the answer about {what} cannot be read.")
     return part
-
-
-def _id(kind: str, text: str) -> int | str:
-    return int(text) if kind == MACHINE else text
-
-
-def _resource(kind: str, item: _Json) -> Resource | None:
-    """What an item of the API is of ours; None where it does not carry our marks."""
-    words = item.get("tags") or () if kind in (MACHINE, "volume", "snapshot") else ()
-    name = str(item.get("name", ""))
-    separator = ":" if kind == "tag" or words else "."
-    marks = next(filter(None, (read_text(w, separator) for w in words or (name,))), None)
-    if marks is None:
-        return None
-    machine = kind == MACHINE
-    created = item.get("created_at") if machine else None
-    return Resource(
-        kind=kind,
-        id=str(item[KINDS[kind].id]),
-        name=name,
-        region=str((item.get("region") or {}).get("slug", "")) if machine else "",
-        marks=marks,
-        state=_STATES.get(str(item.get("status")), "running") if machine else "running",
-        created_at=None if created is None else datetime.fromisoformat(str(created)),
-        address=_address(item) if machine else "",
-        instance_type=str(item.get("size_slug", "")) if machine else "",
-        purchase="spot" if str(item.get("size_slug", "")).endswith("-spot") else "on_demand",
-    )
-
-
-def _address(item: _Json) -> str:
-    networks = (item.get("networks") or {}).get("v4") or ()
-    return next((str(n["ip_address"]) for n in networks if n.get("type") == "public"), "")
 
 
 CLOUD = DigitalOceanCloud

@@ -1,17 +1,33 @@
-"""The end of a run: destroy until the provider says gone, machines first, then side resources.
+"""The end of a run: machines by id until each is proved gone, then side resources, the tag last.
 
-What exists is what the provider lists with the run's marks, and what the journal knows by id; the
-journal only adds. Destroying is asked for as often as needed, because that cannot do harm twice.
+What belongs to a run is what the journal knows by id and what the provider lists of it; neither
+hides the other. Every id, kind and region is on its own: one that fails stops no other, and what
+could not be asked is said. Asking for an end can do no harm twice, so it is asked for until it is
+proved (`providers.lifecycle.presence`), and again by whoever calls next.
 """
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.interface import Deployment, Kept, Resource
+from providers.interface import MACHINE, Deployment, Kept, Resource
 from providers.lifecycle.journal import JournalError
+from providers.lifecycle.presence import (
+    Evidence,
+    Listing,
+    Presence,
+    Unasked,
+    as_kept,
+    ask,
+    evidence_of,
+)
 from providers.lifecycle.session import Session
+from providers.lifecycle.waiting import Stopwatch
 from providers.ownership_tags import Marks
+
+_OPEN = ("intended", "made")
+_Id = tuple[str, str]  # kind, id
+_Name = tuple[str, str, str]  # kind, name, region
 
 
 def end_run(
@@ -20,6 +36,7 @@ def end_run(
     regions: tuple[str, ...] | None,
     *,
     doing: str = "asked to end",
+    closes: bool = True,
 ) -> int:
     """Destroy everything of a run and return how many resources were destroyed.
 
@@ -28,121 +45,212 @@ def end_run(
         marks: of the run.
         regions: where to look, where listing is by region; None: everywhere.
         doing: why, for the journal.
+        closes: whether the run has ended then; a launch goes on at its next place.
 
     Raises:
-        PartialError: something is still there; the message names it.
+        PartialError: something is still there, or could not be asked; the message names it.
     """
-    run, patience = marks.run, session.patience
+    run = marks.run
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
-    quiet, destroyed, trouble = 0, set[tuple[str, str]](), ""
-    for _ in range(patience.gone_rounds):
-        known = _known(session, run)
-        left, failure = _left(session, marks, regions, known)
-        trouble = failure or trouble
-        if left is None:
-            session.clock.sleep(patience.pause_s)
-            continue
-        if not left:
-            quiet += 1
-            if quiet >= _looks_needed(session, known):
-                _all_gone(session, run, known)
-                return len(destroyed)
-            session.clock.sleep(patience.settle_pause_s)
-            continue
-        quiet = 0
-        destroyed |= {(one.kind, one.id) for one in left}
-        trouble = _destroy(session, left) or trouble
-        _write_gone(session, run, known, left)
-        session.clock.sleep(patience.pause_s)
-    names = ", ".join(f"{one.kind} {one.name} ({one.id})" for one in left or ())
-    raise PartialError(
-        f"{run} is not gone: {names or 'the provider does not answer'}. "
-        f"{trouble + ' ' if trouble else ''}It may still cost money; `gpucost down {run}` goes on."
+    machines = _Part(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
+    machines.end()
+    sides = _Part(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
+    if machines.is_over:
+        sides.end()
+    if machines.is_over and sides.is_over and not (machines.unasked or sides.unasked):
+        if closes:
+            write = partial(session.journal.mark_run, run, "ended", session.now())
+            session.try_writing(write)
+        ended = (*machines.targets.values(), *sides.targets.values())
+        return sum(one.evidence.accepted for one in ended)
+    raise PartialError(_told(run, machines, sides))
+
+
+def _side_kinds(machines: "_Part") -> tuple[str, ...]:
+    """Side resources to end; a run's tag stays while a machine may be known by it alone."""
+    sides = machines.session.cloud.kinds[1:]
+    return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
+
+
+TAG = "tag"
+"""The kind of resource whose end takes the marks off machines."""
+
+
+@dataclass(kw_only=True)
+class _Target:
+    """Something to end, and what was answered about it."""
+
+    kept: Kept
+    resource: Resource
+    evidence: Evidence
+
+
+@dataclass(kw_only=True)
+class _Part:
+    """The machines of a run, or its side resources, on their way out.
+
+    Attributes:
+        targets: what has an id.
+        intents: what may have been made without our knowing, by name, with looks that missed it.
+        unasked: what could not be asked in the newest round.
+        trouble: the newest refusal.
+    """
+
+    session: Session
+    marks: Marks
+    kinds: tuple[str, ...]
+    regions: tuple[str, ...] | None
+    targets: dict[_Id, _Target] = field(default_factory=dict)
+    intents: dict[_Name, tuple[Kept, Evidence]] = field(default_factory=dict)
+    unasked: tuple[Unasked, ...] = ()
+    trouble: str = ""
+
+    @property
+    def left(self) -> list[_Target]:
+        """What is not proved gone."""
+        return [one for one in self.targets.values() if not one.evidence.is_gone]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every id is proved gone, and every intent has proved to be nothing."""
+        return not self.left and not self.intents
+
+    def end(self) -> None:
+        """Ask for the end of everything until it is over, or patience is."""
+        patience, watch = self.session.patience, Stopwatch(self.session.clock)
+        self._know()
+        while True:
+            self._list(watch.elapsed_s)
+            for one in self.left:
+                self._end_one(one, watch.elapsed_s)
+            if self.is_over and (not self.unasked or watch.elapsed_s >= patience.unasked_s):
+                return
+            if watch.elapsed_s >= patience.gone_s:
+                return
+            self._tell_of_waiting(watch)
+            watch.pause(patience.pause_s)
+
+    def _know(self) -> None:
+        """Everything open that the journal knows, by id, or by name where it has none."""
+        for one in _to_ask(self.session, self.marks.run):
+            if one.kind not in self.kinds:
+                continue
+            evidence = evidence_of(self.session, one)
+            if one.id:
+                self._target(one, _as_resource(one, self.marks), evidence)
+            else:
+                self.intents[one.kind, one.name, one.region] = (one, evidence)
+
+    def _target(self, kept: Kept, resource: Resource, evidence: Evidence) -> None:
+        self.targets[kept.kind, kept.id] = _Target(kept=kept, resource=resource, evidence=evidence)
+
+    def _list(self, at_s: float) -> None:
+        """What is listed of the run; an intent that a full list misses is a look without it."""
+        run = self.marks.run
+        seen = self.session.cloud.ours(self.regions, self.kinds, {run: self.marks})
+        self.unasked = seen.unasked
+        mine = [one for one in seen.resources if one.marks.run == run]
+        for one in mine:
+            self._found(one)
+        for name, (_, evidence) in tuple(self.intents.items()):
+            if _is_asked(seen, name):
+                evidence.add(_MISSED, at_s)
+            if evidence.is_gone:
+                del self.intents[name]
+
+    def _found(self, one: Resource) -> None:
+        self.intents.pop((one.kind, one.name, one.region), None)
+        known = self.targets.get((one.kind, one.id))
+        if known is not None and known.evidence.is_gone:
+            return  # a list lags: the answer about the id counts
+        if known is None:
+            session = self.session
+            session.try_writing(partial(session.journal.record, one, session.now()))
+            kept = as_kept(one, session.now())
+            self._target(kept, one, evidence_of(session, kept))
+        else:
+            known.resource = one
+
+    def _end_one(self, one: _Target, at_s: float) -> None:
+        """Ask about one id, and for its end; what no read shows yet is ended by its id, too."""
+        answer = one.evidence.add(ask(self.session, one.kept, self.marks), at_s)
+        if answer.state == "gone":
+            session = self.session
+            write = partial(session.journal.gone, self.marks.run, one.kept, session.now())
+            session.try_writing(write)
+            return
+        if answer.resource is not None and one.kept.state == "gone":
+            session = self.session  # the journal was wrong about it
+            session.try_writing(partial(session.journal.record, answer.resource, session.now()))
+        if answer.state == "not-asked":
+            self.trouble = answer.why
+        if answer.resource is not None and answer.resource.state == "ending":
+            one.evidence.accepted = True
+        if one.evidence.accepted and (answer.resource is None or answer.resource.state == "ending"):
+            return
+        try:
+            accepted = self.session.cloud.destroy(one.resource)
+        except ProviderError as error:
+            self.trouble = error.problems[0]
+            return
+        if accepted and not one.evidence.accepted:
+            self.session.say(f"ending {one.kept.kind} {one.kept.name} ({one.kept.id})")
+        one.evidence.accepted = one.evidence.accepted or accepted
+
+    def _tell_of_waiting(self, watch: Stopwatch) -> None:
+        """Once, why this takes long: what nobody sees may still be on its way."""
+        if watch.elapsed_s > 0 or not self.intents:
+            return
+        names = ", ".join(sorted(name for _, name, _ in self.intents))
+        self.session.say(
+            f"it is not known whether {names} was made; looking for up to "
+            f"{self.session.cloud.lag_s:g} s, because the provider may not show it yet ..."
+        )
+
+
+_MISSED = Presence(state="not-shown", why="a complete list does not show it")
+
+
+def _is_asked(seen: Listing, name: _Name) -> bool:
+    """Whether the list would have shown a resource of that kind there."""
+    kind, _, region = name
+    return not any(
+        one.kind in ("", kind) and (not region or one.region in ("", region))
+        for one in seen.unasked
     )
 
 
-def _known(session: Session, run: str) -> tuple[Kept, ...]:
-    """Resources that the journal believes to be there; none where it cannot be read."""
+def _to_ask(session: Session, run: str) -> tuple[Kept, ...]:
+    """What the journal knows of a run and has not seen the end of; none where it cannot be read.
+
+    Of a run that ended, its machines: whoever ends it again doubts what the journal says.
+    """
     try:
         found = session.journal.deployment(run)
     except JournalError:
         found = None
-    return () if found is None else tuple(o for o in found.resources if o.state in _OPEN)
+    if found is None:
+        return ()
+    ended = found.machines if found.ended_at is not None else ()
+    return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-_OPEN = ("intended", "made")
+def _as_resource(one: Kept, marks: Marks) -> Resource:
+    return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
 
 
-def _left(
-    session: Session, marks: Marks, regions: tuple[str, ...] | None, known: tuple[Kept, ...]
-) -> tuple[list[Resource] | None, str]:
-    """What is there of the run: listed by its marks, or alive under an id of the journal.
-
-    None, with the reason, where the provider does not answer.
-    """
-    try:
-        listed = [one for one in session.cloud.ours(regions) if one.marks.run == marks.run]
-        ids = {(one.kind, one.id) for one in listed}
-        unlisted = (one for one in known if one.id and (one.kind, one.id) not in ids)
-        looked = [session.cloud.look(one, marks) for one in unlisted]
-    except ProviderError as error:
-        return None, error.problems[0]
-    return listed + [one for one in looked if one is not None], ""
-
-
-def _looks_needed(session: Session, known: Iterable[Kept]) -> int:
-    """Looks that find nothing before nothing is believed: more where an answer may be on its way.
-
-    An intent whose result nobody knows may still turn into a resource; an old one does not.
-    """
-    patience = session.patience
-    settle_s = patience.settle_rounds * patience.settle_pause_s
-    young = any(
-        one.state == "intended" and (session.now() - one.intended_at).total_seconds() < settle_s
-        for one in known
-    )
-    return patience.settle_rounds if young else 1
-
-
-def _destroy(session: Session, left: list[Resource]) -> str:
-    """Ask for the end of the machines, or, once there is none, of the side resources."""
-    machines = [one for one in left if one.is_machine]
-    wanted = [one for one in machines if one.state != "ending"] if machines else left
-    trouble = ""
-    for one in wanted:
-        try:
-            session.cloud.destroy(one)
-            session.say(f"ending {one.kind} {one.name}")
-        except ProviderError as error:
-            trouble = error.problems[0]
-    return trouble
-
-
-def _write_gone(
-    session: Session, run: str, known: Iterable[Kept], left: Iterable[Resource] = ()
-) -> None:
-    """Write down what is no longer there, and what was there without the journal knowing."""
-    there = {(one.kind, one.name, one.region) for one in left}
-    for one in known:
-        if (one.kind, one.name, one.region) not in there and one.id:
-            session.try_writing(partial(session.journal.gone, run, one, session.now()))
-    for found in left:
-        if found.is_machine and not _is_written(found, known):
-            session.try_writing(partial(session.journal.record, found, session.now()))
-
-
-def _is_written(found: Resource, known: Iterable[Kept]) -> bool:
-    return any(one.id == found.id and one.kind == found.kind for one in known)
-
-
-def _all_gone(session: Session, run: str, known: Iterable[Kept]) -> None:
-    at = session.now()
-    for one in known:
-        session.try_writing(partial(session.journal.gone, run, one, at))
-    session.try_writing(partial(session.journal.mark_run, run, "ended", at))
+def _told(run: str, machines: _Part, sides: _Part) -> list[str]:
+    """What is left, what is not known, and how to go on."""
+    left = [f"{o.kept.kind} {o.kept.name} ({o.kept.id})" for o in (*machines.left, *sides.left)]
+    left += [f"{k} {name}, if it was made" for k, name, _ in (*machines.intents, *sides.intents)]
+    gone = "every machine known of it is gone" if machines.is_over else "it may still cost money"
+    trouble = machines.trouble or sides.trouble
+    problems = [f"{run} is not gone: {', '.join(left)}. {trouble}".strip()] if left else []
+    problems += [one.text for one in (*machines.unasked, *sides.unasked)]
+    return [*problems, f"{run}: {gone}; `gpucost down {run}` goes on."]
 
 
 def regions_of(deployment: Deployment) -> tuple[str, ...] | None:
     """Where a run of the journal may have resources; None where it does not say."""
     regions = {one.region for one in deployment.resources} | {deployment.region}
-    return tuple(sorted(regions)) if "" not in regions else None
+    return tuple(sorted(regions - {""})) or None

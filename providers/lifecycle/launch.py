@@ -6,9 +6,12 @@ from functools import partial
 from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, Resource
+from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
 from providers.lifecycle.ledger import usd_for
+from providers.lifecycle.presence import ask, evidence_of
 from providers.lifecycle.session import Session
+from providers.lifecycle.waiting import Stopwatch
 from providers.ssh.login import Login
 
 
@@ -85,7 +88,7 @@ def _make(session: Session, spec: LaunchSpec, creation: Creation) -> None:
         made = _create(session, creation)
     except UncertainError as error:
         session.say(f"the answer for {creation.name} is lost; looking whether it was made ...")
-        made = _reconcile(session, creation, error)
+        made = _reconcile(session, spec, creation, error)
     except ProviderError as error:
         journal.refuse(run, creation, session.now(), error.problems[0])
         raise
@@ -104,61 +107,61 @@ def _create(session: Session, creation: Creation) -> Resource:
     return session.cloud.create(creation)
 
 
-def _reconcile(session: Session, creation: Creation, error: UncertainError) -> Resource:
+def _reconcile(
+    session: Session, spec: LaunchSpec, creation: Creation, error: UncertainError
+) -> Resource:
     """What a call whose answer was lost has made, found by its unique name.
 
+    Of two machines of one name the older stays, and the others are ended, at once and by their id.
+
     Raises:
-        UncertainError: nothing, or more than one, was found.
+        UncertainError: nothing was found for as long as the provider's reads may lag.
     """
-    for _ in range(session.patience.settle_rounds):
-        try:
-            found = [
-                one
-                for one in session.cloud.ours((creation.region,))
-                if (one.kind, one.name) == (creation.kind, creation.name)
-            ]
-        except ProviderError:
-            found = []
-        if len(found) == 1:
-            return found[0]
-        if found:
-            break
-        session.clock.sleep(session.patience.settle_pause_s)
-    raise error
+    watch, patience = Stopwatch(session.clock), session.patience
+    known = {spec.marks.run: spec.marks}
+    while True:
+        seen = session.cloud.ours((creation.region,), (creation.kind,), known).resources
+        same = [one for one in seen if (one.kind, one.name) == (creation.kind, creation.name)]
+        if same:
+            first, *more = in_order(same)
+            end_duplicates(session, more)
+            return first
+        if watch.elapsed_s >= session.cloud.lag_s:
+            raise error
+        watch.pause(patience.pause_s)
 
 
 def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
     """All machines of the run, running, with addresses.
 
+    A machine that is not shown, or cannot be asked about, is waited for: neither is its end.
+
     Raises:
         NoCapacityError: the provider ended one before it ran.
         ProviderError: they do not start.
     """
-    seen: set[str] = set()
-    for number in range(session.patience.running_rounds):
-        machines = [_look(session, spec, one) for one in _made(session, spec)]
-        found = tuple(one for one in machines if one is not None and one.state != "ending")
-        seen |= {one.id for one in found}
-        if len(found) < len(machines) and (
-            number >= session.patience.settle_rounds or len(seen) == len(machines)
-        ):
+    watch, patience = Stopwatch(session.clock), session.patience
+    waiting = [(one, evidence_of(session, one)) for one in _made(session, spec)]
+    while True:
+        answers = [e.add(ask(session, one, spec.marks), watch.elapsed_s) for one, e in waiting]
+        found = [one.resource for one in answers if one.resource is not None]
+        ending = any(one.state == "ending" for one in found)
+        if ending or any(one.state == "gone" for one in answers):
             raise NoCapacityError("the provider ended a machine before it ran")
         if len(found) == spec.count and all(o.state == "running" and o.address for o in found):
             for one in found:
                 session.journal.record(one, session.now())
-            return found
-        session.clock.sleep(session.patience.pause_s)
-    waited_s = session.patience.running_rounds * session.patience.pause_s
-    raise ProviderError(f"the machines did not start within {waited_s:g} s.")
+            return tuple(found)
+        if watch.elapsed_s >= patience.running_s:
+            break
+        watch.pause(patience.pause_s)
+    why = next((one.why for one in answers if one.why), "they do not run")
+    raise ProviderError(f"the machines did not start within {patience.running_s:g} s: {why}.")
 
 
 def _made(session: Session, spec: LaunchSpec) -> Iterable[Kept]:
     found = session.journal.deployment(spec.marks.run)
     return () if found is None else (one for one in found.machines if one.state == "made")
-
-
-def _look(session: Session, spec: LaunchSpec, one: Kept) -> Resource | None:
-    return session.cloud.look(one, spec.marks)
 
 
 def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login) -> None:
@@ -167,8 +170,8 @@ def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login)
     Raises:
         ProviderError: one failed, with its reason, or says nothing.
     """
-    waiting = list(machines)
-    for _ in range(session.patience.bootstrap_rounds):
+    waiting, watch, patience = list(machines), Stopwatch(session.clock), session.patience
+    while watch.elapsed_s < patience.bootstrap_s:
         for machine in tuple(waiting):
             status = login.status(machine)
             if status.state == "failed":
@@ -179,12 +182,11 @@ def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login)
                 waiting.remove(machine)
         if not waiting:
             return
-        session.clock.sleep(session.patience.pause_s)
+        watch.pause(patience.pause_s)
     names = ", ".join(machine.name for machine in waiting)
-    waited_s = session.patience.bootstrap_rounds * session.patience.pause_s
     raise ProviderError(
-        f"{names}: no word from the bootstrap within {waited_s:g} s (is port 22 reachable from "
-        "here?). `--no-wait` hands machines over as soon as they run."
+        f"{names}: no word from the bootstrap within {patience.bootstrap_s:g} s (is port 22 "
+        "reachable from here?). `--no-wait` hands machines over as soon as they run."
     )
 
 
@@ -195,7 +197,8 @@ def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError)
         PartialError: what is left, and how to end it.
     """
     try:
-        end_run(session, spec.marks, (place.region,), doing=f"undone: {cause.problems[0]}")
+        why = f"undone: {cause.problems[0]}"
+        end_run(session, spec.marks, (place.region,), doing=why, closes=False)
     except GpucostError as error:
         run = spec.marks.run
         _close(session, spec, "failed", (*cause.problems, *error.problems))

@@ -7,16 +7,21 @@ deadline, everything of other owners unless asked, and whatever another process 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Literal
 
 from providers.interface import Deployment, Resource
+from providers.lifecycle.duplicates import duplicates, end_duplicates
 from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.session import Session
-from providers.ownership_tags import Marks
+from providers.lifecycle.survey import Survey
+from providers.ownership_tags import Marks, owns
+
+YOUNG = timedelta(hours=1)
+"""Longer than a launch goes from place to place; no run's side resources go before."""
 
 Action = Literal["remove", "keep", "adopt", "finish", "close"]
-_OTHERS: Action = "keep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,7 @@ class Verdict:
         why: in words.
         resources: what is there of it.
         regions: where to look for it; None: everywhere.
+        is_ours: whether the owner who asks launched it.
     """
 
     marks: Marks
@@ -39,35 +45,36 @@ class Verdict:
     why: str
     resources: tuple[Resource, ...]
     regions: tuple[str, ...] | None
+    is_ours: bool
 
 
-def judge(session: Session, owner: str, *, all_owners: bool) -> tuple[Verdict, ...]:
-    """What a reap would do at one provider; changes nothing.
+def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tuple[Verdict, ...]:
+    """What a reap would do about what a survey of the provider found; changes nothing.
 
     Raises:
-        ProviderError: the provider cannot be asked.
         JournalError: the journal cannot be read.
     """
-    listed: dict[str, list[Resource]] = {}
-    for one in session.cloud.ours(None):
-        listed.setdefault(one.marks.run, []).append(one)
     journaled = {
         one.marks.run: one
         for one in session.journal.deployments()
         if one.provider == session.cloud.name
     }
+    listed: dict[str, list[Resource]] = {}
+    for one in seen.resources:
+        listed.setdefault(one.marks.run, []).append(one)
     runs = dict.fromkeys((*(r for r, d in journaled.items() if d.state != "ended"), *listed))
     verdicts = []
+    action: Action
     for run in runs:
         there, known = tuple(listed.get(run, ())), journaled.get(run)
         marks = there[0].marks if there else journaled[run].marks
-        if marks.owner != owner and not all_owners:
-            action, why = _OTHERS, f"belongs to {marks.owner}"
+        is_ours = owns(owner, marks.owner)
+        if not is_ours and not all_owners:
+            action, why = "keep", f"belongs to {marks.owner}"
         else:
-            action, why = _decide(session, marks, there, known)
-        if action == "adopt" and marks.owner != owner:
-            action, why = _OTHERS, f"belongs to {marks.owner}, live inside its deadline"
-        regions = _regions(there, known)
+            action, why = _decide(session, marks, there, known, seen)
+        if action == "adopt" and not is_ours:
+            action, why = "keep", f"belongs to {marks.owner}, live inside its deadline"
         verdicts.append(
             Verdict(
                 marks=marks,
@@ -75,16 +82,17 @@ def judge(session: Session, owner: str, *, all_owners: bool) -> tuple[Verdict, .
                 action=action,
                 why=why,
                 resources=there,
-                regions=regions,
+                regions=_regions(there, known),
+                is_ours=is_ours,
             )
         )
     return tuple(verdicts)
 
 
 def _regions(there: tuple[Resource, ...], known: Deployment | None) -> tuple[str, ...] | None:
-    listed = {one.region for one in there}
+    listed = {one.region for one in there} - {""}
     if known is None:
-        return tuple(sorted(listed)) if "" not in listed else None
+        return tuple(sorted(listed)) or None
     here = regions_of(known)
     return None if here is None else tuple(sorted({*here, *listed}))
 
@@ -94,19 +102,25 @@ def _decide(
     marks: Marks,
     there: tuple[Resource, ...],
     known: Deployment | None,
+    seen: Survey,
 ) -> tuple[Action, str]:
     """The rules, in order; the first that fits decides."""
-    machines = [one for one in there if one.is_machine]
+    machines = {one.name for one in there if one.is_machine}
+    unsure = "; ".join(seen.unsure.get(marks.run, ()))
     lacks = known is not None and any(one.state == "intended" for one in known.resources)
     state = "" if known is None else known.state
     late = session.now() > marks.deadline
     whole = known is not None and len(machines) >= known.count
+    blind = not seen.machines_are_complete
     rules: tuple[tuple[bool, Action, str], ...] = (
         (_is_held(session, marks.run), "keep", "another process is working on it"),
-        (not there and not lacks, "close", "nothing of it is at the provider"),
+        (not there and not lacks and not unsure, "close", "nothing of it is at the provider"),
         (state in ("ending", "failed", "ended"), "remove", "left over from its end"),
         (lacks, "remove", "an intent without a result"),
         (late, "remove", f"past its deadline, {marks.deadline:%Y-%m-%d %H:%M} UTC"),
+        (bool(unsure), "keep", unsure),
+        (not machines and blind, "keep", "its machines could not be asked about"),
+        (not machines and _is_young(session, marks), "keep", "its launch may still be going on"),
         (not machines, "remove", "side resources without a machine"),
         (known is None, "adopt", "live inside its deadline, and not in the journal"),
         (state == "launching" and whole, "finish", "all its machines are there"),
@@ -116,6 +130,11 @@ def _decide(
         ((action, why) for holds, action, why in rules if holds),
         ("keep", "live inside its deadline"),
     )
+
+
+def _is_young(session: Session, marks: Marks) -> bool:
+    """Whether a launch from elsewhere may still be making machines that no list shows yet."""
+    return marks.started is not None and session.now() - marks.started < YOUNG
 
 
 def _is_held(session: Session, run: str) -> bool:
@@ -146,43 +165,23 @@ def _close(session: Session, verdict: Verdict) -> int:
 
 def _adopt(session: Session, verdict: Verdict) -> int:
     adopt(session, verdict.marks, verdict.resources)
-    return 0
+    return _keep(session, verdict)
 
 
 def _finish(session: Session, verdict: Verdict) -> int:
     adopt(session, verdict.marks, verdict.resources)
     run, at = verdict.marks.run, session.now()
     session.try_writing(partial(session.journal.mark_run, run, "ready", at))
-    return 0
+    return _keep(session, verdict)
 
 
 def _keep(session: Session, verdict: Verdict) -> int:
-    """Leave it; machines that went by themselves are noted."""
-    known = session.journal.deployment(verdict.marks.run)
-    if known is not None:
-        _note(session, known, verdict.resources)
-    return 0
-
-
-def _note(session: Session, known: Deployment, there: tuple[Resource, ...]) -> None:
-    ids = {one.id for one in there}
-    for one in known.machines:
-        missing = one.state == "made" and one.id not in ids
-        if missing and session.cloud.look(one, known.marks) is None:
-            session.try_writing(partial(session.journal.gone, known.marks.run, one, session.now()))
-
-
-def note_gone(session: Session, there: tuple[Resource, ...]) -> None:
-    """Write down which machines of open runs are no longer there; they are no longer billed."""
-    for known in session.journal.deployments():
-        if known.provider == session.cloud.name and known.state == "ready":
-            _note(session, known, there)
-
-
-def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
-    """Runs that the provider lists and the journal does not know."""
-    known = {one.marks.run for one in session.journal.deployments()}
-    return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
+    """Leave it; of two machines of one name the second goes."""
+    if not verdict.is_ours:
+        return 0
+    more = duplicates(verdict.resources)
+    end_duplicates(session, more)
+    return len(more)
 
 
 _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {

@@ -1,4 +1,4 @@
-"""Time as the lifecycle sees it: a clock that tests replace, and waits counted in rounds."""
+"""Time as the lifecycle sees it: a clock that tests replace, and how long each wait may take."""
 
 import time
 from collections.abc import Callable
@@ -43,26 +43,44 @@ class Clock:
         return (self.now() + timedelta(seconds=skew_s)).replace(microsecond=0)
 
 
+class Stopwatch:
+    """Seconds since it was made: by the clock, or the pauses that were made, whichever is more.
+
+    A clock that is set back does not make a wait endless; a computer that slept has waited.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._start, self._paused_s = clock, clock.now(), 0.0
+
+    def pause(self, seconds: float) -> None:
+        """Wait."""
+        self._clock.sleep(seconds)
+        self._paused_s += seconds
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds so far."""
+        return max((self._clock.now() - self._start).total_seconds(), self._paused_s)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long each wait may take, in rounds of a pause.
+    """How long each wait may take; in seconds, so that lost answers in a row end none early.
 
     Attributes:
-        pause_s: between two looks at machines that start or end.
-        running_rounds: until a machine runs.
-        bootstrap_rounds: until it says that it is ready.
-        gone_rounds: until everything of a run is gone.
-        settle_pause_s: between two looks for what a lost answer may have made.
-        settle_rounds: such looks before nothing is believed to have been made.
+        pause_s: between two looks.
+        running_s: until a machine runs.
+        bootstrap_s: until it says that it is ready.
+        gone_s: until everything of a run is gone.
+        unasked_s: for a part of a provider that cannot be asked, where no known id depends on it.
         calls: tries of a call that may be repeated.
         longest_wait_s: before it is repeated, also where the provider asks for more.
     """
 
     pause_s: float = 5.0
-    running_rounds: int = 180
-    bootstrap_rounds: int = 240
-    gone_rounds: int = 120
-    settle_pause_s: float = 5.0
-    settle_rounds: int = 6
+    running_s: float = 900.0
+    bootstrap_s: float = 1200.0
+    gone_s: float = 900.0
+    unasked_s: float = 30.0
     calls: int = 5
     longest_wait_s: float = 60.0

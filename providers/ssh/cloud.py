@@ -6,8 +6,10 @@ the machine; which machines were set up is remembered in the state folder.
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pricing.errors import InputError, ProviderError
 from providers.errors import NoCapacityError, UncertainError
@@ -21,12 +23,14 @@ from providers.interface import (
     Place,
     Resource,
 )
+from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks, read_text
 from providers.ssh.connection import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"
 _OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost")
 _HOSTS = "ssh-hosts"
+_ABSENT = "absent"
 
 
 def connect(connection: Connection) -> "SshCloud":
@@ -42,11 +46,15 @@ class SshCloud:
         state: folder that remembers them.
         name: as in the registry.
         skew_s: their clocks do not matter.
+        lag_s: a file is there once it is written.
+        kinds: nothing but machines.
     """
 
     state: Path
     name: str = OWN
     skew_s: float = 0.0
+    lag_s: float = 0.0
+    kinds: tuple[str, ...] = (MACHINE,)
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """One: files are written, and the bootstrap is started; pure."""
@@ -54,7 +62,7 @@ class SshCloud:
             Creation(
                 kind=MACHINE,
                 name=spec.machine_names[0],
-                region="",
+                region=place.host,
                 call=f"ssh {place.host}: write files, run /opt/gpucost/bootstrap.sh",
                 arguments={
                     "host": place.host,
@@ -105,35 +113,59 @@ class SshCloud:
             raise InputError(f"{host}: {mark} is no mark.")
         return _resource(host, creation.name, marks)
 
-    def ours(self, regions: tuple[str, ...] | None) -> tuple[Resource, ...]:
-        """Every remembered machine that carries a mark.
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Every remembered machine that carries a mark; each host is a region of its own."""
+        _ = known
+        found: list[Resource] = []
+        unasked: list[Unasked] = []
+        hosts = self._remembered() if regions is None else regions
+        for host in hosts if kinds is None or MACHINE in kinds else ():
+            try:
+                marks = self._marks(host)
+            except ProviderError as error:
+                why = error.problems[0]
+                unasked.append(Unasked(provider=self.name, kind=MACHINE, region=host, why=why))
+                continue
+            found += [_resource(host, marks.name("1"), marks)] if marks else []
+        return Listing(resources=tuple(found), unasked=tuple(unasked))
 
-        Raises:
-            ProviderError: one cannot be reached.
-        """
-        _ = regions
-        found = ((host, self._marks(host)) for host in self._remembered())
-        return tuple(_resource(h, marks.name("1"), marks) for h, marks in found if marks)
+    def look(self, kept: Kept, marks: Marks) -> Presence:
+        """The machine, by the mark in its file; a read of that file does not lag."""
+        there = self._marks(kept.id)
+        if there is None or there.run != marks.run:
+            return Presence(state="gone", why=f"{kept.id} does not carry the mark of {marks.run}")
+        return Presence(state="present", resource=_resource(kept.id, kept.name, marks))
 
-    def look(self, kept: Kept, marks: Marks) -> Resource | None:
-        """The machine, if it carries the run's mark."""
-        if kept.id not in self._remembered() or self._marks(kept.id) != marks:
-            return None
-        return _resource(kept.id, kept.name, marks)
-
-    def destroy(self, resource: Resource) -> None:
+    def destroy(self, resource: Resource) -> bool:
         """Remove what we put there, if it is still this run's; MPS is told to quit."""
-        if self._marks(resource.id) != resource.marks:
-            return
+        there = self._marks(resource.id)
+        if there is None or there.run != resource.marks.run:
+            return False
         gone = " ".join(f'"{ROOT}{path}"' for path in _OURS)
         quit_mps = "echo quit | nvidia-cuda-mps-control >/dev/null 2>&1 || true"
         code, text = own_door(resource.id).run(_address(resource.id), f"{quit_mps}; rm -rf {gone}")
         if code != 0:
             raise ProviderError(f"{resource.id}: files of ours could not be removed: {text[:200]}")
+        return True
 
     def _marks(self, host: str) -> Marks | None:
-        code, text = own_door(host).run(_address(host), f'cat "{_MARK}" 2>/dev/null')
-        return read_text(text.strip(), ":") if code == 0 else None
+        """The mark on a machine; None where its file is positively not there.
+
+        Raises:
+            ProviderError: neither is known, as after a connection that broke.
+        """
+        asked = f'cat "{_MARK}" 2>/dev/null || {{ [ ! -e "{_MARK}" ] && echo {_ABSENT}; }}'
+        code, text = own_door(host).run(_address(host), asked)
+        word = text.strip()
+        marks = read_text(word, ":")
+        if code != 0 or (marks is None and word != _ABSENT):
+            raise ProviderError(f"{host}: the mark of its run cannot be read ({code}).")
+        return marks
 
     def _remembered(self) -> tuple[str, ...]:
         file = self.state / _HOSTS
@@ -160,7 +192,7 @@ def _resource(host: str, name: str, marks: Marks) -> Resource:
         kind=MACHINE,
         id=host,
         name=name,
-        region="",
+        region=host,
         marks=marks,
         address=_address(host),
         instance_type=host,

@@ -275,11 +275,11 @@ def test_reap_removes_what_is_late_and_keeps_what_lives(
     assert call(*LAUNCH).code == 0
     late = call("provision", "--type", SIZE, "--ttl", "1s", "--yes", "--allow-stale", "-f", "json")
     assert late.code == 0, late.err
+    ada = late.json["owner"]
     monkeypatch.setenv("GPUCOST_STATE_DIR", str(tmp_path / "another"))
-    monkeypatch.setenv("GPUCOST_OWNER", "bob")
     assert call("reap", "--yes").code == 0
     assert len(cloud.estate.things["droplets"]) == 2
-    monkeypatch.setenv("GPUCOST_OWNER", "ada")
+    monkeypatch.setenv("GPUCOST_OWNER", ada)
     time.sleep(2.2)  # deadlines are whole seconds
     looked = call("reap", "--dry-run", "-f", "json").json
     assert sorted(one["action"] for one in looked) == ["adopt", "remove"]

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from pricing.errors import ProviderError
 from providers.interface import MACHINE, Cloud, Kept, LaunchSpec
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import Listing
 from providers.lifecycle.reap import carry_out, judge
+from providers.lifecycle.survey import survey
 from providers.ownership_tags import Marks
 from tests.providers.launches import a_session
 
@@ -41,7 +44,7 @@ class CloudContract:
         assert len({(one.kind, one.name) for one in found}) == len(found)
         assert [one.name for one in found if one.kind == MACHINE] == list(spec.machine_names)
         assert found[-1].kind == MACHINE
-        assert cloud.ours(None) == ()
+        assert cloud.ours(None) == Listing()
         assert cloud.ends(checked)
 
     def test_what_is_made_is_found_by_its_marks(self, cloud: Cloud, spec: LaunchSpec) -> None:
@@ -49,7 +52,7 @@ class CloudContract:
         checked, _ = cloud.check(spec)
         creations = cloud.creations(checked, checked.places[0])
         made = [cloud.create(creation) for creation in creations]
-        listed = cloud.ours(None)
+        listed = cloud.ours(None).resources
         assert {one.marks for one in listed} == {spec.marks}
         wanted = {(one.kind, one.name, one.region) for one in creations}
         assert wanted <= {(one.kind, one.name, one.region) for one in listed}
@@ -59,13 +62,13 @@ class CloudContract:
     def test_a_look_is_only_at_our_own(
         self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
     ) -> None:
-        """An id is followed only where the resource carries the run's marks."""
+        """An id that another run's resource has is not ours; one that nothing has is not there."""
         done = launch(a_session(cloud, tmp_path), spec, None)
         stranger = Marks(**{**_fields(spec.marks), "run": "stranger"})
         for one in done.resources:
-            assert cloud.look(one, spec.marks) is not None, one
-            assert cloud.look(one, stranger) is None, one
-            assert cloud.look(replace(one, id=_absent(one)), spec.marks) is None, one
+            assert _state(cloud, one, spec.marks) == "present"
+            assert _state(cloud, one, stranger) != "present"
+            assert _state(cloud, replace(one, id=_absent(one)), spec.marks) != "present"
 
     def test_plan_to_ready_to_down(self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path) -> None:
         """A launch becomes ready with all machines, and its end leaves nothing."""
@@ -78,7 +81,7 @@ class CloudContract:
         assert all(one.address for one in done.machines)
         assert all(one.billed_from for one in done.machines if rented)
         end_run(session, done.marks, None)
-        assert cloud.ours(None) == ()
+        assert cloud.ours(None) == Listing()
         ended = session.journal.deployment(spec.marks.run)
         assert ended is not None
         assert ended.state == "ended"
@@ -92,7 +95,7 @@ class CloudContract:
         session = a_session(cloud, tmp_path)
         checked, _ = cloud.check(spec)
         launch(session, checked, None)
-        there = cloud.ours(None)
+        there = cloud.ours(None).resources
         end_run(session, spec.marks, None)
         for one in there:
             cloud.destroy(one)
@@ -105,18 +108,26 @@ class CloudContract:
         checked, _ = cloud.check(spec)
         launch(a_session(cloud, tmp_path / "lost"), checked, None)
         session = a_session(cloud, tmp_path / "empty")
-        (verdict,) = judge(session, "ada", all_owners=False)
+        (verdict,) = judge(session, survey(session), "ada", all_owners=False)
         assert verdict.action == "adopt"
         carry_out(session, verdict)
         adopted = session.journal.deployment(spec.marks.run)
         assert adopted is not None
         assert len(adopted.machines) == spec.count
         end_run(session, spec.marks, None)
-        assert cloud.ours(None) == ()
+        assert cloud.ours(None) == Listing()
 
 
 def _fields(marks: Marks) -> dict[str, object]:
     return {name: getattr(marks, name) for name in ("run", "deadline", "owner", "plan")}
+
+
+def _state(cloud: Cloud, one: Kept, marks: Marks) -> str:
+    """What a look at an id says; not-asked where there is no answer."""
+    try:
+        return cloud.look(one, marks).state
+    except ProviderError:
+        return "not-asked"
 
 
 def _absent(one: Kept) -> str:

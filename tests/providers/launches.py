@@ -15,12 +15,11 @@ from providers.lifecycle.waiting import Clock, Patience
 from providers.ownership_tags import Marks, new_run
 
 HASTY = Patience(
-    pause_s=1.0,
-    running_rounds=8,
-    bootstrap_rounds=4,
-    gone_rounds=12,
-    settle_pause_s=10.0,
-    settle_rounds=3,
+    pause_s=5.0,
+    running_s=120.0,
+    bootstrap_s=20.0,
+    gone_s=600.0,
+    unasked_s=10.0,
     calls=3,
     longest_wait_s=5.0,
 )

@@ -14,6 +14,7 @@ from providers.interface import Creation, Resource
 from providers.lifecycle.end import end_run
 from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import Presence
 from providers.lifecycle.session import Session
 from providers.ssh.login import Status
 from tests.providers.launches import a_session, a_spec, an_offer
@@ -162,12 +163,11 @@ def test_a_machine_that_dies_while_starting_is_no_capacity(
     """What the provider takes away before it runs counts as want of capacity: next place."""
     look = cloud.look
 
-    def lost(kept: Any, marks: Any) -> Resource | None:
-        found = look(kept, marks)
+    def lost(kept: Any, marks: Any) -> Presence:
+        found = look(kept, marks).resource
         if found is not None and found.region == "here":
             del cloud.things[found.kind, found.id]
-            return None
-        return found
+        return look(kept, marks)
 
     monkeypatch.setattr(cloud, "look", lost)
     assert launch(session, a_spec(regions=BOTH), None).region == "there"
@@ -266,7 +266,7 @@ def _full(*_: object) -> None:
 def test_an_end_that_fails_names_what_is_left(cloud: MemoryCloud, session: Session) -> None:
     """Where the provider does not let go, exit 6 names the machine and the command to go on."""
     done = launch(session, a_spec(regions=BOTH), None)
-    refused = Fault(call="destroy", kind="machine", error=ProviderError("locked"), times=99)
+    refused = Fault(call="destroy", kind="machine", error=ProviderError("locked"), times=999)
     cloud.faults.append(refused)
     with pytest.raises(PartialError, match=f"machine gpucost-{done.marks.run}-1") as caught:
         end_run(session, done.marks, None)

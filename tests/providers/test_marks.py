@@ -1,6 +1,7 @@
 """Marks: what is ours says so in full, and nothing else is taken for ours."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,18 +9,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from providers.ownership_tags import Marks, clean, new_run, owner_of, read_marks, read_text
+from providers.ownership_tags import (
+    Marks,
+    clean,
+    keep_owner,
+    new_run,
+    owner_of,
+    owns,
+    read_marks,
+    read_text,
+)
 
 AT = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 words = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}", fullmatch=True)
 
 
-@given(run=words, owner=words, plan=words, separator=st.sampled_from([":", "."]))
+@given(
+    run=words,
+    owner=words,
+    plan=words,
+    separator=st.sampled_from([":", "."]),
+    started=st.sampled_from([None, AT]),
+)
 def test_marks_come_back_from_a_tag_and_a_name(
-    run: str, owner: str, plan: str, separator: str
+    run: str, owner: str, plan: str, separator: str, started: datetime | None
 ) -> None:
     """Whatever run, owner and plan are called, the text of the marks gives them back."""
-    marks = Marks(run=run, deadline=AT, owner=owner, plan=plan)
+    marks = Marks(run=run, deadline=AT, owner=owner, plan=plan, started=started)
     assert read_text(marks.text(separator), separator) == marks
     assert read_marks(marks.tags()) == marks
 
@@ -47,12 +63,57 @@ def test_any_name_becomes_a_mark(text: str) -> None:
     Marks(run="r", deadline=AT, owner=clean(text), plan=clean(text))
 
 
-def test_the_owner_is_told_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_is_told_or_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """GPUCOST_OWNER wins; else user and machine; a user without a name is still somebody."""
-    assert owner_of({"GPUCOST_OWNER": "ada lovelace"}) == "ada-lovelace"
+    keep_owner(tmp_path)
+    key = (tmp_path / "owner").read_text(encoding="ascii").strip()
+    assert owner_of({"GPUCOST_OWNER": "ada lovelace"}, tmp_path) == f"ada-lovelace--{key}"
     monkeypatch.setattr("getpass.getuser", _nobody)
     monkeypatch.setattr("socket.gethostname", lambda: "box.example.org")
-    assert owner_of({}) == "user-box-example-org"
+    assert owner_of({}, tmp_path) == f"user-box-example-org--{key}"
+
+
+def test_names_without_a_letter_are_two_owners(tmp_path: Path) -> None:
+    """Of two people whom tags cannot name, each has a folder, and so an id, of their own."""
+    owners = set()
+    for name in ("李", "王"):
+        folder = tmp_path / name
+        keep_owner(folder)
+        owners.add(owner_of({"GPUCOST_OWNER": name}, folder))
+    assert len(owners) == 2
+    assert all(one.startswith("unnamed--") for one in owners)
+    first, second = owners
+    assert not owns(first, second)
+
+
+def test_an_id_is_kept_and_only_its_owners(tmp_path: Path) -> None:
+    """Made once, for the user's eyes alone; one that is damaged is made anew; none is no id."""
+    assert owner_of({"GPUCOST_OWNER": "ada"}, tmp_path) == "ada--new"
+    keep_owner(tmp_path)
+    first = owner_of({"GPUCOST_OWNER": "ada"}, tmp_path)
+    keep_owner(tmp_path)
+    assert owner_of({"GPUCOST_OWNER": "ada"}, tmp_path) == first
+    assert (tmp_path / "owner").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "owner").write_bytes(b"\xff no id")
+    keep_owner(tmp_path)
+    assert owner_of({"GPUCOST_OWNER": "ada"}, tmp_path) not in (first, "ada--new")
+    assert [one.name for one in tmp_path.iterdir()] == ["owner"]
+
+
+@given(name=st.text(max_size=80))
+def test_any_owner_is_one_that_marks_hold(name: str) -> None:
+    """Whatever somebody is called, the owner fits a tag, and a whole one names itself."""
+    folder = Path("/no/such/folder")
+    owner = owner_of({"GPUCOST_OWNER": name}, folder)
+    Marks(run="r", deadline=AT, owner=owner, plan="p")
+    assert owner_of({"GPUCOST_OWNER": f"{owner[:-3]}5hq2mzt8"}, folder) == f"{owner[:-3]}5hq2mzt8"
+
+
+def test_marks_of_older_versions_are_their_owners() -> None:
+    """A name without an id is the one whose name it is, unless nobody could be named."""
+    assert owns("ada--5hq2mzt8", "ada")
+    assert not owns("ada--5hq2mzt8", "ada--k3f9xw2m")
+    assert not owns("unnamed--5hq2mzt8", "unnamed")
 
 
 def _nobody() -> str:

@@ -10,8 +10,9 @@ from providers.in_memory import MemoryCloud
 from providers.interface import LaunchSpec
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.reap import carry_out, judge, note_gone, unknown_runs
+from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
+from providers.lifecycle.survey import survey, unknown_runs
 from providers.lifecycle.waiting import Clock
 from providers.ownership_tags import Marks
 from tests.providers.launches import a_session, a_spec, no_wait
@@ -41,7 +42,7 @@ def _later(session: Session) -> Session:
 
 
 def _only(session: Session, *, all_owners: bool = False) -> tuple[str, str]:
-    (verdict,) = judge(session, "ada", all_owners=all_owners)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=all_owners)
     return verdict.action, verdict.why
 
 
@@ -55,7 +56,7 @@ def test_a_late_machine_is_removed(cloud: MemoryCloud, session: Session) -> None
     """Past the deadline in its tag, in the journal or not, it goes with all that it has."""
     launch(session, _spec(), None)
     late = _later(session)
-    (verdict,) = judge(late, "ada", all_owners=False)
+    (verdict,) = judge(late, survey(late), "ada", all_owners=False)
     assert verdict.action == "remove"
     assert carry_out(late, verdict) == 2
     assert cloud.things == {}
@@ -65,10 +66,28 @@ def test_side_resources_alone_are_removed(cloud: MemoryCloud, session: Session) 
     """A key without a machine is an orphan, also with an empty journal."""
     spec = _spec()
     cloud.create(cloud.creations(spec, spec.places[0])[0])
-    (verdict,) = judge(session, "ada", all_owners=False)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert (verdict.action, verdict.why) == ("remove", "side resources without a machine")
     carry_out(session, verdict)
     assert cloud.things == {}
+
+
+def test_nothing_young_is_reaped(cloud: MemoryCloud, session: Session, tmp_path: Path) -> None:
+    """Another home sees a key whose machine no list shows yet: the launch may be going on."""
+    spec = _spec()
+    start = session.now()
+    young = replace(spec.marks, started=start, deadline=start + timedelta(days=1))
+    spec = replace(spec, marks=young)
+    for creation in cloud.creations(spec, spec.places[0]):
+        made = cloud.create(creation)
+        cloud.hidden |= {made.id} if made.is_machine else set()
+    elsewhere = a_session(cloud, tmp_path / "elsewhere")
+    (verdict,) = judge(elsewhere, survey(elsewhere), "eve", all_owners=True)
+    assert (verdict.action, verdict.why) == ("keep", "its launch may still be going on")
+    carry_out(elsewhere, verdict)
+    assert len(cloud.things) == 2
+    (verdict,) = judge(_later(elsewhere), survey(_later(elsewhere)), "eve", all_owners=True)
+    assert verdict.why == "side resources without a machine"
 
 
 def test_an_intent_without_result_is_removed(cloud: MemoryCloud, session: Session) -> None:
@@ -79,7 +98,7 @@ def test_an_intent_without_result_is_removed(cloud: MemoryCloud, session: Sessio
     session.journal.record(cloud.create(key), session.now())
     session.journal.intend(spec.marks.run, machine, session.now())
     cloud.create(machine)
-    (verdict,) = judge(session, "ada", all_owners=False)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert (verdict.action, verdict.why) == ("remove", "an intent without a result")
     carry_out(session, verdict)
     assert cloud.things == {}
@@ -99,7 +118,7 @@ def test_a_launch_that_broke_off_is_finished_or_removed(
     for creation in cloud.creations(spec, spec.places[0])[:2]:
         session.journal.intend(spec.marks.run, creation, session.now())
         session.journal.record(cloud.create(creation), session.now())
-    (verdict,) = judge(session, "ada", all_owners=False)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert verdict.action == action
     carry_out(session, verdict)
     run = session.journal.deployment(spec.marks.run)
@@ -113,7 +132,7 @@ def test_leftovers_of_an_end_are_removed(cloud: MemoryCloud, session: Session) -
     session.journal.mark_run(done.marks.run, "ending", session.now())
     assert _only(session) == ("remove", "left over from its end")
     session.journal.mark_run(done.marks.run, "ended", session.now())
-    (verdict,) = judge(session, "ada", all_owners=False)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     carry_out(session, verdict)
     assert cloud.things == {}
 
@@ -122,14 +141,15 @@ def test_a_run_that_went_by_itself_is_closed(cloud: MemoryCloud, session: Sessio
     """Nothing of it at the provider: its entry ends, and so does its bill."""
     done = launch(session, _spec(), None)
     cloud.things.clear()
-    (verdict,) = judge(session, "ada", all_owners=False)
+    late = _later(session)
+    (verdict,) = judge(late, survey(late), "ada", all_owners=False)
     assert verdict.action == "close"
-    carry_out(session, verdict)
+    carry_out(late, verdict)
     run = session.journal.deployment(done.marks.run)
     assert run is not None
     assert run.state == "ended"
     assert run.machines[0].billed_until is not None
-    assert judge(session, "ada", all_owners=False) == ()
+    assert judge(late, survey(late), "ada", all_owners=False) == ()
 
 
 def test_others_are_kept(cloud: MemoryCloud, session: Session) -> None:
@@ -142,7 +162,7 @@ def test_others_are_kept(cloud: MemoryCloud, session: Session) -> None:
     assert _only(session, all_owners=True)[0] == "keep"
     late = _later(session)
     assert _only(late)[0] == "keep"
-    (verdict,) = judge(late, "ada", all_owners=True)
+    (verdict,) = judge(late, survey(late), "ada", all_owners=True)
     assert verdict.action == "remove"
     carry_out(late, verdict)
     assert cloud.things == {}
@@ -159,7 +179,7 @@ def test_what_another_process_works_on_is_kept(
     spec = _spec()
     session.journal.open_run(spec, spec.max_usd, session.now())
     cloud.create(cloud.creations(spec, spec.places[0])[0])
-    (verdict,) = judge(session, "ada", all_owners=False)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     other = a_session(cloud, tmp_path / "journal")
     with other.journal.working_on(spec.marks.run):
         assert _only(session) == ("keep", "another process is working on it")
@@ -168,19 +188,19 @@ def test_what_another_process_works_on_is_kept(
     assert carry_out(session, verdict) == 1
 
 
-def test_list_notes_what_went_and_what_is_unknown(
+def test_a_survey_notes_what_went_and_what_is_unknown(
     cloud: MemoryCloud, session: Session, tmp_path: Path
 ) -> None:
-    """A machine that is gone is no longer billed; a run that only the provider knows is named."""
+    """A machine that is proved gone is no longer billed; a run that only it knows is named."""
     done = launch(session, _spec(), None)
     strange = launch(a_session(cloud, tmp_path / "another"), _spec(), None)
     cloud.things = {k: v for k, v in cloud.things.items() if v.marks.run == strange.marks.run}
-    there = cloud.ours(None)
-    note_gone(session, there)
+    late = _later(session)
+    seen = survey(late)
     run = session.journal.deployment(done.marks.run)
     assert run is not None
     assert run.machines[0].state == "gone"
-    assert unknown_runs(session, there) == (strange.marks.run,)
+    assert unknown_runs(late, seen.resources) == (strange.marks.run,)
 
 
 def test_ending_an_unknown_run_ends_nothing_else(cloud: MemoryCloud, session: Session) -> None:

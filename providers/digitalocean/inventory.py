@@ -1,0 +1,163 @@
+"""What there is of ours at DigitalOcean: listed kind by kind, or asked for by id.
+
+Machines are found by their base tag, and by their name among the GPU Droplets: deleting a tag, or
+a tag that comes late, hides none. Lists of Droplets leave GPU Droplets out unless they are asked
+for by tag or by type. A 404 does not raise in the SDK: every answer is looked at.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from pricing.errors import ProviderError
+from providers.digitalocean import calls
+from providers.digitalocean.access import Access
+from providers.digitalocean.calls import KINDS, PROVIDER, Kind
+from providers.digitalocean.failures import classified
+from providers.interface import MACHINE, Resource, State
+from providers.lifecycle.presence import Listing, Presence, Unasked
+from providers.ownership_tags import PREFIX, Marks, read_text
+
+_PER_PAGE = 200
+_MOST_PAGES = 50
+_STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
+_NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
+_Json = dict[str, Any]
+
+
+def pages(client: Any, kind: Kind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
+    """Every item of a list, page by page.
+
+    Raises:
+        ProviderError: a page is no list, or there is no end.
+    """
+    group = getattr(client, kind.group)
+    for page in range(1, _MOST_PAGES + 1):
+        answer = group.list(per_page=_PER_PAGE, page=page, **filters)
+        items = answer.get(kind.many) if isinstance(answer, Mapping) else None
+        if not isinstance(items, list):
+            raise ProviderError(f"DigitalOcean: page {page} of {kind.many} is no list.")
+        yield from items
+        if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
+            return
+    raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of {kind.many}.")
+
+
+_FILTERS: Mapping[str, tuple[dict[str, str], ...]] = {
+    MACHINE: ({"tag_name": calls.BASE_TAG}, {"type": "gpus"}),
+}
+_EVERYTHING: tuple[dict[str, str], ...] = ({},)
+
+
+def listing(
+    client: Any,  # noqa: ANN401 - pydo's client has no types
+    access: Access,
+    kinds: tuple[str, ...],
+    known: Mapping[str, Marks],
+) -> Listing:
+    """Everything of ours of these kinds; a kind that cannot be listed hides no other.
+
+    Args:
+        client: that repeats what fails.
+        access: whose token no sentence may hold.
+        kinds: rows of `KINDS`.
+        known: marks by run, for machines that have only their name.
+    """
+    items: dict[str, dict[str, _Json]] = {kind: {} for kind in kinds}
+    unasked: list[Unasked] = []
+    for kind in kinds:
+        row = KINDS[kind]
+        for filters in _FILTERS.get(kind, _EVERYTHING):
+            try:
+                with classified(access, f"listing {row.many}"):
+                    found = {str(item[row.id]): item for item in pages(client, row, filters)}
+                items[kind] |= found
+            except ProviderError as error:
+                why = error.problems[0]
+                unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+    return _told(items, unasked, known)
+
+
+def _told(
+    items: Mapping[str, Mapping[str, _Json]], unasked: list[Unasked], known: Mapping[str, Marks]
+) -> Listing:
+    """The resources among items: side resources first, whose names say whose a machine is."""
+    runs, resources, strangers = dict(known), list[Resource](), list[str]()
+    for kind in sorted(items, key=lambda one: one == MACHINE):
+        for item in items[kind].values():
+            marks = marks_of(kind, item, runs)
+            if marks is not None:
+                runs.setdefault(marks.run, marks)
+                resources.append(resource(kind, item, marks))
+            elif kind == MACHINE and _NAMED.fullmatch(str(item.get("name"))):
+                strangers.append(
+                    f"machine {item['name']} ({item['id']}) is named like one of ours, and nothing "
+                    "says whose it is; it is left alone. End it at cloud.digitalocean.com if it is "
+                    "yours."
+                )
+    return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
+
+
+def marks_of(kind: str, item: _Json, known: Mapping[str, Marks]) -> Marks | None:
+    """Whose an item is: by its run tag or its whole name, a machine also by its short name."""
+    name = str(item.get("name", ""))
+    if kind != MACHINE:
+        return read_text(name, ":" if kind == "tag" else ".")
+    tagged = next(filter(None, (read_text(word, ":") for word in item.get("tags") or ())), None)
+    named = _NAMED.fullmatch(name)
+    return tagged or (known.get(named[1]) if named else None)
+
+
+def look(client: Any, access: Access, kind: str, id_: str, marks: Marks) -> Presence:  # noqa: ANN401 - pydo's
+    """What the API answers about an id; the journal knows it, so tags do not matter.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    row, doing = KINDS[kind], f"looking at {kind} {id_}"
+    with classified(access, doing):
+        answer = getattr(client, row.group).get(call_id(kind, id_))
+    if is_not_found(answer):
+        return Presence(state="not-shown", why="DigitalOcean: no such id")
+    item = answer.get(row.one) if isinstance(answer, Mapping) else None
+    if not isinstance(item, dict):
+        raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
+    told = marks_of(kind, item, {})
+    if told is not None and told.run != marks.run:
+        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
+    return Presence(state="present", resource=resource(kind, item, marks))
+
+
+def is_not_found(answer: object) -> bool:
+    """Whether an answer is the API's own 404, which the SDK does not raise."""
+    return isinstance(answer, Mapping) and answer.get("id") == "not_found"
+
+
+def call_id(kind: str, text: str) -> int | str:
+    """An id as calls take it."""
+    return int(text) if kind == MACHINE else text
+
+
+def resource(kind: str, item: _Json, marks: Marks) -> Resource:
+    """An item of the API that is of a run."""
+    machine = kind == MACHINE
+    created = item.get("created_at") if machine else None
+    size = str(item.get("size_slug", "")) if machine else ""
+    return Resource(
+        kind=kind,
+        id=str(item[KINDS[kind].id]),
+        name=str(item.get("name", "")),
+        region=str((item.get("region") or {}).get("slug", "")) if machine else "",
+        marks=marks,
+        state=_STATES.get(str(item.get("status")), "running") if machine else "running",
+        created_at=None if created is None else datetime.fromisoformat(str(created)),
+        address=_address(item) if machine else "",
+        instance_type=size,
+        purchase="spot" if size.endswith("-spot") else "on_demand",
+    )
+
+
+def _address(item: _Json) -> str:
+    networks = (item.get("networks") or {}).get("v4") or ()
+    return next((str(n["ip_address"]) for n in networks if n.get("type") == "public"), "")

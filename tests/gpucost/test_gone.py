@@ -1,0 +1,226 @@
+"""`list`, `down`, `reap` where a provider is silent, lags or has lost its tags."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gpucost.conftest import Call
+from tests.gpucost.launching import REAPER, prepare
+from tests.providers.fakes.account import a_digitalocean, an_aws
+from tests.providers.fakes.aws_account import AwsAccount, AwsFault
+from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+
+SIZE = "gpu-h100x8-640gb"
+LAUNCH = ("provision", "--type", f"digitalocean/{SIZE}", "--ttl", "2h", "--yes", "--allow-stale")
+ON_AWS = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--ttl", "2h", "--yes", "-f", "json")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reach this machine only."""
+    prepare(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
+    """A DigitalOcean that sells the size, and a token for its machines.
+
+    Exchanges are not held against the OpenAPI document here, which takes most of the time; they are
+    the same as in `test_provision`.
+    """
+    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
+    with a_digitalocean(tmp_path, monkeypatch) as fake:
+        fake.spec = None
+        for size in fake.sizes:
+            if size["slug"] == SIZE:
+                size["regions"] = ["nyc2", "tor1"]
+        yield fake
+
+
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
+    """An account that may have 400 vCPUs, and today's price."""
+    with an_aws(tmp_path, monkeypatch) as fake:
+        fake.quota = 400.0
+        fake.prices.on_demand = [("g6.xlarge", "us-east-1", "0.8048000000")]
+        yield fake
+
+
+def _run(call: Call, *launch: str) -> str:
+    ran = call(*(launch or (*LAUNCH, "-f", "json")))
+    assert ran.code == 0, ran.err
+    return str(ran.json["run"])
+
+
+BROKEN = (
+    ("AWS_PROFILE", "no-such-profile"),
+    ("AWS_CA_BUNDLE", "/no/such/ca.pem"),
+    ("AWS_ACCESS_KEY_ID", "half-a-pair"),
+)
+
+
+@pytest.mark.parametrize(("name", "value"), BROKEN, ids=[name for name, _ in BROKEN])
+def test_a_broken_neighbour_does_not_concern_a_down(
+    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A run of the journal is ended at its own provider; AWS is not even opened."""
+    run = _run(call)
+    monkeypatch.setenv(name, value)
+    ran = call("down", run, "--yes")
+    assert ran.code == 0, ran.err
+    assert cloud.estate.things["droplets"] == {}
+
+
+@pytest.mark.parametrize("command", [("down", "--all", "--yes"), ("list",), ("reap", "--yes")])
+def test_a_broken_neighbour_is_said_and_hinders_nothing(
+    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A profile that is not there is told; the DigitalOcean machine is ended, listed, kept."""
+    _run(call)
+    monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+    ran = call(*command)
+    ended = command[0] == "down"
+    assert (len(cloud.estate.things["droplets"]) == 0) is ended
+    if command[0] == "list":  # it asks the providers of open runs only
+        assert ran.code == 0, ran.err
+        assert "1 machines burn $3" in ran.err
+    else:
+        assert ran.code == 6, ran.err
+        assert "aws is not asked" in ran.err
+        assert "no-such-profile" in ran.err
+
+
+def test_a_missing_ca_file_of_digitalocean_does_not_concern_aws(
+    aws: AwsAccount, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the other way round."""
+    run = _run(call, *ON_AWS)
+    monkeypatch.setenv("DIGITALOCEAN_TOKEN", "dop_v1_x")
+    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_CA", "/no/such/file.pem")
+    assert call("down", run, "--yes").code == 0
+    assert aws.alive_ids() == []
+
+
+@pytest.mark.parametrize("path", ["/v2/firewalls", "/v2/account/keys", "/v2/tags"])
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_kind_that_cannot_be_listed_keeps_no_machine(
+    cloud: DigitalOcean, call: Call, path: str, status: int
+) -> None:
+    """403 or 500 for ever on firewalls, keys or tags: the Droplet ends; the rest is said."""
+    run = _run(call)
+    cloud.faults.append(Fault(path=path, method="GET", status=status, times=10**6))
+    ran = call("down", run, "--yes")
+    assert ran.code == 6
+    assert "could not be asked" in ran.err
+    assert cloud.estate.things["droplets"] == {}
+    cloud.faults.clear()
+    assert call("down", run, "--yes").code == 0
+    assert cloud.estate.things["firewalls"] == {}
+
+
+def test_a_region_denied_by_policy_keeps_no_machine(aws: AwsAccount, call: Call) -> None:
+    """Where the list of regions is denied, a machine still ends by its id in its own region."""
+    run = _run(call, *ON_AWS)
+    for action in ("DescribeRegions", "DescribeTags", "DescribeSpotInstanceRequests"):
+        aws.faults.append(
+            AwsFault(action=action, status=403, code="UnauthorizedOperation", times=10**6)
+        )
+    ran = call("down", run, "--yes")
+    assert aws.alive_ids() == []
+    assert ran.code == 6  # spot requests of its region could not be listed
+    assert "spot-request in us-east-1 could not be asked" in ran.err
+
+
+def test_a_machine_without_its_tags_is_listed_and_ended(cloud: DigitalOcean, call: Call) -> None:
+    """Somebody removed every tag: the machine burns in the list, and down ends it by its id."""
+    run = _run(call)
+    for droplet in cloud.estate.things["droplets"].values():
+        droplet["tags"] = []
+    cloud.estate.things["tags"].clear()
+    assert "1 machines burn $3" in call("list").err
+    ran = call("down", run, "--yes")
+    assert ran.code == 0, ran.err
+    assert cloud.estate.things["droplets"] == {}
+
+
+@pytest.mark.parametrize("with_marks", [True, False], ids=["key and firewall left", "nothing left"])
+def test_a_machine_without_tags_and_journal(
+    cloud: DigitalOcean, call: Call, tmp_path: Path, *, with_marks: bool
+) -> None:
+    """By its name it belongs to the run of its key; with nothing left it is told, not touched."""
+    _run(call)
+    for droplet in cloud.estate.things["droplets"].values():
+        droplet["tags"] = []
+    cloud.estate.things["tags"].clear()
+    if not with_marks:
+        cloud.estate.things["ssh_keys"].clear()
+        cloud.estate.things["firewalls"].clear()
+    (tmp_path / "state" / "journal.sqlite").unlink()
+    listed = call("list")
+    ran = call("down", "--all", "--yes")
+    if with_marks:
+        assert "1 machines burn $3" in listed.err
+        assert cloud.estate.things["droplets"] == {}
+    else:
+        assert (listed.code, ran.code) == (6, 6)
+        assert "named like one of ours" in ran.err
+        assert len(cloud.estate.things["droplets"]) == 1
+
+
+def test_an_instance_without_its_tags_is_ended(aws: AwsAccount, call: Call) -> None:
+    """By its id with the journal; by its security group without it."""
+    run = _run(call, *ON_AWS)
+    backend = aws.backend("us-east-1")
+    (instance,) = aws.instances()
+    backend.delete_tags([instance.id], dict.fromkeys(backend.tags[instance.id]))
+    assert "1 machines burn" in call("list").err
+    assert call("down", run, "--yes").code == 0
+    assert aws.alive_ids() == []
+
+
+def test_snapshots_and_volumes_with_copied_tags_are_never_touched(
+    aws: AwsAccount, call: Call
+) -> None:
+    """A user's snapshot, volume, key and group that carry our tags stay: their names are theirs."""
+    run = _run(call, *ON_AWS)
+    backend = aws.backend("us-east-1")
+    (instance,) = aws.instances()
+    tags = dict(backend.tags[instance.id])
+    volume = backend.create_volume(size=1, zone_name="us-east-1a")
+    snapshot = backend.create_snapshot(volume.id, "mine")
+    group = backend.create_security_group("office", "theirs")
+    for one in (volume, snapshot, group):
+        backend.create_tags([one.id], tags)
+    ran = call("down", run, "--yes")
+    assert aws.alive_ids() == []
+    assert volume.id in backend.volumes
+    assert snapshot.id in backend.snapshots
+    assert "office" in aws.side_resources()
+    assert ran.code == 0, ran.err
+
+
+def test_nothing_burns_is_only_said_after_asking(
+    cloud: DigitalOcean, call: Call, tmp_path: Path
+) -> None:
+    """With the journal lost the machine is still in the list, with its price."""
+    run = _run(call)
+    assert len(cloud.estate.things["droplets"]) == 1
+    (tmp_path / "state" / "journal.sqlite").unlink()
+    listed = call("list")
+    assert run in listed.out
+    assert "1 machines burn $3" in listed.err
+    assert "no provider was asked" in call("list", "--offline").err
+
+
+def test_a_silent_provider_is_no_empty_one(cloud: DigitalOcean, call: Call) -> None:
+    """A list that gets no answer shows the machine as burning, says so, and exits 6."""
+    _run(call)
+    cloud.faults.append(Fault(path="/v2", method="GET", status=500, below=True, times=10**6))
+    listed = call("list")
+    assert listed.code == 6
+    assert "1 machines burn $3" in listed.err
+    assert "1 (1 not asked)" in listed.out
+    ran = call("down", "--all", "--yes")
+    assert ran.code == 6
+    assert " is gone: " not in ran.err
