@@ -61,9 +61,10 @@ def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) 
     if bool(runs) == everything:
         raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
-        known = {one.marks.run: one for one in journal.deployments()}
-        if set(runs) <= set(known) and not everything:
-            found = _known(journal, [known[run] for run in dict.fromkeys(runs)], output)
+        named = [journal.deployment(run) for run in dict.fromkeys(runs)]
+        known = [one for one in named if one is not None]
+        if runs and len(known) == len(named):
+            found = _known(journal, known, output)
         else:
             found = _search(journal, runs, output)
         targets = found.targets
@@ -114,8 +115,9 @@ def _refuse_others(marks: Marks, owner: str) -> None:
 def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> _Found:
     """Runs that the providers list, with those of the journal; all of this owner without names."""
     owner = this_owner()
-    known = {one.marks.run: one for one in journal.deployments()}
-    open_ = [one for one in known.values() if one.state != "ended" or one.marks.run in runs]
+    named = [one for one in map(journal.deployment, runs) if one is not None]
+    known = {one.marks.run: one for one in (*journal.open_deployments(), *named)}
+    open_ = tuple(known.values())
     reached = sessions(journal, output)
     targets: list[_Target] = []
     doubts = _unreached(reached, [one for one in open_ if not runs or one.marks.run in runs])

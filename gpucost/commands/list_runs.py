@@ -44,9 +44,9 @@ def command(everything: bool, offline: bool, output: Output) -> None:  # noqa: F
     has no open run, every such provider is asked before it is said that nothing burns. A machine
     that is not shown counts until its end is proved. Exit 6: something could not be asked.
     """
-    with open_journal() as journal:
+    with open_journal(go_on=output.say) as journal:
         seen = _Seen() if offline else _ask(journal, output)
-        runs = [run for run in journal.deployments() if everything or run.state != "ended"]
+        runs = journal.deployments() if everything else journal.open_deployments()
         show_list([*runs, *seen.unknown], output, CLOCK.at(0.0), seen.machines, tuple(seen.asked))
     if seen.doubts:
         raise PartialError(seen.doubts)
@@ -54,7 +54,7 @@ def command(everything: bool, offline: bool, output: Output) -> None:  # noqa: F
 
 def _ask(journal: Journal, output: Output) -> _Seen:
     """Ask the providers of open runs; all that can be asked, where there is none."""
-    open_ = [run for run in journal.deployments() if run.state != "ended"]
+    open_ = journal.open_deployments()
     wanted = {run.provider for run in open_}
     reached = sessions(journal, output, wanted) if wanted else sessions(journal, output)
     seen = _Seen(asked=list(reached.asked))

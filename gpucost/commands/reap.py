@@ -43,7 +43,7 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
             doubts += seen.doubts
             verdicts = judge(session, seen, owner, all_owners=all_owners)
             pairs += ((session, verdict) for verdict in verdicts)
-        missed = reached.missed(run for run in journal.deployments() if run.state != "ended")
+        missed = reached.missed(journal.open_deployments())
         doubts += (one.text for one in missed)
         _show([verdict for _, verdict in pairs], reached.asked, output)
         for one in reached.unreached:

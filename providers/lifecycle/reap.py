@@ -54,20 +54,20 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
     Raises:
         JournalError: the journal cannot be read.
     """
-    journaled = {
-        one.marks.run: one
-        for one in session.journal.deployments()
-        if one.provider == session.cloud.name
+    journal, provider = session.journal, session.cloud.name
+    journaled: dict[str, Deployment | None] = {
+        one.marks.run: one for one in journal.open_deployments() if one.provider == provider
     }
     listed: dict[str, list[Resource]] = {}
     for one in seen.resources:
         listed.setdefault(one.marks.run, []).append(one)
-    runs = dict.fromkeys((*(r for r, d in journaled.items() if d.state != "ended"), *listed))
+    for run in listed:  # one that ended may have left something
+        journaled.setdefault(run, journal.deployment(run))
     verdicts = []
     action: Action
-    for run in runs:
-        there, known = tuple(listed.get(run, ())), journaled.get(run)
-        marks = there[0].marks if there else journaled[run].marks
+    for run, known in journaled.items():
+        there = tuple(listed.get(run, ()))
+        marks = known.marks if known is not None and not there else there[0].marks
         is_ours = owns(owner, marks.owner)
         if not is_ours and not all_owners:
             action, why = "keep", f"belongs to {marks.owner}"

@@ -49,9 +49,9 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
     Raises:
         JournalError: the journal cannot be read.
     """
-    runs = [one for one in session.journal.deployments() if one.provider == session.cloud.name]
-    open_ = [one for one in runs if one.state != "ended"]
-    seen = session.cloud.ours(regions, None, {one.marks.run: one.marks for one in runs})
+    journal, provider = session.journal, session.cloud.name
+    open_ = [one for one in journal.open_deployments() if one.provider == provider]
+    seen = session.cloud.ours(regions, None, {one.marks.run: one.marks for one in open_})
     known = {one.id: Presence(state="present", resource=one) for one in seen.resources}
     wanted = [
         (machine, run)
@@ -93,7 +93,7 @@ def presence_of(
 
 def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
     """Runs that the provider lists and the journal does not know, or believes to have ended."""
-    known = {one.marks.run for one in session.journal.deployments() if one.state != "ended"}
+    known = {one.marks.run for one in session.journal.open_deployments()}
     return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
 
 

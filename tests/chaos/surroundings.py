@@ -141,7 +141,7 @@ def forget_aws() -> None:
 def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterator[None]:
     """The surroundings of one command."""
     clock = Clock(now=lambda: datetime.now(UTC), sleep=time.sleep)
-    patience = replace(Patience(), pause_s=PAUSE_S, settle_pause_s=PAUSE_S)
+    patience = replace(Patience(), pause_s=PAUSE_S)
 
     def open_login(spec: Any) -> _Login:
         token = "" if not spec.self_destroy else "token"
