@@ -20,12 +20,6 @@ SCOPES: tuple[tuple[str, str], ...] = (
     ("tag:create", "owner, plan, run and deadline"),
     ("tag:read", "finding what is ours"),
     ("tag:delete", "the end of a run's own tag"),
-    ("block_storage:read", "volumes with our tags"),
-    ("block_storage:delete", "their end"),
-    ("block_storage_snapshot:read", "snapshots with our tags"),
-    ("block_storage_snapshot:delete", "their end"),
-    ("snapshot:read", "snapshots with our tags"),
-    ("snapshot:delete", "their end"),
 )
 """Custom scopes of the token in DIGITALOCEAN_TOKEN, and what each is for.
 
