@@ -69,9 +69,9 @@ class Gate:
         if self.base is None or self.increase is None:
             return []
         base = load_plan(self.base)
-        if base["period"] != period:
+        if base.period != period:
             raise InputError(
-                f"{self.base} is a plan a {base['period']} and this one a {period}; their costs "
+                f"{self.base} is a plan a {base.period} and this one a {period}; their costs "
                 "cannot be compared."
             )
         before, (amount, is_share) = recommended_usd(base), self.increase

@@ -11,7 +11,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import InputError
 from templates.bootstrap_settings import MPS, deadline_units
-from templates.wording import Document
 
 ENDS = ("poweroff", "api", "none")
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
@@ -22,7 +21,7 @@ _SCRIPTS = (
 )
 
 
-def render_bootstrap(machine: Document) -> str:
+def render_bootstrap(machine: dict[str, Any]) -> str:
     """Return the cloud-init document of a machine.
 
     Args:
@@ -41,7 +40,7 @@ def render_bootstrap(machine: Document) -> str:
     return template.render(run=machine["run"], files=list(_files(_checked(machine))))
 
 
-def render_files(machine: Document) -> str:
+def render_files(machine: dict[str, Any]) -> str:
     """Return the same files as JSON, for a machine that has booted before.
 
     Raises:
@@ -50,7 +49,7 @@ def render_files(machine: Document) -> str:
     return json.dumps(list(_files(_checked(machine))))
 
 
-def _checked(machine: Document) -> dict[str, Any]:
+def _checked(machine: dict[str, Any]) -> dict[str, Any]:
     if machine["end"] not in ENDS or machine["sharing"] not in (None, "mps", "time-slicing"):
         raise InputError(f"a machine cannot be set up for {machine['end']}, {machine['sharing']}.")
     jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))

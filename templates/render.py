@@ -1,6 +1,9 @@
-"""Fills the templates: one function per kind of text, the document of plan.json in, text out."""
+"""Fills the templates: one function per kind of text, the values of plan.json in, text out."""
+
+from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -8,18 +11,22 @@ from pricing.errors import NotBuiltYetError
 from templates import wording
 from templates.markdown import cell, command
 from templates.totals import total
-from templates.wording import Document
+
+if TYPE_CHECKING:
+    from planner.plan_document.document import PlanDocument
+    from planner.plan_document.jobs import JobDocument, RejectedDocument
+    from planner.plan_document.options import BaselineDocument, OptionDocument
 
 STYLES = ("md",)
 LANGUAGES = ("en",)
 _EXAMPLES_A_REASON = 3
 
 
-def render_report(plan: Document, *, style: str = "md", lang: str = "en") -> str:
+def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") -> str:
     """Return the report of a plan.
 
     Args:
-        plan: the document of plan.json.
+        plan: made now, or read back.
         style: `md`.
         lang: `en`.
 
@@ -65,31 +72,32 @@ def _environment() -> Environment:
     return environment
 
 
-def has_energy(today: Document, columns: list[tuple[str, Document]]) -> bool:
+def has_energy(today: BaselineDocument, columns: list[tuple[str, OptionDocument]]) -> bool:
     """Return whether the energy of any column is known."""
-    return any(wording.energy(record) for record in (today, *(option for _, option in columns)))
+    known = (wording.energy(option) for _, option in columns)
+    return wording.energy(today) is not None or any(known)
 
 
-def why_not(job: Document) -> list[Document]:
+def why_not(job: JobDocument) -> list[RejectedDocument]:
     """Return the rejections worth reading: a few examples of each reason, by reason."""
-    shown: list[Document] = []
-    for rejected in sorted(job["rejected"], key=lambda r: (r["reason"], r["offer"])):
-        alike = sum(r["reason"] == rejected["reason"] for r in shown)
+    shown: list[RejectedDocument] = []
+    for rejected in sorted(job.rejected, key=lambda r: (r.reason, r.offer)):
+        alike = sum(r.reason == rejected.reason for r in shown)
         if alike < _EXAMPLES_A_REASON:
             shown.append(rejected)
     return shown
 
 
-def next_steps(job: Document, plan: Document) -> list[str]:
+def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
     """Return commands that can be run now."""
-    option = wording.choice(job)
+    option = job.choice
     steps = []
     if option is not None:
-        quote = command("gpucost", "quote", "--option", f"{job['name']}/{option['id']}")
+        quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
         steps.append(f"{quote}, once the plan is saved with `gpucost plan ... -o plan.json`")
-    first = wording.verdict(job)
+    first = job.verdict
     if first is not None:
-        steps.append(command("gpucost", "explain", first["code"]))
-    if plan["fleet"] is None and option is None:
+        steps.append(command("gpucost", "explain", first.code))
+    if plan.fleet is None and option is None:
         steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
     return steps

@@ -1,15 +1,33 @@
-"""The sentences and figures of a plan for people, from the document of plan.json.
+"""The sentences and figures of a plan for people, from the values of plan.json.
 
-Nothing is worked out here beyond rounding and percentages: what is said is in the document.
+Nothing is worked out here beyond rounding and percentages: what is said is in the values.
 """
 
-from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pricing.money import show
 
-Document = dict[str, Any]
+if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+    from collections.abc import Iterable
+    from decimal import Decimal
+
+    from planner.models.estimate import Estimate
+    from planner.plan_document.bill import CostRange, OfferDocument, OptionCost, TodayCost
+    from planner.plan_document.document import PlanDocument
+    from planner.plan_document.jobs import (
+        ExperimentDocument,
+        FindingDocument,
+        JobDocument,
+        ReadingDocument,
+        ShapeDocument,
+        StepDocument,
+    )
+    from planner.plan_document.options import BaselineDocument, OptionDocument
+
+    Way = BaselineDocument | OptionDocument
+
 STAY = "o0"
 
 _PERIODS = {"month": "a month", "run": "a run"}
@@ -19,59 +37,62 @@ _CENTS_BELOW = 10
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
 
 
-def period_words(plan: Document) -> str:
+def period_words(plan: PlanDocument) -> str:
     """Return `a month` or `a run`."""
-    return _PERIODS[plan["period"]]
+    return _PERIODS[plan.period]
 
 
-def dollars(amount: str | None) -> str:
+def dollars(amount: Decimal | None) -> str:
     """Return `$1,234.56`; `unknown` for None."""
-    return "unknown" if amount is None else f"${show(Decimal(amount))}"
+    return "unknown" if amount is None else f"${show(amount)}"
 
 
-def plain_dollars(amount: str) -> str:
+def plain_dollars(amount: Decimal) -> str:
     """Return `1,234.56` of an exact amount."""
-    return show(Decimal(amount))
+    return show(amount)
 
 
-def whole_dollars(amount: str | None) -> str:
+def whole_dollars(amount: Decimal | None) -> str:
     """Return `$1,235`, cents kept below $10."""
     if amount is None:
         return "unknown"
-    value = Decimal(amount)
-    return f"${value:,.0f}" if abs(value) >= _CENTS_BELOW else f"${show(value)}"
+    return f"${amount:,.0f}" if abs(amount) >= _CENTS_BELOW else f"${show(amount)}"
 
 
-def hours(estimate: Document) -> str:
+def hours(estimate: Estimate) -> str:
     """Return `310 (270-365)`, or one figure where there is no width."""
-    low, mid, high = (_figure(estimate[key]) for key in ("low", "mid", "high"))
+    low, mid, high = map(_figure, _ends(estimate))
     return mid if low == high else f"{mid} ({low}-{high})"
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.low, estimate.mid, estimate.high
 
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= _HUNDRED else f"{value:.3g}"
 
 
-def times(estimate: Document) -> str:
+def times(estimate: Estimate) -> str:
     """Return `1.9x (1.3-2.6)`."""
-    low, mid, high = (f"{estimate[key]:.2g}" for key in ("low", "mid", "high"))
+    low, mid, high = (f"{end:.2g}" for end in _ends(estimate))
     return f"{mid}x" if low == high else f"{mid}x ({low}-{high})"
 
 
-def place(offer: Document | None, count: int = 1) -> str:
+def place(offer: OfferDocument | None, count: int = 1) -> str:
     """Return `provider/type, region`, with the number of machines where there are several."""
     if offer is None:
         return "unknown"
-    name = f"{offer['provider']}/{offer['instance_type']}"
-    region = "" if offer["region"] == "*" else f", {offer['region']}"
+    name = f"{offer.provider}/{offer.instance_type}"
+    region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
 
-def read_on(offer: Document | None) -> str:
+def read_on(offer: OfferDocument | None) -> str:
     """Return the day on which a price was read, and whether it is stale."""
     if offer is None:
         return "unknown"
-    return f"{offer['as_of']} stale" if offer.get("stale") else str(offer["as_of"])
+    return f"{offer.as_of} stale" if offer.stale else str(offer.as_of)
 
 
 def percent(share: float) -> str:
@@ -79,46 +100,35 @@ def percent(share: float) -> str:
     return f"{share * _HUNDRED:.0f} %"
 
 
-def percent_range(estimate: Document) -> str:
+def percent_range(estimate: Estimate) -> str:
     """Return `97 % (49-100)`."""
-    low, high = (f"{estimate[end] * _HUNDRED:.0f}" for end in ("low", "high"))
-    return f"{percent(estimate['mid'])} ({low}-{high})"
+    low, high = (f"{end * _HUNDRED:.0f}" for end in (estimate.low, estimate.high))
+    return f"{percent(estimate.mid)} ({low}-{high})"
 
 
-def _at_least(cost: Document) -> str:
+def _at_least(cost: OptionCost | TodayCost | CostRange) -> str:
     """Return `>= ` before a total of which a part has no known price."""
-    return ">= " if cost.get("at_least") else ""
+    return ">= " if getattr(cost, "at_least", False) else ""
 
 
-def today_cost(cost: Document) -> str:
+def today_cost(cost: TodayCost) -> str:
     """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
-    return _at_least(cost) + whole_dollars(cost["total"])
+    return _at_least(cost) + whole_dollars(cost.total)
 
 
-def cost_range(option: Document) -> str:
+def cost_range(option: OptionDocument | ShapeDocument) -> str:
     """Return `$266 ($231-318)`."""
-    cost = option["cost"]
-    low, high = whole_dollars(cost["low"]), whole_dollars(cost["high"])
-    mid = _at_least(cost) + whole_dollars(cost["mid"])
+    cost = option.cost
+    low, high = whole_dollars(cost.low), whole_dollars(cost.high)
+    mid = _at_least(cost) + whole_dollars(cost.mid)
     return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
 
 
-def choice(job: Document) -> Document | None:
-    """Return the recommended option; None for "leave it"."""
-    found = (option for option in job["options"] if option["id"] == job["recommended"])
-    return next(found, None)
-
-
-def verdict(job: Document) -> Document | None:
-    """Return the first finding."""
-    return job["findings"][0] if job["findings"] else None
-
-
-def saving(option: Document, today: str | None) -> str | None:
+def saving(option: OptionDocument, today: Decimal | None) -> str | None:
     """Return `58-87 % less`, or what it costs more; None where today's cost is unknown."""
-    if today is None or not Decimal(today):
+    if not today:
         return None
-    low, high = sorted(_less(option["cost"][key], today) for key in ("high", "low"))
+    low, high = sorted(_less(cost, today) for cost in (option.cost.high, option.cost.low))
     if round(low) == round(high):
         return change(low)
     if low < 0.0 < high:
@@ -132,125 +142,122 @@ def change(less: float) -> str:
     return f"{less:.0f} % less" if less >= 0.0 else f"{-less:.0f} % more"
 
 
-def _less(cost: str, today: str) -> float:
-    return float(_HUNDRED * (1.0 - float(Decimal(cost) / Decimal(today))))
+def _less(cost: Decimal, today: Decimal) -> float:
+    return float(_HUNDRED * (1.0 - float(cost / today)))
 
 
-def headline(job: Document, plan: Document) -> tuple[str, str]:
+def headline(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
-    today, period = job["baseline"]["cost"]["total"], period_words(plan)
-    known = "at least " if job["baseline"]["cost"].get("at_least") else ""
+    today, period = job.baseline.cost.total, period_words(plan)
+    known = "at least " if job.baseline.cost.at_least else ""
     if today is None:
         paid = "What it costs today is unknown."
-    elif job["baseline"]["assumed"]:
+    elif job.baseline.assumed:
         paid = f"It would cost {known}{whole_dollars(today)} {period} where it is assumed to run."
     else:
         paid = f"You pay {known}{whole_dollars(today)} {period}."
     return f"{paid} {_cause(job)}", _advice(job, plan)
 
 
-def _cause(job: Document) -> str:
-    first = verdict(job)
-    if first is None or (first["code"] == "unmeasured" and first["waste_usd"] is None):
+def _cause(job: JobDocument) -> str:
+    first = job.verdict
+    if first is None or (first.code == "unmeasured" and first.waste_usd is None):
         return "Too little was measured to say what of it is wasted."
-    cause: str = first["cause"]
-    return cause
+    return first.cause
 
 
-def missing(job: Document) -> list[Document]:
+def missing(job: JobDocument) -> list[FindingDocument]:
     """Return the findings that say what to measure next."""
-    return [finding for finding in job["findings"] if finding["code"] == "unmeasured"]
+    return [finding for finding in job.findings if finding.code == "unmeasured"]
 
 
-def _advice(job: Document, plan: Document) -> str:
-    number = job.get("placement")
-    if number is None:
+def _advice(job: JobDocument, plan: PlanDocument) -> str:
+    shared = plan.placement_of(job)
+    if shared is None:
         return _advice_alone(job, plan)
-    shared = next(one for one in plan["fleet"]["placements"] if one["id"] == number)
-    others = [name for name in shared["jobs"] if name != job["name"]]
-    where = f"GPU {number} ({place(shared['offer'])})"
+    others = [name for name in shared.jobs if name != job.name]
+    where = f"GPU {shared.id} ({place(shared.offer)})"
     told = f"Let it share {where} with {', '.join(others)}." if others else f"Keep it on {where}."
     return f"{told} On its own: {_advice_alone(job, plan)}"
 
 
-def _advice_alone(job: Document, plan: Document) -> str:
-    option, today = choice(job), job["baseline"]["cost"]["total"]
+def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
+    option, today = job.choice, job.baseline.cost.total
     if option is None:
         return _stay(job)
     less = saving(option, today)
-    ends = f"{whole_dollars(option['cost']['low'])}-{whole_dollars(option['cost']['high'])[1:]}"
-    advice = f"Run it on {place(option['offer'], option['count'])}, {changes(option, plan)}: "
+    ends = f"{whole_dollars(option.cost.low)}-{whole_dollars(option.cost.high)[1:]}"
+    advice = f"Run it on {place(option.offer, option.count)}, {changes(option, plan)}: "
     return f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".")
 
 
-def changes(option: Document, plan: Document | None = None) -> str:
+def changes(option: OptionDocument, plan: PlanDocument | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
-    titles = plan["actions"] if plan else {}
-    todo = [titles.get(code, code) for code in option["actions"] if code not in _SEEN_IN_WHERE]
+    titles = plan.actions if plan else {}
+    todo = [titles.get(code, code) for code in option.actions if code not in _SEEN_IN_WHERE]
     return f"with {' + '.join(todo)}" if todo else "unchanged"
 
 
-def columns(job: Document) -> list[tuple[str, Document]]:
+def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
     """Return the options worth a column: recommended, named, fastest; equal ones once."""
-    by_id = {option["id"]: option for option in job["options"]}
     wanted = (
-        ("recommended", choice(job)),
-        ("smallest change", by_id.get(job.get("smallest_change", ""))),
-        ("cheapest", by_id.get(job.get("cheapest", ""))),
-        ("fastest", fastest(job["options"])),
+        ("recommended", job.choice),
+        ("smallest change", job.option(job.smallest_change)),
+        ("cheapest", job.option(job.cheapest)),
+        ("fastest", fastest(job.options)),
     )
     titles: dict[str, list[str]] = {}
-    found: dict[str, Document] = {}
+    found: dict[str, OptionDocument] = {}
     for title, option in wanted:
         if option is not None:
-            titles.setdefault(option["id"], []).append(title)
-            found[option["id"]] = option
+            titles.setdefault(option.id, []).append(title)
+            found[option.id] = option
     return [(", ".join(titles[id_]), option) for id_, option in found.items()]
 
 
-def _stay(job: Document) -> str:
-    if job["baseline"]["cost"]["total"] is None:
+def _stay(job: JobDocument) -> str:
+    if job.baseline.cost.total is None:
         return "Say what it costs with --current, and savings can be worked out."
-    if job["baseline"]["breaks"]:
-        broken = ", ".join(sorted({b["reason"] for b in job["baseline"]["breaks"]}))
+    if job.baseline.breaks:
+        broken = ", ".join(sorted({b.reason for b in job.baseline.breaks}))
         return f"Nothing keeps every limit: today's machine breaks {broken}, and so does the rest."
-    first = job.get("first_step")
-    if first is not None and first["kind"] == "end":
+    first = job.first_step
+    if first is not None and first.kind == "end":
         return f"{_sentence(first)}."
     return _leave(job) + (
         f" First {_sentence(first)[0].lower()}{_sentence(first)[1:]}." if first else ""
     )
 
 
-def _sentence(step: Document) -> str:
+def _sentence(step: StepDocument) -> str:
     """Return a first step with its command, without the full stop."""
-    what = f"{step['what'][0].upper()}{step['what'][1:]}"
-    return f"{what}: {step['command']}" if step["command"] else what
+    what = f"{step.what[0].upper()}{step.what[1:]}"
+    return f"{what}: {step.command}" if step.command else what
 
 
-def _leave(job: Document) -> str:
+def _leave(job: JobDocument) -> str:
     """Return why nothing is recommended, for what reason the cheapest is not."""
-    if not job["options"]:
+    if not job.options:
         return "Leave it: no other offer keeps every limit."
-    cheapest = min(job["options"], key=lambda o: Decimal(o["cost"]["mid"]))
-    saves = cheapest["saves"]["usd"]
-    if saves is None or Decimal(saves) <= 0:
+    cheapest = min(job.options, key=lambda o: o.cost.mid)
+    saves = cheapest.saves.usd
+    if saves is None or saves <= 0:
         return "Leave it: no option is cheaper."
-    worth = [o["benefit"]["saves_usd"] for o in job["options"] if "benefit" in o]
-    sure = [saves for saves in worth if saves is not None and Decimal(saves) > 0]
+    worth = [o.benefit.saves_usd for o in job.options if o.benefit]
+    sure = [saves for saves in worth if saves is not None and saves > 0]
     if not sure:
         return "Leave it: some options look cheaper, none is surely so (see their ranges)."
     return "Leave it: what is surely saved does not pay for the work and the move (see benefit)."
 
 
-def named(job: Document) -> str:
+def named(job: JobDocument) -> str:
     """Return the named options: smallest change, cheapest, first to launch; empty for old plans."""
-    if "cheapest" not in job:
+    if job.smallest_change is None or job.cheapest is None:
         return ""
-    launch = job["first_launchable"]
+    launch = job.first_launchable
     return (
-        f"smallest change that pays: {_id(job['smallest_change'])}; cheapest: "
-        f"{_id(job['cheapest'])}; first that gpucost can launch: {launch or 'none of them'}"
+        f"smallest change that pays: {_id(job.smallest_change)}; cheapest: "
+        f"{_id(job.cheapest)}; first that gpucost can launch: {launch or 'none of them'}"
     )
 
 
@@ -258,65 +265,64 @@ def _id(option: str) -> str:
     return f"{option} (leave it)" if option == STAY else option
 
 
-def confidence(job: Document) -> str:
+def confidence(job: JobDocument) -> str:
     """Return how sure the advice is, and each part of it, in words."""
-    sure = job.get("confidence")
+    sure = job.confidence
     if sure is None:
         return "unknown: plan again to have it said"
-    parts = ((name, sure[name]) for name in ("diagnosis", "speed", "price"))
-    said = [f"{name} {part['level']} ({part['why']})" for name, part in parts if part]
-    return f"{sure['level']}: {'; '.join(said)}"
+    parts = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
+    said = [f"{name} {part.level} ({part.why})" for name, part in parts if part]
+    return f"{sure.level}: {'; '.join(said)}"
 
 
-def benefit(option: Document, plan: Document) -> str:
+def benefit(option: OptionDocument, plan: PlanDocument) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
-    worth = option.get("benefit")
-    if worth is None or worth["net_usd"] is None:
+    worth = option.benefit
+    if worth is None or worth.net_usd is None:
         return "unknown"
-    over = "a run" if plan["period"] == "run" else f"{worth['periods']} months"
-    if Decimal(worth["net_usd"]) <= 0:
+    over = "a run" if plan.period == "run" else f"{worth.periods} months"
+    if worth.net_usd <= 0:
         return f"none in {over}"
-    moving = worth["moving_usd"]
-    move = "" if moving == "0.00" else f" - {whole_dollars(moving)} move"
+    moving = worth.moving_usd
+    move = "" if moving == 0 else f" - {whole_dollars(moving)} move"
     return (
-        f"{whole_dollars(worth['net_usd'])} in {over} ({whole_dollars(worth['saves_usd'])} saved "
-        f"- {whole_dollars(worth['effort_usd'])} work{move})"
+        f"{whole_dollars(worth.net_usd)} in {over} ({whole_dollars(worth.saves_usd)} saved "
+        f"- {whole_dollars(worth.effort_usd)} work{move})"
     )
 
 
-def evidence(finding: Document) -> str:
+def evidence(finding: FindingDocument) -> str:
     """Return the readings of a finding: `GPU busy 22 %, CPU 96 %`."""
-    return _readings(finding["evidence"])
+    return _readings(finding.evidence)
 
 
-def detail(job: Document, code: str) -> str:
+def detail(job: JobDocument, code: str) -> str:
     """Return what an action would set and gain: `: num_workers 7; input x1.2-5`; else nothing.
 
     It would set that on the machine of the recommended option, else on today's.
     A gain is that of the part of the time that the action acts on, not of the whole job.
     """
-    known = next((one for one in job.get("remedies", ()) if one["code"] == code), None)
+    known = next((one for one in job.remedies if one.code == code), None)
     if known is None:
         return ""
-    option = choice(job)
-    there = known["settings"] if option is None else option.get("settings", {}).get(code, {})
+    option = job.choice
+    there = known.settings if option is None else (option.settings or {}).get(code, {})
     said = [", ".join(f"{name} {value}" for name, value in there.items())]
-    effect = known["effect"] or {}
-    if effect.get("high", 1.0) > 1.0:
-        said.append(f"{known['acts_on']} x{effect['low']:.3g}-{effect['high']:.3g}")
-    if known["class"] == "numeric":
+    if known.effect is not None and known.effect.high > 1.0:
+        said.append(f"{known.acts_on} x{known.effect.low:.3g}-{known.effect.high:.3g}")
+    if known.kind == "numeric":
         said.append("may change results")
     more = "; ".join(words for words in said if words)
     return f": {more}" if more else ""
 
 
-def against(finding: Document) -> str:
+def against(finding: FindingDocument) -> str:
     """Return the readings that speak against a finding; empty where there are none."""
-    return _readings(finding.get("against", ()))
+    return _readings(finding.against)
 
 
-def _readings(evidence: Iterable[Document]) -> str:
-    return ", ".join(reading(e["name"], e["metric"], e["value"]) for e in evidence)
+def _readings(evidence: Iterable[ReadingDocument]) -> str:
+    return ", ".join(reading(e.name, e.metric, e.value) for e in evidence)
 
 
 def reading(label: str, metric: str, value: float | str) -> str:
@@ -336,55 +342,56 @@ def reading(label: str, metric: str, value: float | str) -> str:
     return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
 
 
-def probe(proposal: Document) -> str:
+def probe(proposal: ExperimentDocument) -> str:
     """Return the experiment that would narrow a plan most, what it costs and what it gains."""
-    cost = "free" if not Decimal(proposal["usd"]) else f"{whole_dollars(proposal['usd'])}"
+    cost = "free" if not proposal.usd else f"{whole_dollars(proposal.usd)}"
     return (
-        f"{proposal['option']} is known to x/÷ {proposal['factor_now']:.2f}: "
-        f"{proposal['what']} ({cost}), and it is known to x/÷ {proposal['factor_after']:.2f}."
+        f"{proposal.option} is known to x/÷ {proposal.factor_now:.2f}: "
+        f"{proposal.what} ({cost}), and it is known to x/÷ {proposal.factor_after:.2f}."
     )
 
 
-def risk(option: Document) -> str:
+def risk(option: OptionDocument) -> str:
     """Return what could go wrong with an option."""
     said = []
-    if option["offer"]["purchase"] == "spot":
+    if option.offer.purchase == "spot":
         said.append("may be interrupted")
-    if option["offer"]["purchase"].startswith("reserved"):
+    if option.offer.purchase.startswith("reserved"):
         said.append("a commitment")
-    if "weak" in option["hours"]["basis"]:
+    if option.hours.weak:
         said.append("weak prediction")
-    if option["offer"].get("stale"):
-        said.append(f"price of {option['offer']['as_of']}")
+    if option.offer.stale:
+        said.append(f"price of {option.offer.as_of}")
     return ", ".join(said) or "low"
 
 
-def fastest(options: Iterable[Document]) -> Document | None:
+def fastest(options: Iterable[OptionDocument]) -> OptionDocument | None:
     """Return the option with the fewest expected hours."""
-    return min(options, key=lambda o: (o["hours"]["mid"], Decimal(o["cost"]["mid"])), default=None)
+    return min(options, key=lambda o: (o.hours.mid, o.cost.mid), default=None)
 
 
-def energy(record: Document) -> str | None:
+def energy(record: Way) -> str | None:
     """Return `384 kWh (279-521), 154 kg CO2e (112-208)`; None where it is unknown."""
-    known = record.get("energy") or {}
-    kwh, carbon = known.get("kwh"), known.get("kgco2e")
-    if kwh is None:
+    known = record.energy
+    if known is None or known.kwh is None:
         return None
+    kwh, carbon = known.kwh, known.kgco2e
     return _with_unit(kwh, "kWh") + (f", {_with_unit(carbon, 'kg CO2e')}" if carbon else "")
 
 
-def energy_basis(record: Document) -> str:
-    """Return where a known energy comes from and what it covers, carbon included."""
-    known = record["energy"]
-    return str((known["kgco2e"] or known["kwh"])["basis"])
+def energy_basis(record: Way) -> str:
+    """Return where the energy comes from and what it covers, carbon included; empty if unknown."""
+    known = record.energy
+    most = known and (known.kgco2e or known.kwh)
+    return most.basis if most else ""
 
 
-def _with_unit(estimate: Document, unit: str) -> str:
-    low, mid, high = (_figure(estimate[key]) for key in ("low", "mid", "high"))
+def _with_unit(estimate: Estimate, unit: str) -> str:
+    low, mid, high = map(_figure, _ends(estimate))
     return f"{mid} {unit}" if low == high else f"{mid} {unit} ({low}-{high})"
 
 
-def per_work(record: Document) -> str:
+def per_work(record: Way) -> str:
     """Return `$2.68 per 1M image`; `unknown` without measured work."""
-    per = record.get("cost_per_work")
-    return f"${per['mid']} per {per['unit']}" if per else "unknown"
+    per = record.cost_per_work
+    return f"${per.mid} per {per.unit}" if per else "unknown"

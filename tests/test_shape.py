@@ -19,7 +19,8 @@ MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 FLOATS_OF_MONEY = frozenset(
     (
         "planner/options/data_transfer.py",  # days until paid back are a ratio
-        "planner/plan/to_json.py",  # saves.fraction is a ratio
+        "planner/plan_document/from_option.py",  # saves.fraction is a ratio
+        "planner/plan_document/from_plan.py",  # the same
         "planner/plan/roi.py",  # payback in days is a ratio
         "templates/wording.py",  # percentages
     )

@@ -11,7 +11,8 @@ from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
-from planner.plan.to_json import to_json
+from planner.plan_document.encode import encode
+from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from providers.registry import launchable
@@ -31,7 +32,7 @@ def command(report_path: str, output: Output) -> None:
 
     data = resources.files("gpucost.examples").joinpath(EXAMPLE).read_bytes()
     day = today()
-    plan = to_json(
+    plan = plan_document(
         make_plan(
             parse_profiles(data, EXAMPLE),
             load_catalog(day),
@@ -43,7 +44,7 @@ def command(report_path: str, output: Output) -> None:
     if ours:
         write_file(report_path, render_report(plan))
     if output.format == "json":
-        print_json(plan)
+        print_json(encode(plan))
     elif output.format == "md":
         click.echo(render_report(plan), nl=False)
     else:

@@ -11,7 +11,8 @@ from planner.actions.machine_settings import today_settings
 from planner.actions.settings import profiled_run
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
-from planner.plan.to_json import finding_json, remedies_json
+from planner.plan_document.encode import encode
+from planner.plan_document.from_job import finding_document, remedy_documents
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
@@ -42,7 +43,7 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any
         "jobs": [
             {
                 "name": profile.job.name,
-                "findings": [finding_json(finding) for finding in findings],
+                "findings": [encode(finding_document(finding)) for finding in findings],
                 "remedies": _remedies(profile),
             }
             for profile, findings in found
@@ -52,7 +53,8 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any
 
 def _remedies(profile: Profile) -> list[dict[str, Any]]:
     signals = measure(profile)
-    return remedies_json(signals, today_settings(signals, profiled_run(profile)))
+    remedies = remedy_documents(signals, today_settings(signals, profiled_run(profile)))
+    return [encode(one) for one in remedies]
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:

@@ -40,8 +40,9 @@ from planner.baseline.requirements import (
 from planner.baseline.site import Site
 from planner.models.interruption import Checkpoints
 from planner.pipeline import make_plan
-from planner.plan.plan import Plan
-from planner.plan.to_json import dump, to_json
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import encode, to_text
+from planner.plan_document.from_plan import plan_document
 from pricing.catalog.offer import PURCHASES
 from providers.registry import launchable
 
@@ -217,9 +218,10 @@ def command(
     catalog = load_catalog(day, say=output.say)
     profiles = read_sources(sources, output.say)
     plan = make_plan(profiles, catalog, _requirements(asked), as_of=day)
-    _write(plan, target, report_path, output)
+    document = plan_document(plan)
+    _write(document, target, report_path, output)
     if target != "-":
-        _print(plan, output)
+        _print(document, output)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -252,25 +254,24 @@ def _requirements(asked: dict[str, Any]) -> Requirements:
     )
 
 
-def _write(plan: Plan, target: str | None, report_path: str | None, output: Output) -> None:
+def _write(plan: PlanDocument, target: str | None, report_path: str | None, output: Output) -> None:
     if target is not None:
-        write_file(target, dump(plan))
+        write_file(target, to_text(plan))
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        write_file(report_path, render_report(to_json(plan)))
+        write_file(report_path, render_report(plan))
     for path in (target, report_path):
         if path not in (None, "-"):
             output.say(f"wrote {path}")
 
 
-def _print(plan: Plan, output: Output) -> None:
-    document = to_json(plan)
+def _print(plan: PlanDocument, output: Output) -> None:
     if output.format == "json":
-        print_json(document)
+        print_json(encode(plan))
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        click.echo(render_report(document), nl=False)
+        click.echo(render_report(plan), nl=False)
     else:
-        print_plan(document, output)
+        print_plan(plan, output)

@@ -34,7 +34,7 @@ def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], outp
     plan = load_plan(plan_path)
     chosen, unknown = choose(plan, named)
     bills = _read(paths)
-    document = to_json(plan, chosen, bills, reconcile(chosen, bills, period=plan["period"]))
+    document = to_json(plan, chosen, bills, reconcile(chosen, bills, period=plan.period))
     document["notes"].extend(unknown)
     if output.format == "json":
         print_json(document)

@@ -6,14 +6,17 @@ from decimal import Decimal
 from typing import Any
 
 from gpucost.files.own_hardware import load_own_hardware
-from gpucost.files.plan_file import find_option, load_plan
+from gpucost.files.plan_file import load_plan
+from planner.plan_document.encode import encode
+from planner.plan_document.find import find_option
 from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules
-from pricing.billing.quote import Quote, Usage, quote, to_json
+from pricing.billing.quote import SCHEMA, Quote, Usage, quote, to_json
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
+from pricing.errors import InputError
 from pricing.money import cents, plain
 
 OWN = "own"
@@ -120,18 +123,20 @@ def _month_notes(offer: Offer, day: date) -> list[str]:
 def plan_document(path: str, option_id: str) -> dict[str, Any]:
     """Return the quote of one option of a plan, as the plan has it."""
     plan = load_plan(path)
-    option = find_option(plan, option_id)
+    found = find_option(plan, option_id)
+    if found.offer is None or found.cost is None:
+        raise InputError(f"{found.name}: its cost is not known; say --current, or --price.")
     return {
-        "schema": "gpucost.quote/v1",
-        "as_of": plan["as_of"],
-        "currency": plan["currency"],
-        "total": option["cost"]["mid"],
-        "offer": option["offer"],
-        "count": option["count"],
-        "duration_s": round(option["hours"]["mid"] * 3600),
+        "schema": SCHEMA,
+        "as_of": plan.as_of.isoformat(),
+        "currency": plan.currency,
+        "total": encode(found.cost.mid),
+        "offer": encode(found.offer),
+        "count": found.count,
+        "duration_s": round(found.hours.mid * 3600),
         "billed_s": None,
-        "lines": option["cost"]["lines"],
-        "warnings": plan["warnings"],
+        "lines": encode(found.cost.lines),
+        "warnings": list(plan.warnings),
     }
 
 

@@ -5,19 +5,23 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from gpucost.files.plan_file import find_option, load_plan
+from gpucost.files.plan_file import load_plan
 from gpucost.launch.rental_pages import page_of
 from planner.actions.machine_settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
+from planner.plan_document.bill import OfferDocument
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import FoundOption, find_option, find_recommended
+from planner.plan_document.jobs import JobDocument
+from planner.plan_document.options import OptionDocument
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError, NotBuiltYetError
-from pricing.money import cents, usd
+from pricing.money import cents
 from providers.interface import OWN
 from providers.ownership_tags import clean
 from providers.registry import launchable
 
-_Json = dict[str, Any]
 BOUGHT = ("on_demand", "spot")
 """Ways of buying that a launch can use; terms are bought at the provider's."""
 
@@ -86,19 +90,23 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
         InputError: there is nothing to launch, or gpucost cannot launch it; what can be is named.
     """
     plan = load_plan(plan_path)
-    job = _job(plan, plan_path, name)
-    option = find_option(plan, name or f"{job['name']}/{_recommended(job)}")
+    found = find_option(plan, name) if name is not None else _recommended(plan, plan_path)
+    option = found.option
+    if option is None:
+        raise InputError(_nothing_to_launch(found.job))
     if not _can_launch(option):
-        raise InputError(_instead(job, option))
-    options = job["options"]
+        raise InputError(_instead(found.job, option))
+    options = found.job.options
     later = options[options.index(option) + 1 :]
     alike = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
     return Choice(
-        offers=tuple(_offer(one["offer"], catalog) for one in (option, *alike)),
-        machines=tuple(read_machine(job, one) for one in (option, *alike)),
-        region=_region_text(option["offer"]["region"]),
-        count=int(option["count"]),
-        plan=clean(f"{Path(plan_path).stem}-{job['name']}-{option['id']}"),
+        offers=tuple(_offer(one.offer, catalog) for one in (option, *alike)),
+        machines=tuple(
+            read_machine(FoundOption(job=found.job, option=one)) for one in (option, *alike)
+        ),
+        region=_region_text(option.offer.region),
+        count=option.count,
+        plan=clean(f"{Path(plan_path).stem}-{found.job.name}-{option.id}"),
     )
 
 
@@ -110,26 +118,26 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
         NotBuiltYetError: it needs MIG slices.
     """
     plan = load_plan(plan_path)
-    placements = (plan.get("fleet") or {}).get("placements", [])
-    found = next((one for one in placements if one["id"] == number), None)
+    placements = plan.fleet.placements if plan.fleet else ()
+    found = next((one for one in placements if one.id == number), None)
     if found is None:
-        known = ", ".join(str(one["id"]) for one in placements) or "none"
+        known = ", ".join(str(one.id) for one in placements) or "none"
         raise InputError(f"--placement {number} is not in {plan_path}; known: {known}.")
-    if found["mode"] == "mig":
+    if found.mode == "mig":
         raise NotBuiltYetError(
             f"--placement {number} needs MIG slices, which are not built yet; `mps` and "
             "`time-slicing` placements can be launched."
         )
-    jobs = tuple(str(name) for name in found["jobs"])
-    _check_launchable(found["offer"]["provider"])
-    offer = _offer(found["offer"], catalog)
+    shared = len(found.jobs) > 1
+    _check_launchable(found.offer.provider)
+    offer = _offer(found.offer, catalog)
     return Choice(
         offers=(offer,),
-        machines=(_shared(str(found["mode"]), len(jobs), offer),),
-        region=_region_text(found["offer"]["region"]),
+        machines=(_shared(str(found.mode), len(found.jobs), offer),),
+        region=_region_text(found.offer.region),
         plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
-        sharing=str(found["mode"]) if len(jobs) > 1 else None,
-        jobs=jobs if len(jobs) > 1 else (),
+        sharing=found.mode if shared else None,
+        jobs=found.jobs if shared else (),
     )
 
 
@@ -173,59 +181,50 @@ def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
     return max(offer.usd_per_hour, *(row.usd_per_hour for row in known))
 
 
-def _job(plan: _Json, path: str, name: str | None) -> _Json:
-    jobs: list[_Json] = plan["jobs"]
-    if name is not None:
-        wanted = name.rpartition("/")[0]
-        find_option(plan, name)
-        return next(job for job in jobs if job["name"] == wanted or not wanted)
-    if len(jobs) == 1:
-        return jobs[0]
-    named = [f"--option {job['name']}/{job['recommended']}" for job in jobs]
-    fleet = plan.get("fleet") or {}
-    named = [one for one in named if not one.endswith("/o0")]
-    named += [f"--placement {one['id']}" for one in fleet.get("placements", [])]
-    raise InputError(f"{path} has {len(jobs)} jobs; say which: {', '.join(named) or 'none'}.")
+def _recommended(plan: PlanDocument, path: str) -> FoundOption:
+    """What the plan recommends for its only job; of several, what could be launched is listed."""
+    if len(plan.jobs) == 1:
+        return find_recommended(plan)
+    named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
+    named += [f"--placement {one.id}" for one in (plan.fleet.placements if plan.fleet else ())]
+    raise InputError(f"{path} has {len(plan.jobs)} jobs; say which: {', '.join(named) or 'none'}.")
 
 
-def _recommended(job: _Json) -> str:
-    chosen = str(job["recommended"])
-    if chosen == "o0":
-        options = ", ".join(f"{job['name']}/{o['id']}" for o in job["options"] if _can_launch(o))
-        raise InputError(
-            f"The plan says to leave {job['name']} where it is, so there is nothing to launch. "
-            f"To launch an option all the same: --option {options or 'of another plan'}."
-        )
-    return chosen
+def _nothing_to_launch(job: JobDocument) -> str:
+    options = ", ".join(f"{job.name}/{one.id}" for one in job.options if _can_launch(one))
+    who = f"{job.name}/o0 is" if job.choice else "The plan says"
+    return (
+        f"{who} to leave {job.name} where it is, so there is nothing to launch. "
+        f"To launch an option all the same: --option {options or 'of another plan'}."
+    )
 
 
-def _can_launch(option: _Json) -> bool:
-    offer = option["offer"]
-    return offer["provider"] in launchable() and offer["purchase"] in BOUGHT
+def _can_launch(option: OptionDocument) -> bool:
+    return option.offer.provider in launchable() and option.offer.purchase in BOUGHT
 
 
-def _is_fallback(other: _Json, option: _Json) -> bool:
+def _is_fallback(other: OptionDocument, option: OptionDocument) -> bool:
     """Whether an option may stand in: same provider, same way of buying, as many machines."""
-    same = ("provider", "purchase", "gpu_count")
-    return other["count"] == option["count"] and all(
-        other["offer"][key] == option["offer"][key] for key in same
-    )
+    return _alike(other) == _alike(option)
 
 
-def _instead(job: _Json, option: _Json) -> list[str]:
+def _alike(option: OptionDocument) -> tuple[object, ...]:
+    offer = option.offer
+    return option.count, offer.provider, offer.purchase, offer.gpu_count
+
+
+def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
     """Where to get what gpucost cannot launch, and the best option that it can."""
-    offer, name = option["offer"], f"{job['name']}/{option['id']}"
-    how = "" if offer["purchase"] in BOUGHT else f", {offer['purchase']}"
-    what = f"{offer['provider']}/{offer['instance_type']}{how}"
-    told = (
-        f"{name} is {what}, which gpucost cannot launch. Rent it at {page_of(offer['provider'])}."
-    )
-    best = next((one for one in job["options"] if _can_launch(one)), None)
+    offer, name = option.offer, f"{job.name}/{option.id}"
+    how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
+    what = f"{offer.provider}/{offer.instance_type}{how}"
+    told = f"{name} is {what}, which gpucost cannot launch. Rent it at {page_of(offer.provider)}."
+    best = next((one for one in job.options if _can_launch(one)), None)
     if best is None:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
-        return [told, f"No option of {job['name']} can be launched; plan again with {again}."]
-    place = f"{best['offer']['provider']}/{best['offer']['instance_type']}"
-    best_name, cost = f"{job['name']}/{best['id']}", f"${cents(usd(best['cost']['mid'])):,}"
+        return [told, f"No option of {job.name} can be launched; plan again with {again}."]
+    place = f"{best.offer.provider}/{best.offer.instance_type}"
+    best_name, cost = f"{job.name}/{best.id}", f"${cents(best.cost.mid):,}"
     can = f"The best that it can is {best_name}, {place}, {cost}"
     return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
 
@@ -239,11 +238,11 @@ def _check_launchable(provider: str) -> None:
         )
 
 
-def _offer(told: _Json, catalog: Catalog) -> Offer:
+def _offer(told: OfferDocument, catalog: Catalog) -> Offer:
     """The catalog's offer at the planned price."""
-    region = None if told["region"] == EVERYWHERE else told["region"]
-    offer = catalog.find(told["provider"], told["instance_type"], region, told["purchase"])
-    return replace(offer, usd_per_hour=usd(told["usd_per_hour"]))
+    region = None if told.region == EVERYWHERE else told.region
+    offer = catalog.find(told.provider, told.instance_type, region, told.purchase)
+    return replace(offer, usd_per_hour=told.usd_per_hour)
 
 
 def _region(offer: Offer, wanted: str | None) -> str:

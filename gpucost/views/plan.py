@@ -1,14 +1,14 @@
 """The plan in the terminal: the fleet first, then every job's verdict and options."""
 
-from typing import Any
-
 import click
 
 from gpucost.views.output import Output, Table, print_table, printable
+from planner.plan_document.document import FleetDocument, PlanDocument
+from planner.plan_document.find import FoundOption, every_option
+from planner.plan_document.jobs import FindingDocument, JobDocument
 from templates import wording
 from templates.totals import total
 
-_Json = dict[str, Any]
 _RIGHT = frozenset(("hours", "saves"))
 _SPARE = ("price read", "per work", "hours", "GPU", "how")
 _CSV = (
@@ -16,131 +16,123 @@ _CSV = (
     "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
     "price_as_of stale net_benefit_usd"
 )
+_OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 
 
-def print_plan(plan: _Json, output: Output) -> None:
-    """Print a plan from the document of plan.json."""
+def print_plan(plan: PlanDocument, output: Output) -> None:
+    """Print a plan, made now or read back."""
     if output.format == "csv":
-        rows = tuple(row for job in plan["jobs"] for row in _records(job))
+        rows = tuple(_record(found) for job in plan.jobs for found in every_option(job))
         print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
-    if len(plan["jobs"]) > 1:
+    if len(plan.jobs) > 1:
         click.echo(printable(total(plan)))
-    if plan["fleet"]:
-        _print_fleet(plan, output)
-    for job in plan["jobs"]:
+    if plan.fleet:
+        _print_fleet(plan.fleet, plan, output)
+    for job in plan.jobs:
         paid, advice = wording.headline(job, plan)
-        click.echo(printable(f"{job['name']}: {paid}"))
+        click.echo(printable(f"{job.name}: {paid}"))
         click.echo(printable(advice))
         click.echo(printable(f"Confidence {wording.confidence(job)}."))
-        for finding in job["findings"]:
+        for finding in job.findings:
             click.echo(printable(f"  {_finding(finding)}"))
         rows = tuple(_rows(job))
         print_table(Table(columns=_columns(plan), rows=rows, right=_RIGHT, spare=_SPARE), output)
-        if job["options"]:
+        if job.options:
             click.echo(printable(f"  named: {wording.named(job)}"))
-        if job["probe"]:
-            click.echo(printable(f"  probe: {wording.probe(job['probe'])}"))
-    for note in (*plan["assumptions"], *plan["warnings"]):
+        if job.probe:
+            click.echo(printable(f"  probe: {wording.probe(job.probe)}"))
+    for note in (*plan.assumptions, *plan.warnings):
         output.say(f"note: {note}")
 
 
-def _columns(plan: _Json) -> tuple[str, ...]:
+def _columns(plan: PlanDocument) -> tuple[str, ...]:
     dollars = f"USD {wording.period_words(plan)}"
     return ("option", "where", "GPU", "how", "hours", dollars, "saves", "per work", "price read")
 
 
-def _rows(job: _Json) -> list[tuple[str, ...]]:
-    today = job["baseline"]
-    offer = today["offer"]
+def _rows(job: JobDocument) -> list[tuple[str, ...]]:
+    today = job.baseline
+    offer = today.offer
     rows: list[tuple[str, ...]] = [
         (
-            f"{job['name']}/o0" + ("*" if job["recommended"] == wording.STAY else ""),
-            wording.place(offer, today["count"]) + (" (assumed)" if today["assumed"] else ""),
-            f"{offer['gpu_count']}x {offer['gpu']}" if offer else "unknown",
+            f"{job.name}/o0" + ("*" if job.recommended == wording.STAY else ""),
+            wording.place(offer, today.count) + (" (assumed)" if today.assumed else ""),
+            f"{offer.gpu_count}x {offer.gpu}" if offer else "unknown",
             "as today",
-            wording.hours(today["hours"]),
-            wording.today_cost(today["cost"]),
+            wording.hours(today.hours),
+            wording.today_cost(today.cost),
             "",
             wording.per_work(today),
             wording.read_on(offer),
         )
     ]
-    for option in job["options"]:
-        star = "*" if option["id"] == job["recommended"] else ""
-        fraction = option["saves"]["fraction"]
+    for option in job.options:
+        star = "*" if option.id == job.recommended else ""
+        fraction = option.saves.fraction
         rows.append(
             (
-                f"{job['name']}/{option['id']}{star}",
-                wording.place(option["offer"], option["count"]),
-                f"{option['offer']['gpu_count']}x {option['offer']['gpu']}",
+                f"{job.name}/{option.id}{star}",
+                wording.place(option.offer, option.count),
+                f"{option.offer.gpu_count}x {option.offer.gpu}",
                 wording.changes(option),
-                wording.hours(option["hours"]),
+                wording.hours(option.hours),
                 wording.cost_range(option),
                 "unknown" if fraction is None else f"{fraction:.0%}",
                 wording.per_work(option),
-                wording.read_on(option["offer"]),
+                wording.read_on(option.offer),
             )
         )
     return rows
 
 
-def _records(job: _Json) -> list[tuple[str, ...]]:
-    """Return plain values for programs, today's machine first."""
-    today = job["baseline"]
-    total = today["cost"]["total"]
-    cost = {"low": total, "mid": total, "high": total}
-    first = {**today, "id": wording.STAY, "actions": [], "cost": cost, "saves": {}}
-    return [_record(job, option) for option in (first, *job["options"])]
-
-
-def _record(job: _Json, option: _Json) -> tuple[str, ...]:
-    offer = option["offer"] or {}
-    hours, cost, saves = option["hours"], option["cost"], option["saves"]
+def _record(found: FoundOption) -> tuple[str, ...]:
+    """Return plain values for programs."""
+    offer, option, cost = found.offer, found.option, found.cost
     values = (
-        job["name"],
-        option["id"],
-        "yes" if option["id"] == job["recommended"] else "no",
-        *(offer.get(key) for key in ("provider", "instance_type", "region", "gpu_count", "gpu")),
-        option["count"],
-        offer.get("purchase"),
-        " ".join(option["actions"]),
-        *(hours[end] for end in ("low", "mid", "high")),
-        *(cost[end] for end in ("low", "mid", "high")),
-        saves.get("usd"),
-        saves.get("fraction"),
-        offer.get("as_of"),
-        "yes" if offer.get("stale") else "no",
-        option.get("benefit", {}).get("net_usd"),
+        found.job.name,
+        found.id,
+        "yes" if found.is_recommended else "no",
+        *(getattr(offer, name, None) for name in _OF_OFFER),
+        found.count,
+        offer.purchase if offer else None,
+        " ".join(found.actions),
+        *(found.hours.low, found.hours.mid, found.hours.high),
+        *(getattr(cost, end, None) for end in ("low", "mid", "high")),
+        option.saves.usd if option else None,
+        option.saves.fraction if option else None,
+        offer.as_of if offer else None,
+        "yes" if offer and offer.stale else "no",
+        option.benefit.net_usd if option and option.benefit else None,
     )
     return tuple("" if value is None else str(value) for value in values)
 
 
-def _finding(finding: _Json) -> str:
-    cost = f", costs {wording.whole_dollars(finding['waste_usd'])}" if finding["waste_usd"] else ""
+def _finding(finding: FindingDocument) -> str:
+    waste = finding.waste_usd
+    cost = "" if waste is None else f", costs {wording.whole_dollars(waste)}"
     readings = wording.evidence(finding)
-    return f"{finding['code']} ({finding['confidence']}{cost}): {readings or finding['cause']}"
+    return f"{finding.code} ({finding.confidence}{cost}): {readings or finding.cause}"
 
 
-def _print_fleet(plan: _Json, output: Output) -> None:
-    fleet = plan["fleet"]
+def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
     click.echo(
-        f"fleet: {fleet['gpus_before']} GPUs -> {fleet['gpus_after']} (at least "
-        f"{fleet['gpus_lower_bound']}), {wording.dollars(fleet['cost_before'])} -> "
-        f"{wording.dollars(fleet['cost_after'])} {wording.period_words(plan)}, "
-        f"{fleet['saves']['fraction']:.0%} less{_alone(plan)}"
+        f"fleet: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
+        f"{fleet.gpus_lower_bound}), {wording.dollars(fleet.cost_before)} -> "
+        f"{wording.dollars(fleet.cost_after)} {wording.period_words(plan)}, "
+        f"{fleet.saves.fraction or 0.0:.0%} less{_alone(fleet, plan)}"
     )
     rows = tuple(
-        (str(p["id"]), wording.place(p["offer"]), p["mode"] or "alone", ", ".join(p["jobs"]))
-        for p in fleet["placements"]
+        (str(p.id), wording.place(p.offer), p.mode or "alone", ", ".join(p.jobs))
+        for p in fleet.placements
     )
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
-    for one in fleet["unmoved"]:
-        output.say(f"note: {one['job']} keeps a GPU of its own: {one['reason']}, {one['detail']}")
+    for one in fleet.unmoved:
+        output.say(f"note: {one.job} keeps a GPU of its own: {one.reason}, {one.detail}")
     click.echo("Job by job, on its own:\n")
 
 
-def _alone(plan: _Json) -> str:
+def _alone(fleet: FleetDocument, plan: PlanDocument) -> str:
     """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
-    total = plan["recommended"]["cost"]["mid"]
-    return "" if total == plan["fleet"]["cost_after"] else ", by sharing GPUs alone"
+    whole = plan.recommended is None or plan.recommended.cost.mid == fleet.cost_after
+    return "" if whole else ", by sharing GPUs alone"

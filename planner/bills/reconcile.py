@@ -196,11 +196,11 @@ def _planned(chosen: Iterable[Chosen]) -> list[_Group]:
             kind = _BILLED_AS.get(line.what, line.what)
             machine = kind == MACHINE
             key = Key(
-                provider=one.provider,
+                provider=one.offer.provider,
                 kind=kind,
-                instance_type=one.instance_type if machine else None,
+                instance_type=one.offer.instance_type if machine else None,
                 region=one.region,
-                purchase=one.purchase if machine else None,
+                purchase=one.offer.purchase if machine else None,
             )
             hourly = machine and line.parts and all(p.unit == "Hours" for p in line.parts)
             hours = sum((p.quantity for p in line.parts), _ZERO) if hourly else None

@@ -1,12 +1,13 @@
 """A comparison of plan and bill as `gpucost.reconciliation/v1`."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from planner.bills.bill import Bill
 from planner.bills.reconcile import Compared, Key, Reconciliation, Side
-from planner.documents.selection import Chosen, plan_id
+from planner.documents.selection import Chosen
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import plan_id
 from pricing.money import EXACT, cents, plain
 
 SCHEMA = "gpucost.reconciliation/v1"
@@ -14,7 +15,7 @@ _Json = dict[str, Any]
 
 
 def to_json(
-    plan: Mapping[str, Any],
+    plan: PlanDocument,
     chosen: tuple[Chosen, ...],
     bills: tuple[Bill, ...],
     result: Reconciliation,
@@ -31,8 +32,8 @@ def to_json(
         "currency": "USD",
         "plan": {
             "id": plan_id(plan),
-            "as_of": plan["as_of"],
-            "period": plan["period"],
+            "as_of": plan.as_of.isoformat(),
+            "period": plan.period,
             "options": [f"{one.job}/{one.option}" for one in chosen],
         },
         "bill": {

@@ -10,13 +10,15 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from planner.documents.selection import Chosen, PlannedLine, period_start, plan_id
-from pricing.billing.lines import Priced
+from planner.documents.selection import Chosen
+from planner.plan_document.bill import CostLine, PricedPart
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import plan_id
 from pricing.money import plain
 from pricing.tables import read_csv
 
@@ -71,15 +73,11 @@ def columns() -> tuple[str, ...]:
     return (*(row["column"] for row in read_csv("focus.csv")), *CUSTOM)
 
 
-def rows(plan: Mapping[str, Any], chosen: tuple[Chosen, ...]) -> tuple[Row, ...]:
-    """Return the forecast as FOCUS rows, jobs and lines in the plan's order.
-
-    Raises:
-        InputError: the plan's day is no day.
-    """
-    start, mark = period_start(plan), plan_id(plan)
+def rows(plan: PlanDocument, chosen: tuple[Chosen, ...]) -> tuple[Row, ...]:
+    """Return the forecast as FOCUS rows, jobs and lines in the plan's order."""
+    mark = plan_id(plan)
     return tuple(
-        _row(one, line, number, part) | _period(plan, one, start) | _ours(one, line, mark)
+        _row(one, line, number, part) | _period(plan, one) | _ours(one, line, mark)
         for one in chosen
         for line in one.lines
         for number, part in enumerate(line.parts or (_whole(line),))
@@ -101,20 +99,20 @@ def provider_names() -> Mapping[str, Mapping[str, str]]:
     return {row["provider"]: row for row in read_csv("focus_names.csv")}
 
 
-def _whole(line: PlannedLine) -> Priced:
+def _whole(line: CostLine) -> PricedPart:
     """Return a line that is no quantity at a price as one unit of itself."""
-    return Priced(Decimal(1), "Units", line.usd)
+    return PricedPart(quantity=Decimal(1), unit="Units", unit_usd=line.usd)
 
 
-def _row(one: Chosen, line: PlannedLine, number: int, part: Priced) -> Row:
-    names = provider_names().get(one.provider, {})
+def _row(one: Chosen, line: CostLine, number: int, part: PricedPart) -> Row:
+    names = provider_names().get(one.offer.provider, {})
     service = _SERVICES.get(line.what, _OTHER)
     machine = line.what in _MACHINE
     cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
     quantity = plain(part.quantity)
-    sku = f"{one.provider}/{one.instance_type if machine else line.what}"
+    sku = f"{one.offer.provider}/{one.offer.instance_type if machine else line.what}"
     tier = f"/{number + 1}" if len(line.parts) > 1 else ""
-    purchase = one.purchase if machine else "on_demand"
+    purchase = one.offer.purchase if machine else "on_demand"
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), cost),
         **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), price),
@@ -127,10 +125,10 @@ def _row(one: Chosen, line: PlannedLine, number: int, part: Priced) -> Row:
         "ChargeClass": None,
         "ChargeDescription": f"Forecast: {line.what} of {one.job}/{one.option}",
         "ChargeFrequency": "Usage-Based",
-        "InvoiceIssuerName": names.get("publisher", one.provider),
+        "InvoiceIssuerName": names.get("publisher", one.offer.provider),
         "PricingCategory": _PRICING.get(purchase, "Committed"),
-        "ProviderName": names.get("name", one.provider),
-        "PublisherName": names.get("publisher", one.provider),
+        "ProviderName": names.get("name", one.offer.provider),
+        "PublisherName": names.get("publisher", one.offer.provider),
         "RegionId": one.region,
         "ServiceCategory": service.category,
         "ServiceName": (names.get("compute_service") if service == _MACHINES else "")
@@ -145,23 +143,23 @@ def _row(one: Chosen, line: PlannedLine, number: int, part: Priced) -> Row:
 
 def _details(one: Chosen) -> str:
     """Return what one machine-hour is of; FOCUS's own keys first, ours begin with x_."""
-    gpus = int(one.gpu_count) if one.gpu_count == int(one.gpu_count) else float(one.gpu_count)
     details = {
-        "GpuCount": gpus,
-        "InstanceType": one.instance_type,
-        "x_GpuModel": one.gpu,
-        "x_Purchase": one.purchase,
+        "GpuCount": one.offer.gpu_count,
+        "InstanceType": one.offer.instance_type,
+        "x_GpuModel": one.offer.gpu,
+        "x_Purchase": one.offer.purchase,
     }
     return json.dumps(details, ensure_ascii=False)
 
 
-def _period(plan: Mapping[str, Any], one: Chosen, start: date) -> Row:
+def _period(plan: PlanDocument, one: Chosen) -> Row:
     """Return the calendar month of the plan's day; a run begins on that day and takes its hours."""
+    start = plan.as_of
     first = datetime(start.year, start.month, 1, tzinfo=UTC)
     days = calendar.monthrange(start.year, start.month)[1]
     after = first + timedelta(days=days)
     begin, end = first, after
-    if plan["period"] == "run":
+    if plan.period == "run":
         begin = datetime(start.year, start.month, start.day, tzinfo=UTC)
         seconds = (one.hours * 3600).to_integral_value(ROUND_CEILING)
         end = begin + timedelta(seconds=int(seconds))
@@ -177,7 +175,7 @@ def _stamp(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _ours(one: Chosen, line: PlannedLine, mark: str) -> Row:
+def _ours(one: Chosen, line: CostLine, mark: str) -> Row:
     values: Iterator[str] = iter(
         (
             "true",

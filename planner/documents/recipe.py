@@ -14,10 +14,13 @@ from planner.actions.combine import compatible
 from planner.actions.instructions import HOW_TO
 from planner.actions.machine_settings import MachineSettings
 from planner.documents.machine import read_machine
+from planner.plan_document.encode import encode
+from planner.plan_document.find import FoundOption
+from planner.plan_document.jobs import Effect
+from planner.plan_document.options import Settings
 from pricing.errors import InputError
 
 SCHEMA = "gpucost.recipe/v1"
-_Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,8 @@ class Applied:
 
     code: str
     kind: str
-    settings: Mapping[str, Any]
-    effect: Mapping[str, float] | None
+    settings: Settings
+    effect: Effect | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +78,27 @@ def _action(one: Applied) -> dict[str, Any]:
         "code": one.code,
         "class": one.kind,
         "settings": dict(one.settings),
-        "effect": dict(one.effect) if one.effect else None,
+        "effect": encode(one.effect),
         "by": how.by,
         "how": {**how.frameworks, **({"also": how.words} if how.words else {})},
     }
 
 
-def make_recipe(job: _Json, option: _Json | None, numeric: Iterable[str] = ()) -> Recipe:
-    """Return the recipe of an option of a plan document.
+def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
+    """Return the recipe of an option of a plan.
 
     Args:
-        job: the job's part of plan.json.
-        option: the option's; None for the job as it runs today.
+        found: the option, or the job as it runs today.
         numeric: codes of actions that may change results and were asked for.
 
     Raises:
         InputError: a code is unknown, needs no asking, does not apply to the job, or excludes
             another one; every problem is listed.
     """
-    remedies = _remedies(job, option)
+    remedies = _remedies(found)
     asked = tuple(dict.fromkeys(numeric))
-    problems = [problem for code in asked if (problem := _refusal(code, remedies, job["name"]))]
-    own = [code for code in (option["actions"] if option else ()) if code in remedies]
+    problems = [problem for code in asked if (problem := _refusal(code, remedies, found.job.name))]
+    own = [code for code in found.actions if code in remedies]
     codes = [*own, *(code for code in asked if code not in own)]
     kept = {one.code for one in compatible(ACTIONS[code] for code in codes if code in ACTIONS)}
     problems += [
@@ -107,39 +109,35 @@ def make_recipe(job: _Json, option: _Json | None, numeric: Iterable[str] = ()) -
     if problems:
         raise InputError(problems)
     return Recipe(
-        job=job["name"],
-        option=option["id"] if option else "o0",
-        actions=tuple(_applied(remedies[code]) for code in codes),
-        machine=read_machine(job, option).also(codes),
-        sharing=option.get("sharing") if option else None,
+        job=found.job.name,
+        option=found.id,
+        actions=tuple(remedies[code] for code in codes),
+        machine=read_machine(found).also(codes),
+        sharing=found.option.sharing if found.option else None,
     )
 
 
-def _remedies(job: _Json, option: _Json | None) -> dict[str, _Json]:
+def _remedies(found: FoundOption) -> dict[str, Applied]:
     """Return the actions that apply, with what they set on the option's machine."""
-    effects = {one["code"]: one for one in job.get("remedies", ())}
-    if option is None:
-        return effects
-    nothing = {"effect": None}
-    return {
-        code: {
-            "code": code,
-            "class": ACTIONS[code].kind,
-            "settings": values if isinstance(values, Mapping) else {},
-            "effect": effects.get(code, nothing)["effect"],
+    today = {one.code: one for one in found.job.remedies}
+    if found.option is None:
+        return {
+            code: Applied(code=code, kind=one.kind, settings=one.settings, effect=one.effect)
+            for code, one in today.items()
         }
-        for code, values in option.get("settings", {}).items()
+    return {
+        code: Applied(
+            code=code,
+            kind=ACTIONS[code].kind,
+            settings=settings,
+            effect=today[code].effect if code in today else None,
+        )
+        for code, settings in found.settings.items()
         if code in ACTIONS
     }
 
 
-def _applied(one: _Json) -> Applied:
-    return Applied(
-        code=one["code"], kind=one["class"], settings=one["settings"], effect=one["effect"]
-    )
-
-
-def _refusal(code: str, remedies: Mapping[str, _Json], job: str) -> str | None:
+def _refusal(code: str, remedies: Mapping[str, Applied], job: str) -> str | None:
     """Return why a code cannot be asked for; None where it can."""
     found = ACTIONS.get(code)
     if found is None or found.kind != "numeric":

@@ -23,7 +23,6 @@ from planner.ranking.first_step import FirstStep
 from planner.ranking.ranking import Named
 from pricing.errors import NoFeasibleOptionError
 
-SCHEMA = "gpucost.plan/v1"
 # What fails these has passed every other check, so it came nearest.
 _LAST_CHECKED = ("deadline", "budget")
 

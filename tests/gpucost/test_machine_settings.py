@@ -15,12 +15,14 @@ from gpucost.launch.choice import change, choose_option
 from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
+from planner.plan_document.find import find_option
 from pricing.errors import InputError
 from providers.provider import Provider
 from providers.registry import CLOUDS, ROWS
 from templates.wording import detail
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
+from tests.planner.plan_document.kept import as_values
 
 DAY = "2026-11-22"
 EXAMPLES = sorted(
@@ -78,10 +80,11 @@ def _launcher(files: dict[str, str]) -> dict[str, int | str]:
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_plan_recipe_and_machine_say_the_same(path: str, call: Call) -> None:
     """For every option: recipe == plan.json == user data, in variables, launcher and settings."""
-    (job,) = _plan(call, str(ROOT / path))["jobs"]
+    plan = _plan(call, str(ROOT / path))
+    (job,), values = plan["jobs"], as_values(plan)
     for option in job["options"]:
         machine, settings = option["machine"], option["settings"]
-        recipe = make_recipe(job, option).to_json()
+        recipe = make_recipe(find_option(values, option["id"])).to_json()
         assert recipe["environment"] == machine["environment"]
         assert recipe["launcher"] == machine["launcher"]
         assert recipe["checkpoint_every_s"] == machine["checkpoint_every_s"]
@@ -135,10 +138,11 @@ def test_another_number_of_machines_changes_only_the_nodes(call: Call) -> None:
 
 def test_the_report_says_what_the_recommended_machine_gets(call: Call) -> None:
     """Beside a finding stands the number of workers of the recommended option, not of today's."""
-    (job,) = _plan(call, str(ROOT / "examples" / "visual-search.json"))["jobs"]
-    best = next(o for o in job["options"] if o["id"] == job["recommended"])
-    workers = best["settings"]["dataloader-workers"]["num_workers"]
-    today = {one["code"]: one["settings"] for one in job["remedies"]}
+    (job,) = as_values(_plan(call, str(ROOT / "examples" / "visual-search.json"))).jobs
+    assert job.choice is not None
+    assert job.choice.settings is not None
+    workers = job.choice.settings["dataloader-workers"]["num_workers"]
+    today = {one.code: one.settings for one in job.remedies}
     assert today["dataloader-workers"]["num_workers"] != workers
     assert f"num_workers {workers}," in detail(job, "dataloader-workers")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpucost
-from planner.plan.to_json import dump
+from planner.plan_document.to_json import dump
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, ROOT, barely_measured, inference, training

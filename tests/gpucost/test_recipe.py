@@ -83,8 +83,8 @@ def test_environment_and_launcher_come_from_the_actions(call: Call, empty_folder
         (("--numeric", "quantization"), "does not apply to visual-search"),
         (("--option", "o0", "--numeric", "tf32"), "does not apply"),
         (("--numeric", "mixed-precision", "--numeric", "tf32"), "not together with"),
-        (("--option", "o99"), "no option of this plan"),
-        (("--option", "other/o0"), "no option of this plan"),
+        (("--option", "o99"), "not an option of this plan"),
+        (("--option", "other/o0"), "not an option of this plan"),
     ],
 )
 def test_what_cannot_be_done_is_refused(arguments: tuple[str, ...], words: str, call: Call) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.plan.plan import JobPlan
-from planner.plan.to_json import to_json
+from planner.plan_document.from_plan import plan_document
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Usage, quote
 from pricing.billing.quote import to_json as quote_json
@@ -81,10 +81,12 @@ def test_what_is_unknown_today_as_well_is_on_both_sides() -> None:
     today = sold("today", "2.00", provider="verda")
     found = job(SILENT, today=today, egress_bytes=TB, engineer_usd_per_hour=Decimal(0))
     assert chosen(found) == "silent"
-    document = to_json(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
-    assert document["jobs"][0]["baseline"]["cost"]["at_least"]
-    assert document["recommended"]["at_least"]
-    assert today_cost(document["jobs"][0]["baseline"]["cost"]) == ">= $200"
+    values = plan_document(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
+    cost = values.jobs[0].baseline.cost
+    assert cost.at_least
+    assert values.recommended is not None
+    assert values.recommended.at_least
+    assert today_cost(cost) == ">= $200"
 
 
 def test_table_and_report_say_at_least() -> None:
@@ -96,12 +98,12 @@ def test_table_and_report_say_at_least() -> None:
         egress_bytes=TB // 100,
         engineer_usd_per_hour=Decimal(0),
     )
-    document = to_json(found)
-    (option,) = document["jobs"][0]["options"]
-    assert option["cost"]["at_least"]
-    assert option["cost"]["unknown"] == ["egress"]
+    values = plan_document(found)
+    (option,) = values.jobs[0].options
+    assert option.cost.at_least
+    assert option.cost.unknown == ("egress",)
     assert cost_range(option).startswith(">= $10")
-    report = render_report(document)
+    report = render_report(values)
     assert "| egress | unknown |" in report
     assert "**>= 10.00**" in report
 

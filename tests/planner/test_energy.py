@@ -9,7 +9,7 @@ from planner.baseline.site import Site
 from planner.models.estimate import exactly
 from planner.models.power import idle_fraction, other_gpu_factor
 from planner.plan.energy import Energy, energy_today
-from planner.plan.to_json import to_json
+from planner.plan_document.to_json import to_json
 from planner.profile.model import Profile, Statistics, Window
 from pricing.errors import InputError
 from pricing.hardware import gpus

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
-from planner.plan.to_json import dump
+from planner.plan_document.to_json import dump
 from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
 from planner.profile.model import PRECISIONS, MonthlyUse, Profile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.plan.plan import Plan
-from planner.plan.to_json import dump, to_json
+from planner.plan_document.to_json import dump, to_json
 from planner.profile.model import Statistics
 from pricing.money import cents
 from tests.plan_keys import KEYS, at

@@ -13,11 +13,11 @@ from planner.bills.bill import Bill, BillLine
 from planner.bills.reconcile import Reconciliation, reconcile
 from planner.bills.reconcile_json import to_json
 from planner.documents.selection import Chosen
-from pricing.billing.lines import Priced
+from planner.plan_document.bill import PricedPart
 from tests.planner.test_focus import PLAN, a_choice, line
 
 MONTH = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
-HOURS = Priced(Decimal(10), "Hours", Decimal("4.41"))
+HOURS = PricedPart(quantity=Decimal(10), unit="Hours", unit_usd=Decimal("4.41"))
 
 
 def planned(**changes: Any) -> Chosen:
@@ -94,7 +94,7 @@ def test_what_fits(change: dict[str, Any], *, fits: bool) -> None:
 )
 def test_regions(plan_region: str | None, bill_region: str | None, *, fits: bool) -> None:
     """A price that is the same everywhere fits any region."""
-    result = held(billed(region=bill_region), plans=(planned(region=plan_region),))
+    result = held(billed(region=bill_region), plans=(planned(region=plan_region or "*"),))
     assert bool(result.matched) is fits
 
 
@@ -139,7 +139,9 @@ def test_taxes_and_credits_stand_apart(kind: str) -> None:
 
 def test_unmatched_lines_are_listed_on_both_sides() -> None:
     """The dearest line that only the bill has comes first."""
-    disk = line("disk", "5", Priced(Decimal(50), "GiB-Months", Decimal("0.1")))
+    disk = line(
+        "disk", "5", PricedPart(quantity=Decimal(50), unit="GiB-Months", unit_usd=Decimal("0.1"))
+    )
     stray = [
         billed(usd, kind="egress", instance_type=None, purchase=None, region=region)
         for usd, region in (("1", "a"), ("3", "b"), ("2", "c"))

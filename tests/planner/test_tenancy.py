@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.plan.plan import Plan
-from planner.plan.to_json import to_json
+from planner.plan_document.to_json import to_json
 from planner.profile.model import Job, Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError

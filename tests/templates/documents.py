@@ -1,4 +1,4 @@
-"""Plans of known jobs as documents of plan.json, all as of one day."""
+"""Plans of known jobs as values of plan.json, all as of one day."""
 
 import json
 from datetime import date
@@ -6,7 +6,8 @@ from typing import Any
 
 from planner.baseline.requirements import Requirements
 from planner.pipeline import make_plan
-from planner.plan.to_json import to_json
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from tests.gpucost.documents import AS_OF, Document, example, training, unpriced
@@ -26,8 +27,8 @@ CASES: dict[str, tuple[tuple[Document, ...], dict[str, Any]]] = {
 GOLDEN = ("visual-search", "fleet", "leave-it", "unknown-price", "barely-measured")
 
 
-def plan_document(jobs: tuple[Document, ...], asked: dict[str, Any]) -> Document:
-    """Return the plan of profile documents, as plan.json carries it."""
+def planned(jobs: tuple[Document, ...], asked: dict[str, Any]) -> PlanDocument:
+    """Return the plan of profile documents, made now."""
     day = date.fromisoformat(AS_OF)
     profiles = tuple(
         profile
@@ -35,5 +36,4 @@ def plan_document(jobs: tuple[Document, ...], asked: dict[str, Any]) -> Document
         for profile in parse_profiles(json.dumps(job).encode(), "document.json")
     )
     plan = make_plan(profiles, load_catalog(day), Requirements(**asked), as_of=day)
-    document: Document = json.loads(json.dumps(to_json(plan)))
-    return document
+    return plan_document(plan)

@@ -1,34 +1,36 @@
 """The markdown report: reviewed as golden files, whole as markdown, safe with any name."""
 
-import json
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import to_text
+from planner.plan_document.read import read_plan
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
 from templates.markdown import cell
 from templates.render import render_report
-from tests.gpucost.documents import HOSTILE, Document, changed, inference, training
-from tests.templates.documents import CASES, GOLDEN, plan_document
+from tests.gpucost.documents import HOSTILE, changed, inference, training
+from tests.planner.plan_document.kept import PLANS, text_of
+from tests.templates.documents import CASES, GOLDEN, planned
 
 FOLDER = Path(__file__).with_name("golden")
 
 
 @pytest.fixture(scope="module")
-def plans() -> dict[str, Document]:
-    """Return every case as a document of plan.json."""
-    return {name: plan_document(*case) for name, case in CASES.items()}
+def plans() -> dict[str, PlanDocument]:
+    """Return the plan of every case."""
+    return {name: planned(*case) for name, case in CASES.items()}
 
 
 @pytest.mark.parametrize("case", GOLDEN)
 def test_the_report_reads_as_reviewed(
-    case: str, plans: dict[str, Document], *, update_golden: bool
+    case: str, plans: dict[str, PlanDocument], *, update_golden: bool
 ) -> None:
     """The report is the reviewed one to the byte; --update-golden rewrites it."""
     report = render_report(plans[case])
@@ -44,7 +46,7 @@ def test_every_golden_file_is_compared() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_same_plan_gives_the_same_bytes(case: str, plans: dict[str, Document]) -> None:
+def test_the_same_plan_gives_the_same_bytes(case: str, plans: dict[str, PlanDocument]) -> None:
     """Rendering twice gives the same text."""
     assert render_report(plans[case]) == render_report(plans[case])
 
@@ -65,7 +67,7 @@ def _width(line: str) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tables_are_whole(case: str, plans: dict[str, Document]) -> None:
+def test_tables_are_whole(case: str, plans: dict[str, PlanDocument]) -> None:
     """Every table has a heading, a rule, and rows of the same number of cells."""
     tables = list(_rows(render_report(plans[case])))
     assert tables
@@ -81,7 +83,7 @@ def _html(report: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_markdown_readers_see_every_table(case: str, plans: dict[str, Document]) -> None:
+def test_markdown_readers_see_every_table(case: str, plans: dict[str, PlanDocument]) -> None:
     """A GitHub-flavoured reader finds as many tables as were written, and no stray pipe."""
     report = render_report(plans[case])
     html = _html(report)
@@ -90,7 +92,7 @@ def test_markdown_readers_see_every_table(case: str, plans: dict[str, Document])
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_folds_are_closed(case: str, plans: dict[str, Document]) -> None:
+def test_folds_are_closed(case: str, plans: dict[str, PlanDocument]) -> None:
     """Every fold that opens closes, with an empty line before what it holds."""
     report = render_report(plans[case])
     assert report.count("<details>") == report.count("</details>") > 0
@@ -98,7 +100,7 @@ def test_folds_are_closed(case: str, plans: dict[str, Document]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nothing_internal_shows(case: str, plans: dict[str, Document]) -> None:
+def test_nothing_internal_shows(case: str, plans: dict[str, PlanDocument]) -> None:
     """No Python value, no unfilled place and no run of empty lines reaches a reader."""
     report = render_report(plans[case])
     for word in ("None", "Undefined", "{{", "{%", "nan", "Decimal(", "\\n", "\n\n\n"):
@@ -107,7 +109,7 @@ def test_nothing_internal_shows(case: str, plans: dict[str, Document]) -> None:
     assert not any(line != line.rstrip() for line in report.splitlines())
 
 
-def test_the_first_screen_answers(plans: dict[str, Document]) -> None:
+def test_the_first_screen_answers(plans: dict[str, PlanDocument]) -> None:
     """What, how much, how sure and as of when stand in the first twenty lines."""
     top = "\n".join(render_report(plans["visual-search"]).splitlines()[:20])
     assert re.search(r"You pay \$[\d,]+ a month", top)
@@ -117,14 +119,14 @@ def test_the_first_screen_answers(plans: dict[str, Document]) -> None:
     assert "starves the GPU" in top
 
 
-def test_leave_it_says_so(plans: dict[str, Document]) -> None:
+def test_leave_it_says_so(plans: dict[str, PlanDocument]) -> None:
     """A job that should stay is told to stay, without a return on effort."""
     report = render_report(plans["leave-it"])
     assert "Leave it" in report
     assert "**Return:**" not in report
 
 
-def test_the_unknown_stays_unknown(plans: dict[str, Document]) -> None:
+def test_the_unknown_stays_unknown(plans: dict[str, PlanDocument]) -> None:
     """Where today's price is unknown no saving is claimed, and the way to know it is shown."""
     report = render_report(plans["unknown-price"])
     assert "What it costs today is unknown" in report
@@ -132,43 +134,43 @@ def test_the_unknown_stays_unknown(plans: dict[str, Document]) -> None:
     assert "% less" not in report
 
 
-def test_what_was_not_measured_is_said(plans: dict[str, Document]) -> None:
+def test_what_was_not_measured_is_said(plans: dict[str, PlanDocument]) -> None:
     """With little measured, the report says what to measure and claims no cause."""
     report = render_report(plans["barely-measured"])
     assert "not measured" in report
     assert "## Narrow it down" in report
 
 
-def test_what_nothing_keeps_is_not_recommended(plans: dict[str, Document]) -> None:
+def test_what_nothing_keeps_is_not_recommended(plans: dict[str, PlanDocument]) -> None:
     """Where even today's machine breaks a limit, "leave it" is not the advice."""
     report = render_report(plans["nothing-fits"])
     assert "eave it" not in report
     assert "no option keeps every limit" in report.lower()
 
 
-def test_a_plan_per_run_speaks_of_runs(plans: dict[str, Document]) -> None:
+def test_a_plan_per_run_speaks_of_runs(plans: dict[str, PlanDocument]) -> None:
     """With a total of work every figure is per run, and none is per month."""
     report = render_report(plans["per-run"])
     assert "a run" in report
     assert "a month" not in report
 
 
-def test_the_fleet_is_on_top(plans: dict[str, Document]) -> None:
+def test_the_fleet_is_on_top(plans: dict[str, PlanDocument]) -> None:
     """For several jobs the first lines say how few GPUs are enough and who shares one."""
     report = render_report(plans["fleet"])
     assert "4 GPUs are held; 1 is enough" in report.split("## ")[0]
     assert all(f"infer-{name}" in report for name in ("captions", "ranking"))
 
 
-def test_the_lines_are_those_of_the_plan(plans: dict[str, Document]) -> None:
+def test_the_lines_are_those_of_the_plan(plans: dict[str, PlanDocument]) -> None:
     """Every line of the recommended bill is in the report with its dollars and its source's day."""
     plan = plans["visual-search"]
-    (job,) = plan["jobs"]
-    best = next(o for o in job["options"] if o["id"] == job["recommended"])
+    (job,) = plan.jobs
+    assert job.choice is not None
     report = render_report(plan)
-    for line in best["cost"]["lines"]:
-        assert f"| {line['what']} | {show(Decimal(line['usd']))} |" in report
-        assert line["as_of"] in report
+    for line in job.choice.cost.lines:
+        assert f"| {line.what} | {show(line.usd)} |" in report
+        assert line.as_of in report
 
 
 NAMES = {
@@ -200,7 +202,7 @@ def test_no_text_of_a_profile_is_markup(name: str, place: str) -> None:
     value: object = {"note": [text], "unit": f"image {text}"}.get(place, text)
     jobs = [training("plain"), training("plain")]
     clean, dirty = jobs[0], changed(jobs[1], PLACES[place], value)
-    plain, report = (render_report(plan_document((job,), {})) for job in (clean, dirty))
+    plain, report = (render_report(planned((job,), {})) for job in (clean, dirty))
     shape = re.compile(r"<(/?(?:table|tr|td|th|details|script|a|img|h1|h2|pre|em|strong))\b")
     added = shape.findall(_html(report))
     wanted = shape.findall(_html(plain))
@@ -217,7 +219,7 @@ def test_no_text_of_a_profile_is_markup(name: str, place: str) -> None:
 def test_a_fleet_of_hostile_names_is_whole() -> None:
     """The fleet's tables hold with such names, too."""
     jobs = tuple(inference(f"{HOSTILE}{i}") for i in range(3))
-    for lines in _rows(render_report(plan_document(jobs, {}))):
+    for lines in _rows(render_report(planned(jobs, {}))):
         assert {_width(line) for line in lines} == {_width(lines[0])}, lines
 
 
@@ -226,10 +228,10 @@ def test_the_next_command_can_be_pasted(name: str) -> None:
     """A command under "Next" names the option as one shell word."""
     import shlex  # noqa: PLC0415 - only here
 
-    plan = plan_document((training(name),), {})
+    plan = planned((training(name),), {})
     (line,) = re.findall(r"`(gpucost quote [^`]*)`", render_report(plan))
     words = shlex.split(line)
-    assert words[-1] == f"{name}/{plan['jobs'][0]['recommended']}"
+    assert words[-1] == f"{name}/{plan.jobs[0].recommended}"
     assert words[-2].startswith("--option")
 
 
@@ -245,21 +247,28 @@ def test_a_cell_is_one_cell_of_one_line(text: str) -> None:
 @pytest.mark.parametrize(
     "asked", [{"style": "html"}, {"style": "github-comment"}, {"lang": "zh"}], ids=str
 )
-def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, Document]) -> None:
+def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, PlanDocument]) -> None:
     """Another style or language of the contract is refused by name."""
     ((option, value),) = asked.items()
     with pytest.raises(NotBuiltYetError, match=f"--{option} {value}"):
         render_report(plans["leave-it"], **asked)
 
 
-def test_a_plan_of_an_earlier_version_still_reads(plans: dict[str, Document]) -> None:
-    """Without the advice that this version adds, the report says what is there."""
-    plan = json.loads(json.dumps(plans["visual-search"]))
-    for job in plan["jobs"]:
-        for key in ("smallest_change", "cheapest", "first_launchable", "confidence", "first_step"):
-            del job[key]
-        for option in job["options"]:
-            del option["benefit"]
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_a_plan_of_an_earlier_version_still_reads(path: Path) -> None:
+    """What an earlier version planned is reported; what it did not say is unknown."""
+    plan = read_plan(text_of(path), path.name)
     report = render_report(plan)
-    assert "Confidence unknown" in report
-    assert "| net benefit | - | unknown |" in report
+    for job in plan.jobs:
+        assert job.name in report
+        assert (job.confidence is None) == ("Confidence unknown" in report)
+        assert ("| net benefit | - | unknown |" in report) == (job.options[0].benefit is None)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_report_is_the_same_made_now_and_read_back(
+    case: str, plans: dict[str, PlanDocument]
+) -> None:
+    """Byte for byte: the report of a plan and the report of its file."""
+    back = read_plan(to_text(plans[case]), "plan.json")
+    assert render_report(back) == render_report(plans[case])

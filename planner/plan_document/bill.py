@@ -1,0 +1,128 @@
+"""What is rented and what it costs, as in plan.json."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from planner.plan_document.checks import in_order, need, not_negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferDocument:
+    """What is rented, at its dated price.
+
+    Attributes:
+        provider: as in the catalog.
+        region: the provider's name for it; `*` where one price holds everywhere.
+        instance_type: the provider's size.
+        gpu: canonical model.
+        gpu_count: GPUs of one machine; below 1 it is a slice of one GPU.
+        purchase: on_demand, spot, reserved_180d or reserved_1y.
+        usd_per_hour: of the whole machine.
+        as_of: day on which the price was read.
+        source: where.
+        stale: whether the price was too old on the plan's day; None where the plan does not say.
+    """
+
+    provider: str
+    region: str
+    instance_type: str
+    gpu: str
+    gpu_count: float
+    purchase: str
+    usd_per_hour: Decimal
+    as_of: date
+    source: str
+    stale: bool | None = None
+
+    def __post_init__(self) -> None:
+        need(self.gpu_count > 0, "gpu_count is not above 0")
+        not_negative(usd_per_hour=self.usd_per_hour)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedPart:
+    """A quantity at a unit price; FOCUS rows are made of them."""
+
+    quantity: Decimal
+    unit: str
+    unit_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """One line of a predicted bill.
+
+    Attributes:
+        what: kind of cost, as in a quote.
+        usd: exact.
+        how: the formula with its numbers.
+        rule: the billing rule in words.
+        source: where the price was read.
+        as_of: date of the price as its source prints it.
+        parts: the same amount as quantities at unit prices; empty where it is no such product.
+    """
+
+    what: str
+    usd: Decimal
+    how: str
+    rule: str
+    source: str = ""
+    as_of: str
+    parts: tuple[PricedPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRange:
+    """Dollars of the period at the low end, the expected value and the high end of the hours."""
+
+    low: Decimal
+    mid: Decimal
+    high: Decimal
+
+    def __post_init__(self) -> None:
+        in_order(self.low, self.mid, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionCost:
+    """The predicted bill of an option.
+
+    Attributes:
+        low: dollars of the period at the low end of the hours.
+        mid: expected.
+        high: at the high end, what an old price may have risen by included.
+        lines: they add up to `mid`, but for its rounding to cents.
+        at_least: whether a part of the bill has no known price.
+        unknown: those parts.
+    """
+
+    low: Decimal
+    mid: Decimal
+    high: Decimal
+    lines: tuple[CostLine, ...]
+    at_least: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        in_order(self.low, self.mid, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodayCost:
+    """The bill of today's machine.
+
+    Attributes:
+        total: dollars of the period; None where no price is known.
+        lines: they add up to it, but for its rounding to cents.
+        at_least: whether a part of the bill has no known price.
+        unknown: those parts.
+    """
+
+    total: Decimal | None
+    lines: tuple[CostLine, ...]
+    at_least: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        not_negative(total=self.total)

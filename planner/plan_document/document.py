@@ -1,0 +1,186 @@
+"""The values of plan.json (`gpucost.plan/v1`): one set of types to write, read back and show.
+
+A `Plan` of the planner holds the measured profiles, which are not in the file, so it cannot be read
+back. These are what both have: `from_plan` makes them of a plan made now, `read` of a file, and
+`encode` writes them. Reports, tables, recipes, exports and launches take nothing else.
+
+Fields are in the order of the file. Where a field has a default, plans of earlier versions lack it.
+Money is exact as it stands in the file; numbers keep how they are written (8 or 8.0).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+from planner.models.estimate import Estimate
+from planner.plan_document.bill import CostLine, CostRange, OfferDocument
+from planner.plan_document.checks import distinct, need, not_negative
+from planner.plan_document.jobs import JobDocument
+from planner.plan_document.options import Saving
+
+SCHEMA = "gpucost.plan/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementDocument:
+    """One GPU after packing.
+
+    Attributes:
+        id: 1, 2 ... unique within the fleet.
+        offer: the machine.
+        gpu: index of the GPU in it.
+        mode: how jobs share it; None for a job alone.
+        slice: of the GPU; None: all of it.
+        jobs: who runs there.
+        hours: how long it is held; None in plans of versions that did not say.
+        cost: dollars of the period.
+        lines: its bill; empty in plans of versions that did not say.
+        relative_speed: of each job, 1.0 = alone.
+    """
+
+    id: int
+    offer: OfferDocument
+    gpu: int
+    mode: str | None
+    slice: str | None = None
+    jobs: tuple[str, ...]
+    hours: float | None = None
+    cost: Decimal
+    lines: tuple[CostLine, ...] = ()
+    relative_speed: Mapping[str, Estimate]
+
+    def __post_init__(self) -> None:
+        not_negative(cost=self.cost)
+        need(bool(self.jobs), "no job is on it")
+        missing = [name for name in self.jobs if name not in self.relative_speed]
+        need(not missing, f"relative_speed lacks {', '.join(missing)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepsOwnGpu:
+    """A job that could not join another: one word, one sentence."""
+
+    job: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDocument:
+    """The jobs packed on fewer GPUs.
+
+    Attributes:
+        gpus_before: GPUs held now.
+        gpus_after: GPUs after packing.
+        gpus_lower_bound: no packing under these limits needs fewer.
+        cost_before: today's bill of all jobs with a known price.
+        cost_after: the bill after packing.
+        saves: the difference.
+        placements: who runs where.
+        unmoved: who could not join.
+        alternatives: empty so far.
+    """
+
+    gpus_before: int
+    gpus_after: int
+    gpus_lower_bound: int
+    cost_before: Decimal
+    cost_after: Decimal
+    saves: Saving
+    placements: tuple[PlacementDocument, ...]
+    unmoved: tuple[KeepsOwnGpu, ...] = ()
+    alternatives: tuple[object, ...] = ()
+
+    def __post_init__(self) -> None:
+        not_negative(cost_before=self.cost_before, cost_after=self.cost_after)
+        distinct((one.id for one in self.placements), "placements")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSummary:
+    """The prices of a plan: how many offers, and when those in force were read."""
+
+    offers: int
+    newest: date
+    oldest: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnOnEffort:
+    """What a plan saves in the period, the work it takes, and when that has paid off."""
+
+    saves_usd: Decimal
+    effort_hours: float
+    payback_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendedTotal:
+    """The one total of what all jobs are to do.
+
+    Attributes:
+        cost_before: of today.
+        cost: of what is recommended.
+        saves: the difference.
+        packed: the jobs that share a GPU.
+        unknown: the jobs whose cost is not known; they are left out.
+        at_least: whether a part of the bill has no known price.
+    """
+
+    cost_before: Decimal
+    cost: CostRange
+    saves: Saving
+    packed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDocument:
+    """A plan as it is written, read back and shown.
+
+    Attributes:
+        schema: `gpucost.plan/v1`.
+        as_of: day of prices and rules.
+        currency: USD.
+        objective: what was minimised.
+        period: every dollar and hour is for it.
+        catalog: the prices.
+        jobs: in the plan's order.
+        fleet: the jobs on fewer GPUs; None where they were not packed.
+        roi: saving against effort.
+        assumptions: what was assumed rather than stated.
+        warnings: what a reader must know.
+        recommended: the one total; None in plans of versions that did not say.
+        actions: the title of every action code.
+        id: SHA-256 of the file's values, as it was read; None for a plan made now. Not written.
+    """
+
+    schema: str = SCHEMA
+    as_of: date
+    currency: Literal["USD"] = "USD"
+    objective: str
+    period: Literal["month", "run"]
+    catalog: CatalogSummary
+    jobs: tuple[JobDocument, ...]
+    fleet: FleetDocument | None = None
+    roi: ReturnOnEffort
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    recommended: RecommendedTotal | None = None
+    actions: Mapping[str, str]
+    id: str | None = field(default=None, compare=False, metadata={"written": False})
+
+    def __post_init__(self) -> None:
+        need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
+        distinct((job.name for job in self.jobs), "jobs")
+        for job in self.jobs:
+            known = job.placement is None or self.placement_of(job) is not None
+            need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
+
+    def placement_of(self, job: JobDocument) -> PlacementDocument | None:
+        """Return the GPU that a job is recommended to share; None where it goes its own way."""
+        places = self.fleet.placements if self.fleet else ()
+        return next((one for one in places if one.id == job.placement), None)

@@ -1,0 +1,54 @@
+"""Writes values of plan.json as JSON values: money as text, days as ISO dates, fields in order."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from planner.plan_document.document import PlanDocument
+
+
+def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind
+    """Return a value of plan.json as JSON values."""
+    if is_dataclass(value):
+        return {name: encode(getattr(value, at)) for at, name in _names(value.__class__)}
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {key: encode(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [encode(inner) for inner in value]
+    return value
+
+
+def to_text(value: object) -> str:
+    """Return the text of a file that holds a value of plan.json."""
+    return json.dumps(encode(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def plan_id(plan: PlanDocument) -> str:
+    """Return the SHA-256 of a plan's values, whatever the white space of its file."""
+    return plan.id or digest(encode(plan))
+
+
+def digest(document: object) -> str:
+    """Return the SHA-256 of JSON values."""
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def name_in_file(one: "Field[Any]") -> str:
+    """Return what a field is called in the file."""
+    return str(one.metadata.get("name", one.name))
+
+
+@cache
+def _names(kind: Any) -> tuple[tuple[str, str], ...]:  # noqa: ANN401 - a dataclass
+    written = (one for one in fields(kind) if one.metadata.get("written", True))
+    return tuple((one.name, name_in_file(one)) for one in written)

@@ -1,0 +1,163 @@
+"""What is planned for one job, of a plan that was just made: rounded as it is written."""
+
+from collections.abc import Iterable
+
+from planner.actions import action
+from planner.actions.action import Range
+from planner.actions.machine_settings import MachineSettings
+from planner.diagnosis.finding import Finding
+from planner.options.machine_sizes import Shape
+from planner.plan.confidence import Assurance, Part
+from planner.plan.experiment import Proposal
+from planner.plan.plan import JobPlan, Plan
+from planner.plan_document.bill import CostRange
+from planner.plan_document.from_option import (
+    baseline_document,
+    digits,
+    digits_of,
+    in_cents,
+    offer_document,
+    option_document,
+    rounded,
+)
+from planner.plan_document.jobs import (
+    Effect,
+    ExperimentDocument,
+    FindingDocument,
+    JobDocument,
+    ReadingDocument,
+    RejectedDocument,
+    RemedyDocument,
+    ShapeDocument,
+    StepDocument,
+    Sureness,
+    SurePart,
+)
+from planner.ranking.first_step import FirstStep
+from planner.signals.condition import Evidence, Signals
+from planner.signals.signals import SIGNALS, measure
+from pricing.money import cents
+
+
+def job_document(job: JobPlan, plan: Plan) -> JobDocument:
+    """Return what is planned for one job."""
+    signals = measure(job.profile)
+    return JobDocument(
+        name=job.name,
+        kind=job.profile.job.kind,
+        baseline=baseline_document(job, plan),
+        findings=tuple(finding_document(finding) for finding in job.findings),
+        remedies=remedy_documents(signals, job.machine),
+        options=tuple(option_document(option, job, plan) for option in job.options),
+        rejected=tuple(
+            RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
+        ),
+        recommended=job.recommended,
+        smallest_change=job.named.smallest_change,
+        cheapest=job.named.cheapest,
+        first_launchable=job.named.first_launchable,
+        confidence=_sureness(job.assurance),
+        first_step=_step(job.first_step),
+        placement=_placement_of(job.name, plan),
+        shapes=tuple(_shape(shape, plan) for shape in job.shapes),
+        probe=_experiment(job.probe, plan) if job.probe else None,
+    )
+
+
+def finding_document(finding: Finding) -> FindingDocument:
+    """Return one cause of waste, as a plan and a diagnosis carry it."""
+    return FindingDocument(
+        code=finding.code,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        cause=finding.cause,
+        evidence=_readings(finding.evidence),
+        against=_readings(finding.against),
+        actions=finding.actions,
+        waste_fraction=finding.waste_fraction,
+        waste_usd=in_cents(finding.waste_usd),
+    )
+
+
+def remedy_documents(signals: Signals, machine: MachineSettings) -> tuple[RemedyDocument, ...]:
+    """Return the actions on the job itself that apply to it, with what they would set and gain."""
+    fitted = (action(code, signals) for code in machine.values)
+    return tuple(
+        RemedyDocument(
+            code=one.code,
+            kind=one.kind,
+            acts_on=one.part,
+            effect=_effect(one.gain),
+            rests_on=one.grade,
+            settings=dict(machine.values[one.code]),
+        )
+        for one in fitted
+    )
+
+
+def _effect(gain: Range | None) -> Effect | None:
+    if gain is None:
+        return None
+    low, mid, high = (round(speed, 3) for speed in gain)
+    return Effect(low=low, mid=mid, high=high)
+
+
+def _readings(evidence: Iterable[Evidence]) -> tuple[ReadingDocument, ...]:
+    return tuple(
+        ReadingDocument(metric=e.metric, value=e.value, test=e.test, name=SIGNALS[e.metric][1])
+        for e in evidence
+    )
+
+
+def _placement_of(name: str, plan: Plan) -> int | None:
+    """Return the GPU that the job is recommended to share; None where it goes its own way."""
+    if plan.fleet is None or name not in plan.recommended.packed_jobs:
+        return None
+    return next((one.id for one in plan.fleet.placements if name in one.jobs), None)
+
+
+def _sureness(sure: Assurance) -> Sureness:
+    return Sureness(
+        level=sure.level,
+        diagnosis=_part(sure.diagnosis),
+        speed=_part(sure.speed) if sure.speed else None,
+        price=_part(sure.price),
+    )
+
+
+def _part(part: Part) -> SurePart:
+    return SurePart(level=part.level, why=part.why)
+
+
+def _step(step: FirstStep | None) -> StepDocument | None:
+    if step is None:
+        return None
+    return StepDocument(kind=step.kind, what=step.what, command=step.command)
+
+
+def _shape(shape: Shape, plan: Plan) -> ShapeDocument:
+    return ShapeDocument(
+        offer=offer_document(shape.offer, plan),
+        count=shape.count,
+        gpus=shape.gpus,
+        hours=rounded(shape.hours),
+        cost=CostRange(
+            low=cents(shape.cost_low), mid=cents(shape.cost), high=cents(shape.cost_high)
+        ),
+        efficiency=rounded(shape.efficiency),
+        break_even_efficiency=digits_of(shape.break_even),
+        remark=shape.remark,
+    )
+
+
+def _experiment(probe: Proposal, plan: Plan) -> ExperimentDocument:
+    return ExperimentDocument(
+        option=probe.option,
+        what=probe.what,
+        offer=offer_document(probe.offer, plan) if probe.offer else None,
+        count=probe.count,
+        minutes=probe.minutes,
+        usd=cents(probe.usd),
+        factor_now=digits(probe.factor_now),
+        factor_after=digits(probe.factor_after),
+    )

@@ -1,0 +1,97 @@
+"""The values of plan.json, of a plan that was just made: rounded as they are written."""
+
+from planner.actions import ACTIONS
+from planner.fleet.consolidate import Fleet, Placement
+from planner.plan.plan import Plan
+from planner.plan.recommendation import Recommended
+from planner.plan_document.bill import CostRange
+from planner.plan_document.document import (
+    CatalogSummary,
+    FleetDocument,
+    KeepsOwnGpu,
+    PlacementDocument,
+    PlanDocument,
+    RecommendedTotal,
+    ReturnOnEffort,
+)
+from planner.plan_document.from_job import job_document
+from planner.plan_document.from_option import (
+    cost_lines,
+    digits,
+    digits_of,
+    offer_document,
+    rounded,
+)
+from planner.plan_document.options import Saving
+from pricing.money import cents
+
+
+def plan_document(plan: Plan) -> PlanDocument:
+    """Return the values of plan.json: the same, field for field, as reading the file back gives."""
+    return PlanDocument(
+        as_of=plan.as_of,
+        objective=plan.objective,
+        period=plan.period,
+        catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
+        jobs=tuple(job_document(job, plan) for job in plan.jobs),
+        fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
+        roi=ReturnOnEffort(
+            saves_usd=cents(plan.roi.saves_usd),
+            effort_hours=digits(plan.roi.effort_hours),
+            payback_days=digits_of(plan.roi.payback_days),
+        ),
+        assumptions=plan.assumptions,
+        warnings=plan.warnings,
+        recommended=_recommended(plan.recommended),
+        actions=_titles(plan),
+    )
+
+
+def _titles(plan: Plan) -> dict[str, str]:
+    """Return the title of every action code that the plan names."""
+    codes = {code for job in plan.jobs for finding in job.findings for code in finding.actions}
+    codes |= {code for job in plan.jobs for option in job.options for code in option.actions}
+    return {code: ACTIONS[code].title for code in sorted(codes)}
+
+
+def _recommended(one: Recommended) -> RecommendedTotal:
+    fraction = float(one.saves / one.before) if one.before else 0.0
+    return RecommendedTotal(
+        cost_before=cents(one.before),
+        cost=CostRange(low=cents(one.low), mid=cents(one.mid), high=cents(one.high)),
+        saves=Saving(usd=cents(one.saves), fraction=round(fraction, 4)),
+        packed=tuple(sorted(one.packed_jobs)),
+        unknown=one.unknown,
+        at_least=one.at_least,
+    )
+
+
+def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
+    saves = fleet.cost_before - fleet.cost_after
+    fraction = float(saves / fleet.cost_before) if fleet.cost_before else 0.0
+    return FleetDocument(
+        gpus_before=fleet.gpus_before,
+        gpus_after=fleet.gpus_after,
+        gpus_lower_bound=fleet.gpus_lower_bound,
+        cost_before=cents(fleet.cost_before),
+        cost_after=cents(fleet.cost_after),
+        saves=Saving(usd=cents(saves), fraction=round(fraction, 4)),
+        placements=tuple(_placement(placement, plan) for placement in fleet.placements),
+        unmoved=tuple(
+            KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
+        ),
+    )
+
+
+def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
+    return PlacementDocument(
+        id=placement.id,
+        offer=offer_document(placement.offer, plan),
+        gpu=placement.gpu,
+        mode=placement.mode,
+        jobs=placement.jobs,
+        hours=digits(placement.hours),
+        cost=cents(placement.cost),
+        lines=cost_lines(placement.lines),
+        relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
+    )

@@ -1,0 +1,242 @@
+"""The part of plan.json that says what is planned for one job."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+from planner.models.estimate import Estimate
+from planner.plan_document.bill import CostRange, OfferDocument
+from planner.plan_document.checks import distinct, need, not_negative
+from planner.plan_document.options import STAY, BaselineDocument, OptionDocument, Settings
+
+Level = Literal["good", "fair", "low"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingDocument:
+    """One reading beside the test that it met.
+
+    Attributes:
+        metric: the signal's name.
+        value: a number or a word.
+        test: the comparison that held, such as `< 0.5`.
+        name: the signal in words.
+    """
+
+    metric: str
+    value: float | str
+    test: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingDocument:
+    """One cause of waste.
+
+    Attributes:
+        code: one of the finding codes.
+        severity: how much of the bill is at stake.
+        confidence: whether the cause was timed, counters point to it, or they allow it.
+        cause: one sentence.
+        evidence: the readings that led here.
+        against: the readings that speak against it.
+        actions: codes of what would help, best first.
+        waste_fraction: share of the bill, 0-1; None where unknown.
+        waste_usd: in dollars of the period; None without a price.
+    """
+
+    code: str
+    severity: str
+    confidence: Literal["measured", "likely", "possible"]
+    cause: str
+    evidence: tuple[ReadingDocument, ...]
+    against: tuple[ReadingDocument, ...] = ()
+    actions: tuple[str, ...]
+    waste_fraction: float | None = None
+    waste_usd: Decimal | None
+
+    def __post_init__(self) -> None:
+        not_negative(waste_usd=self.waste_usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Speed-up of the part of the time that an action acts on."""
+
+    low: float
+    mid: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemedyDocument:
+    """An action on the job itself that applies to it on today's machine.
+
+    Attributes:
+        code: the action code.
+        kind: `safe`, or `numeric` where it may change results; `class` in the file.
+        acts_on: the part of the time that it acts on; None where unknown.
+        effect: on that part; None where unknown.
+        rests_on: what the effect is known from.
+        settings: what it would set.
+    """
+
+    code: str
+    kind: str = field(metadata={"name": "class"})
+    acts_on: str | None = None
+    effect: Effect | None = None
+    rests_on: str | None = None
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedDocument:
+    """An offer that cannot be taken: `provider/type`, one word, one sentence."""
+
+    offer: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurePart:
+    """How sure one part of the advice is, and why."""
+
+    level: Level
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sureness:
+    """How sure the advice is: of its cause, of the speed elsewhere, of the price.
+
+    `speed` is None where nothing moves or changes; `level` is that of the weakest part.
+    """
+
+    level: Level
+    diagnosis: SurePart
+    speed: SurePart | None = None
+    price: SurePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDocument:
+    """What to do first: `end`, `measure` or `try`, a sentence, and what to type."""
+
+    kind: str
+    what: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeDocument:
+    """One way to get so many GPUs from one provider.
+
+    Attributes:
+        offer: the machine.
+        count: machines.
+        gpus: GPUs in all.
+        hours: of the period, for the same work.
+        cost: of the period.
+        efficiency: the scaling efficiency expected.
+        break_even_efficiency: at which it costs as much as one GPU; None for the one-GPU machine.
+        remark: what to watch.
+    """
+
+    offer: OfferDocument
+    count: int
+    gpus: int
+    hours: Estimate
+    cost: CostRange
+    efficiency: Estimate
+    break_even_efficiency: float | None
+    remark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentDocument:
+    """The experiment that would narrow the answer most.
+
+    Attributes:
+        option: the id that it is about.
+        what: one sentence.
+        offer: what is rented for it; None: today's machine.
+        count: machines.
+        minutes: of measuring.
+        usd: what that costs.
+        factor_now: x/÷ of the option's hours.
+        factor_after: with the experiment done.
+    """
+
+    option: str
+    what: str
+    offer: OfferDocument | None
+    count: int
+    minutes: float
+    usd: Decimal
+    factor_now: float
+    factor_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDocument:
+    """What is planned for one job.
+
+    Attributes:
+        name: the job's name.
+        kind: of job, as in profile.json.
+        baseline: what runs today; it is the option `o0`.
+        findings: ranked, the verdict first.
+        remedies: the actions on the job itself that apply.
+        options: in order of the objective.
+        rejected: one per machine size and reason.
+        recommended: an option's id; `o0` means leave it.
+        smallest_change: an option's id, or `o0`; None in plans of versions that did not say.
+        cheapest: the same.
+        first_launchable: the same; None also where none can be launched.
+        confidence: how sure the advice is; None in plans of versions that did not say.
+        first_step: what to do first where it is left; None where nothing is lost.
+        placement: the GPU of the fleet that it is recommended to share; None: its own way.
+        shapes: one large machine or many small ones.
+        probe: the experiment worth making; None: none.
+    """
+
+    name: str
+    kind: str
+    baseline: BaselineDocument
+    findings: tuple[FindingDocument, ...]
+    remedies: tuple[RemedyDocument, ...] = ()
+    options: tuple[OptionDocument, ...]
+    rejected: tuple[RejectedDocument, ...]
+    recommended: str
+    smallest_change: str | None = None
+    cheapest: str | None = None
+    first_launchable: str | None = None
+    confidence: Sureness | None = None
+    first_step: StepDocument | None = None
+    placement: int | None = None
+    shapes: tuple[ShapeDocument, ...] = ()
+    probe: ExperimentDocument | None = None
+
+    def __post_init__(self) -> None:
+        distinct((option.id for option in self.options), "options")
+        for name in ("recommended", "smallest_change", "cheapest", "first_launchable"):
+            self._check_named(name, getattr(self, name))
+
+    def _check_named(self, name: str, id_: str | None) -> None:
+        known = id_ is None or id_ == STAY or self.option(id_) is not None
+        need(known, f"{name} is {id_}, which is not an option of the job")
+
+    def option(self, id_: str | None) -> OptionDocument | None:
+        """Return the option with an id; None where there is none."""
+        return next((option for option in self.options if option.id == id_), None)
+
+    @property
+    def choice(self) -> OptionDocument | None:
+        """The recommended option; None for "leave it"."""
+        return self.option(self.recommended)
+
+    @property
+    def verdict(self) -> FindingDocument | None:
+        """The first finding; None where nothing was found."""
+        return self.findings[0] if self.findings else None

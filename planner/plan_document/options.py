@@ -1,0 +1,212 @@
+"""The ways to run a job, as in plan.json: today's machine and the options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from planner.models.estimate import Estimate
+from planner.plan_document.bill import OfferDocument, OptionCost, TodayCost
+from planner.plan_document.checks import need
+
+STAY = "o0"
+"""The id of today's machine, which is not among the options."""
+
+SettingValue = float | str
+Settings = Mapping[str, SettingValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostPerWork:
+    """Dollars for an amount of work, such as `1M image`."""
+
+    unit: str
+    mid: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyUse:
+    """Energy and carbon of the period; None where unknown."""
+
+    kwh: Estimate | None
+    kgco2e: Estimate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerCapAdvice:
+    """A power limit that saves energy at little loss: watts, slowdown, share of the energy."""
+
+    cap_w: float
+    slowdown: Estimate
+    energy_fraction: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """Dollars and share of today's bill; None where that is unknown."""
+
+    usd: Decimal | None
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moving:
+    """What moving the data costs once, and takes; None where unknown, or it never pays back."""
+
+    once_usd: Decimal | None
+    hours: float | None
+    pays_back_days: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What a change is worth over the horizon.
+
+    Attributes:
+        net_usd: what is left of the saving; None where today's cost is unknown.
+        periods: how many of the plan's periods the horizon holds.
+        saves_usd: today's cost less the option's at its high end, over them.
+        effort_hours: engineering time, our estimate.
+        effort_usd: at the engineer's rate.
+        moving_usd: once; None where it is unknown.
+    """
+
+    net_usd: Decimal | None
+    periods: Decimal
+    saves_usd: Decimal | None
+    effort_hours: float
+    effort_usd: Decimal
+    moving_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How training spreads over several GPUs."""
+
+    mode: str
+    why: str
+    failures: float
+    max_restarts: int
+    nnodes: str
+    checkpoint_every_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDocument:
+    """What is set on each machine, so that the job runs there as the plan says.
+
+    Attributes:
+        environment: variables.
+        launcher: what starts the processes is told: `nproc_per_node`, and where they apply
+            `nnodes`, `max_restarts` and `numa`.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+    """
+
+    environment: Mapping[str, str]
+    launcher: Settings
+    checkpoint_every_s: float | None = None
+
+    def __post_init__(self) -> None:
+        need("nproc_per_node" in self.launcher, "launcher.nproc_per_node is missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonAgainst:
+    """Why today's machine keeps not every limit: one word, one sentence."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledShare:
+    """The part of a machine's bill that a job bears: GPUs held of how many, beside which jobs."""
+
+    held: float
+    of: float
+    beside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineDocument:
+    """The job as it runs today: the option `o0`.
+
+    Attributes:
+        assumed: whether the offer was assumed rather than stated.
+        breaks: the limits of the command line that it breaks.
+        offer: what is paid today; None where no price is known.
+        count: machines, of all replicas together.
+        replicas: copies of the job.
+        share: the job's part in the bill of a machine that others use; None where it bears all.
+        hours: hours of the period.
+        cost: the bill of the period.
+        cost_per_work: None without measured work.
+        energy: of the period; None in plans of versions that did not say.
+        power_cap: None where none saves.
+        machine: what is set on each machine; None in plans of versions that did not say.
+    """
+
+    assumed: bool
+    breaks: tuple[ReasonAgainst, ...]
+    offer: OfferDocument | None
+    count: int
+    replicas: int = 1
+    share: BilledShare | None = None
+    hours: Estimate
+    cost: TodayCost
+    cost_per_work: CostPerWork | None = None
+    energy: EnergyUse | None = None
+    power_cap: PowerCapAdvice | None = None
+    machine: MachineDocument | None = None
+
+    def __post_init__(self) -> None:
+        need(self.count >= 1, "count is below 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionDocument:
+    """A way to run the job.
+
+    Attributes:
+        id: unique within the job.
+        offer: what is rented.
+        count: machines, of all replicas together.
+        provisionable: whether the version that planned can launch it.
+        actions: codes of what changes against today.
+        settings: what each action that applies on its machine would set there.
+        machine: what is set on each machine; None in plans of versions that did not say.
+        sharing: how its GPU is shared; None: not.
+        distribution: how training spreads; None for one GPU.
+        speed: speed-up over today; None in plans of versions that did not say.
+        hours: hours of the period.
+        cost: the bill of the period.
+        cost_per_work: None without measured work.
+        energy: of the period; None in plans of versions that did not say.
+        saves: against today.
+        move: what moving there costs once; None in the same provider's region.
+        benefit: over the horizon; None in plans of versions that did not say.
+        why: one sentence.
+    """
+
+    id: str
+    offer: OfferDocument
+    count: int
+    provisionable: bool = False
+    actions: tuple[str, ...]
+    settings: Mapping[str, Settings] | None = None
+    machine: MachineDocument | None = None
+    sharing: Literal["mig", "mps", "time-slicing"] | None = None
+    distribution: Spread | None = None
+    speed: Estimate | None = None
+    hours: Estimate
+    cost: OptionCost
+    cost_per_work: CostPerWork | None = None
+    energy: EnergyUse | None = None
+    saves: Saving
+    move: Moving | None = None
+    benefit: Worth | None = None
+    why: str
+
+    def __post_init__(self) -> None:
+        need(self.count >= 1, "count is below 1")
+        need(self.id != STAY, f"id is {STAY}, which is today's machine")
