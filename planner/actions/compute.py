@@ -2,12 +2,11 @@
 
 from planner.actions.action import Action
 from planner.signals.condition import Test, unless_known
+from planner.signals.job_kinds import MAY_SERVE, MAY_TRAIN
 
 _TENSOR_CORES, _TF32, _NOT_HALF_YET = 7.0, 8.0, ("fp32", "tf32")
-_SERVES = Test(
-    signal="job.kind", op="in", limit=("inference_online", "inference_offline", "unknown")
-)
-_TRAINS = Test(signal="job.kind", op="in", limit=("training", "interactive", "unknown"))
+_SERVES = Test(signal="job.kind", op="in", limit=MAY_SERVE)
+_TRAINS = Test(signal="job.kind", op="in", limit=MAY_TRAIN)
 _SINGLE = Test(signal="job.precision", op="in", limit=_NOT_HALF_YET, or_unknown=True)
 
 KERNELS: tuple[Action, ...] = (

@@ -13,6 +13,7 @@ from planner.models.failures import checkpoint_every_s
 from planner.models.input_pipeline import loader_factor, loader_power
 from planner.models.interruption import Checkpoints
 from planner.signals.condition import Signals
+from planner.signals.job_kinds import SERVES
 from planner.signals.thresholds import (
     BUSY,
     CHECKPOINT_SHARE,
@@ -39,7 +40,6 @@ _FILL_MEMORY, _MOST_GROWTH = 0.9, 8.0
 _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 _ACCUMULATED = 4
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
-_SERVING = ("inference_online", "inference_offline")
 
 
 def _number(signals: Signals, name: str) -> float | None:
@@ -157,13 +157,13 @@ def _accumulate(signals: Signals) -> Range | None:
 def _compiled(signals: Signals) -> Range | None:
     if not _kernels_limit(signals):
         return None
-    if signals["job.kind"] in _SERVING:
+    if signals["job.kind"] in SERVES:
         return _COMPILED_SERVING
     return _COMPILED_TRAINING[signals["job.precision"] in ("fp32", "tf32", None)]
 
 
 def _channels_last(signals: Signals) -> Range | None:
-    return _CHANNELS_LAST_SERVING if signals["job.kind"] in _SERVING else None
+    return _CHANNELS_LAST_SERVING if signals["job.kind"] in SERVES else None
 
 
 def _checkpoints(signals: Signals) -> Range | None:

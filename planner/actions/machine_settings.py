@@ -11,6 +11,7 @@ from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
 from planner.actions.settings import Run, Settings, on_machine, settings
 from planner.signals.condition import Signals
+from planner.signals.job_kinds import TRAINS
 from pricing.hardware import Gpu
 
 _NUMA = "numa-binding"
@@ -135,7 +136,7 @@ def _values(signals: Signals, run: Run) -> dict[str, Settings]:
 
 
 def _trains(signals: Signals) -> bool:
-    return signals["job.kind"] == "training"
+    return signals["job.kind"] in TRAINS
 
 
 def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSettings:

@@ -2,9 +2,10 @@
 
 from planner.actions.action import Action
 from planner.signals.condition import Test, is_
+from planner.signals.job_kinds import MAY_ANSWER, MAY_TRAIN
 
-_TRAINS = Test(signal="job.kind", op="in", limit=("training", "interactive", "unknown"))
-_SERVES = Test(signal="job.kind", op="in", limit=("inference_online", "unknown"))
+_TRAINS = Test(signal="job.kind", op="in", limit=MAY_TRAIN)
+_SERVES = Test(signal="job.kind", op="in", limit=MAY_ANSWER)
 _SEVERAL = is_("hardware.gpu_count", ">", 1)
 _SCALE = "worked out by the plan: measured scaling and links (planner.prediction.scaling)"
 _PREDICTED = "worked out by the plan, offer by offer (planner.prediction.predict, the price list)"

@@ -11,7 +11,6 @@ from pricing.money import HOURS_PER_MONTH
 
 GIB = 2**30
 _LONGEST_H = 1e7  # a thousand years
-_FIXED_WORK = ("training", "data_preparation", "inference_offline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +129,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     return Workload(
         hours=hours,
         units=None if units is None else units * replicas,
-        fixed_work=profile.job.kind in _FIXED_WORK or period == "run",
+        fixed_work=profile.job.kind.has_fixed_work or period == "run",
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
         ),

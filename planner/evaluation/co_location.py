@@ -16,6 +16,7 @@ from planner.evaluation.score import Coverage, Score, Section, errors
 from planner.evaluation.several_gpus import shares
 from planner.models.gpu_speed import fitted_as
 from planner.prediction.sharing import contention, expected_speed, shared_speed
+from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
 
 _GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
@@ -54,7 +55,7 @@ class Pair:
 def _profile(gpu: str, share: float) -> Profile:
     metrics = {"util.kernel_time": Statistics(mean=share)}
     return Profile(
-        job=Job(name="job", kind="training"),
+        job=Job(name="job", kind=JobKind.TRAINING),
         hardware=Hardware(gpu=gpu, gpu_count=1),
         gpus=(GpuReadings(index=0, metrics=metrics),),
     )

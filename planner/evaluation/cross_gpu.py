@@ -17,6 +17,7 @@ from planner.evaluation.rows import Predicted, answers, row
 from planner.evaluation.score import Row, Section
 from planner.evaluation.throughput import TASKS, Run, runs, specs_of
 from planner.models.gpu_speed import coefficients, log_spread
+from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 
@@ -133,7 +134,7 @@ def _profile(run: Run) -> Profile:
     """Return what a user would have of a run: its precision is the one that the kernels used."""
     precision = "amp-fp16" if run.used == "fp16" else "tf32"
     return Profile(
-        job=Job(name=run.task, kind="training", precision=precision),
+        job=Job(name=run.task, kind=JobKind.TRAINING, precision=precision),
         hardware=Hardware(gpu=run.gpu, gpu_count=1),
         work=Work(unit="item", rate_per_s=math.exp(run.log_rate)),
     )

@@ -20,6 +20,7 @@ from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
 from planner.prediction.predict import predict_from, split
 from planner.prediction.target import Target
+from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 
@@ -62,7 +63,7 @@ def _profile(gpu: str, placement: str, batch: int, step_s: float) -> Profile:
     """Return what a user would have of a run: GPUs, machines, batch and rate."""
     count = sum(map(int, placement))
     return Profile(
-        job=Job(name="job", kind="training", precision="amp-fp16", batch_per_gpu=batch),
+        job=Job(name="job", kind=JobKind.TRAINING, precision="amp-fp16", batch_per_gpu=batch),
         hardware=Hardware(gpu=gpu, gpu_count=count, nodes=len(placement)),
         work=Work(unit="sample", rate_per_s=count * batch / step_s),
     )

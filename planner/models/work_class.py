@@ -17,12 +17,10 @@ WorkClass = Literal[
     "llm-prefill", "other",
 ]  # fmt: skip
 
-_SERVING = ("inference_online", "inference_offline")
 _TOKENS = re.compile(r"\btok(en)?s?\b|_tok(en)?s?\b")
 _PROMPTS = re.compile(r"prompt|prefill|input[ _]?tok|ttft|first[ _]?tok")
 _PICTURES = re.compile(r"image|img|frame|video|picture|pixel")
 _LLM_ENGINES = ("vllm", "sglang", "tensorrt-llm", "trtllm", "tgi", "lmdeploy", "llama.cpp")
-_SHARDED = ("fsdp", "tensor", "pipeline", "expert", "mixed")
 _LLM_SERVED = 1e9  # parameters from which a served model is taken for a language model
 _LLM_TRAINED = 1e9  # the same of training; from a tenth of it where tokens are counted or sharded
 _SCALED = 4  # GPUs: a job that someone spread so far keeps each of them full
@@ -34,9 +32,9 @@ def work_class(profile: Profile, precision: str | None) -> WorkClass:
         return "other"
     if precision == CUDA:
         return "fp32"
-    if profile.job.kind in _SERVING:
+    if profile.job.kind.serves:
         return _serving(profile, precision)
-    if profile.job.kind != "training":
+    if not profile.job.kind.trains:
         return "other"
     if precision == "fp32" and profile.job.parameters is not None:
         # Frameworks leave TF32 off for matrix products and on for convolutions, and convolution
@@ -53,7 +51,7 @@ def _serving(profile: Profile, precision: str | None) -> WorkClass:
     if precision == "fp32":
         return "fp32"
     unit = _unit(profile)
-    if not serves_language_model(profile) or profile.job.kind == "inference_offline":
+    if not serves_language_model(profile) or not profile.job.kind.answers:
         return "inference"  # offline, batches fill the GPU, whatever the model
     return "llm-prefill" if _PROMPTS.search(unit) else "llm-decode"
 
@@ -74,7 +72,7 @@ def trains_language_model(profile: Profile) -> bool:
     size = job.parameters or 0.0
     if _PICTURES.search(unit):
         return False
-    signs = bool(_TOKENS.search(unit)) or job.parallelism in _SHARDED
+    signs = bool(_TOKENS.search(unit)) or job.splits_the_model
     return size >= (_LLM_TRAINED / 10.0 if signs else _LLM_TRAINED)
 
 

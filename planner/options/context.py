@@ -23,8 +23,6 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed
 from pricing.hardware import Gpu
 
-_SPREADS = (None, "none", "ddp")  # a model that fits one GPU; others need the links of one machine
-
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -82,7 +80,7 @@ class Case:
         None for other jobs, and where today's machine is assumed or its place is not known.
         """
         today, job = self.baseline.offer, self.profile.job
-        bound = job.kind == "inference_online" and job.latency_slo_ms is not None
+        bound = job.kind.answers and job.latency_slo_ms is not None
         if not bound or self.asked.regions or today is None or self.baseline.assumed:
             return None
         return continent_of(where(today, self.profile))
@@ -145,7 +143,8 @@ def machines(offer: Offer, case: Case) -> int:
         return nodes
     if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
         return max(1, int(wanted // offer.gpu_count))
-    spreads = case.profile.job.kind == "training" and case.profile.job.parallelism in _SPREADS
+    job = case.profile.job
+    spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
     if offer.gpu_count == 1 and spreads and _not_sold(offer, case):
         return wanted
     return 1

@@ -19,9 +19,6 @@ from pricing.money import HOURS_PER_MONTH
 
 USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
-_INTERRUPTIBLE = ("training", "data_preparation", "inference_offline")
-_SPLITS_A_MODEL = ("fsdp", "tensor", "pipeline", "expert", "mixed")
-_SPLITS_A_STEP = ("tensor", "fsdp", "expert")  # exchange activations or parameters in every layer
 _FAST_LINKS = ("nvlink", "xgmi")
 
 
@@ -65,7 +62,7 @@ def _how_many(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         return
     if total == wanted:
         return
-    if case.profile.job.kind != "training":
+    if not case.profile.job.kind.trains:
         rest = f"{total - wanted} would idle" if total > wanted else "too few"
         yield "gpu-count", f"{total} GPUs; the job uses {wanted}: {rest}"
     elif total > wanted and not _in_a_hurry(case):
@@ -95,7 +92,7 @@ def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     allowed = case.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
     if offer.purchase not in allowed:
         yield "purchase", f"sold as {offer.purchase}; --purchase {offer.purchase} offers it"
-    elif offer.purchase == "spot" and case.profile.job.kind not in _INTERRUPTIBLE:
+    elif offer.purchase == "spot" and not case.profile.job.kind.has_fixed_work:
         yield "purchase", f"spot may be interrupted, and this job is {case.profile.job.kind}"
 
 
@@ -107,7 +104,7 @@ def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     room, total = gpu_memory_gib(offer), gpus_used(offer, case)
     same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
-    splits = case.profile.job.parallelism in _SPLITS_A_MODEL
+    splits = case.profile.job.splits_the_model
     each = max(1.0, case.profile.gpu_count / total) if splits else 1.0  # shares that one GPU holds
     if case.memory_gib is None:
         today = (case.profile.hardware.gpu_memory_gib or case.gpu.memory_gib) * each
@@ -127,7 +124,7 @@ def host_need_on(offer: Offer, case: Case) -> HostNeed:
     Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
     """
     need = host_need(case.profile)
-    if need.cores is None or case.profile.job.kind != "training":
+    if need.cores is None or not case.profile.job.kind.trains:
         return need
     share = min(1.0, gpus_used(offer, case) / case.profile.gpu_count)
     return replace(need, cores=need.cores * share)
@@ -172,7 +169,7 @@ def _unseen_need(case: Case) -> str:
 
 def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     count, today = machines(offer, case), case.profile.hardware
-    splits = case.profile.job.parallelism in _SPLITS_A_STEP
+    splits = case.profile.job.splits_a_step
     fast = today.interconnect in _FAST_LINKS or (
         today.interconnect is None and case.profile.gpu_count > 1 and "SXM" in case.gpu.name
     )
@@ -194,7 +191,7 @@ def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
 def too_slow(draft: Draft, case: Case) -> tuple[Reason, str] | None:
     """Return why a draft would be too slow for the job; None where it is not."""
     speed, profile = draft.speed, case.profile
-    if case.work.fixed_work and profile.job.kind != "inference_online":
+    if case.work.fixed_work and not profile.job.kind.answers:
         month = case.work.storage_h is not None
         if month and draft.hours.mid > max(float(HOURS_PER_MONTH), case.work.hours.mid):
             return "deadline", f"{draft.hours.mid:,.0f} h of work a month; a month has 730"

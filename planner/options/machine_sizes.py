@@ -53,7 +53,7 @@ def shapes(case: Case, offer: Offer | None) -> tuple[Shape, ...]:
 
     Training that its kernels limit only: other jobs do not spread over GPUs by themselves.
     """
-    if offer is None or case.profile.job.kind != "training" or case.parts.kernels < 1.0:
+    if offer is None or not case.profile.job.kind.trains or case.parts.kernels < 1.0:
         return ()  # what waits for data or launches does not scale with GPUs
     machines = _machines(case, offer)
     single = machines.get(1)

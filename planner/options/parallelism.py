@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from planner.models.communication import link_class
 from planner.models.failures import Survival
 from planner.prediction.layout import Layout
+from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 
@@ -32,7 +33,7 @@ class Distribution:
         checkpoint_every_s: time of work between checkpoints.
     """
 
-    mode: str
+    mode: Parallelism
     why: str
     failures: float
     max_restarts: int
@@ -51,11 +52,11 @@ def distribution(
         memory_gib: that a process can use on one of them.
         needs: what it takes to survive failures there.
     """
-    if profile.job.kind != "training" or layout.gpus == 1:
+    if not profile.job.kind.trains or layout.gpus == 1:
         return None
     mode, why = _mode(profile, layout, memory_gib)
     nodes = layout.machines
-    least = nodes - 1 if nodes > 1 and mode in ("ddp", "fsdp") else nodes
+    least = nodes - 1 if nodes > 1 and mode.survives_a_lost_machine else nodes
     return Distribution(
         mode=mode,
         why=why,
@@ -66,30 +67,36 @@ def distribution(
     )
 
 
-def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[str, str]:
+def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallelism, str]:
     job, room = profile.job, _USABLE * memory_gib
     states = None if job.parameters is None else job.parameters * _STATE_BYTES / _GIB
     held = profile.peak("mem.used_gib")
-    whole = job.parallelism in (None, "none", "ddp")
+    whole = not job.splits_the_model
     if states is None:
-        if not whole:
-            return str(job.parallelism), "as today; parameters are not stated"
+        if not whole and job.parallelism is not None:
+            return job.parallelism, "as today; parameters are not stated"
         fits = held is None or held <= room
-        return ("ddp", "what one GPU holds today fits each") if fits else _sharded(layout)
+        return (Parallelism.DDP, "what one GPU holds today fits each") if fits else _sharded(layout)
     if max(states, held or 0.0 if whole else 0.0) <= room:
-        return "ddp", f"{states:.1f} GiB of weights, gradients and optimiser fit each GPU"
+        return Parallelism.DDP, f"{states:.1f} GiB of weights, gradients and optimiser fit each GPU"
     if states / layout.gpus <= room:
         return _sharded(layout)
-    return "pipeline", f"{states:.0f} GiB of states exceed all GPUs sharded; offload or use more"
+    return (
+        Parallelism.PIPELINE,
+        f"{states:.0f} GiB of states exceed all GPUs sharded; offload or use more",
+    )
 
 
-def _sharded(layout: Layout) -> tuple[str, str]:
+def _sharded(layout: Layout) -> tuple[Parallelism, str]:
     """Return how to split what one GPU cannot hold, by the links."""
     fast = link_class(layout.link, layout.gpu) == "nvlink"
     network = layout.network_gbps
     if layout.machines == 1 or (network is not None and network >= NODE_NETWORK_GBPS):
         link = "NVLink" if fast else "PCIe"
-        return "fsdp", f"the states do not fit one GPU; sharding them goes over {link}"
+        return Parallelism.FSDP, f"the states do not fit one GPU; sharding them goes over {link}"
     if fast:
-        return "tensor", "split inside each machine over NVLink: the network is slow or unknown"
-    return "pipeline", "cut into stages: only activations cross the slow links"
+        return (
+            Parallelism.TENSOR,
+            "split inside each machine over NVLink: the network is slow or unknown",
+        )
+    return Parallelism.PIPELINE, "cut into stages: only activations cross the slow links"

@@ -12,6 +12,7 @@ from planner.models.communication import link_class
 from planner.models.gpu_speed import coefficients
 from planner.options.context import Case
 from planner.options.option import Option
+from planner.profile.kinds import JobKind
 from pricing.catalog.offer import Offer
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
@@ -78,7 +79,7 @@ def propose(case: Case, options: tuple[Option, ...], recommended: str) -> Propos
 
 
 def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
-    training = case.profile.job.kind == "training"
+    training = case.profile.job.kind.trains
     now = math.sqrt(about.hours.high / about.hours.low)
     offer, count = about.offer, about.count
     gpus = round(offer.gpu_count) * count
@@ -112,7 +113,7 @@ def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
             factor_now=now,
             factor_after=math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL))),
         )
-    serving = case.profile.job.kind == "inference_offline"
+    serving = case.profile.job.kind is JobKind.INFERENCE_OFFLINE
     if serving and case.profile.mean("util.dram_active") is None:
         yield Proposal(
             option=about.id,

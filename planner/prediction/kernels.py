@@ -44,7 +44,6 @@ _REACHABLE = 0.6
 # Tensor pipes that are busy for less than this do not carry the job: rounding and stray kernels.
 _NO_TENSOR = 0.005
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
-_SERVING = ("inference_online", "inference_offline")
 _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
 
 
@@ -118,7 +117,7 @@ def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
 
 def _by_specification(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
     precision, shown = used_precision(profile, source)
-    served = profile.job.kind in _SERVING
+    served = profile.job.kind.serves
     guesses = (precision,) if precision else _GUESSES_SERVED if served else _GUESSES
     found = [_of_class(profile, source, target, guess) for guess in guesses]
     # What is served runs in half precision nearly always; training may do either.

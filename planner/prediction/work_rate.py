@@ -8,6 +8,7 @@ tokens an item has. A mismatch is unknown, with the reason, and never a ratio.
 from dataclasses import dataclass
 
 from planner.baseline.workload import rate_per_s
+from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 
 # Names of what one place of a batch holds, and of one pass over a batch.
@@ -22,7 +23,7 @@ _STEPS = frozenset(("step", "iteration", "batch", "update"))
 _TOKENS = frozenset(("token",))
 
 # Operations a parameter and token: forward 2, backward 4 (Kaplan et al., arXiv 2001.08361).
-_OPERATIONS = {"training": 6.0}
+_TRAINING = 6.0
 _FORWARD = 2.0
 
 
@@ -62,9 +63,9 @@ def operations_per_s(profile: Profile) -> Known:
         return Known(value=None, reason="parameters or rate are not known")
     if _unit(profile) not in _TOKENS:
         return Known(value=None, reason="the rate is not in tokens")
-    if job.parallelism == "expert":
+    if job.parallelism is Parallelism.EXPERT:
         return Known(value=None, reason="a token passes some of the experts only")
-    return Known(value=_OPERATIONS.get(job.kind, _FORWARD) * job.parameters * rate)
+    return Known(value=(_TRAINING if job.kind.trains else _FORWARD) * job.parameters * rate)
 
 
 def _unit(profile: Profile) -> str:

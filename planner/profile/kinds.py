@@ -1,14 +1,102 @@
-"""The words of a job that the command line offers; the model, which has them too, loads slowly."""
+"""The words of a job: what kind it is, how its GPUs share the work, in which precision it counts.
 
-KINDS = (
-    "training",
-    "interactive",
-    "data_preparation",
-    "inference_online",
-    "inference_offline",
-    "unknown",
-)
+What a kind or a way to share means for a decision is a property here, asked everywhere else.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class JobKind(StrEnum):
+    """What sort of work a job does."""
+
+    TRAINING = "training"
+    INTERACTIVE = "interactive"
+    DATA_PREPARATION = "data_preparation"
+    INFERENCE_ONLINE = "inference_online"
+    INFERENCE_OFFLINE = "inference_offline"
+    UNKNOWN = "unknown"
+
+    @property
+    def trains(self) -> bool:
+        """Whether it computes gradients, and so spreads over GPUs."""
+        return self is JobKind.TRAINING
+
+    @property
+    def may_train(self) -> bool:
+        """Whether it may compute gradients: a session at a keyboard may run anything."""
+        return self in {JobKind.TRAINING, JobKind.INTERACTIVE}
+
+    @property
+    def serves(self) -> bool:
+        """Whether it computes forwards only, for requests or for a pile of items."""
+        return self in {JobKind.INFERENCE_ONLINE, JobKind.INFERENCE_OFFLINE}
+
+    @property
+    def answers(self) -> bool:
+        """Whether somebody waits for each answer: latency counts, and it stays near its users."""
+        return self is JobKind.INFERENCE_ONLINE
+
+    @property
+    def has_fixed_work(self) -> bool:
+        """Whether it does an amount of work and ends.
+
+        A faster machine then needs fewer hours, and an interruption costs time, not answers.
+        """
+        return self.trains or self in {JobKind.DATA_PREPARATION, JobKind.INFERENCE_OFFLINE}
+
+
+class Parallelism(StrEnum):
+    """How the GPUs of a job share its work."""
+
+    NONE = "none"
+    DDP = "ddp"
+    FSDP = "fsdp"
+    TENSOR = "tensor"
+    PIPELINE = "pipeline"
+    EXPERT = "expert"
+    MIXED = "mixed"
+
+    @property
+    def works_together(self) -> bool:
+        """Whether several GPUs do one job."""
+        return self is not Parallelism.NONE
+
+    @property
+    def splits_the_model(self) -> bool:
+        """Whether one GPU holds a part of the model only."""
+        return self.works_together and self is not Parallelism.DDP
+
+    @property
+    def splits_a_step(self) -> bool:
+        """Whether activations or parameters are exchanged in every layer: it needs fast links."""
+        return self in {Parallelism.TENSOR, Parallelism.FSDP, Parallelism.EXPERT}
+
+    @property
+    def survives_a_lost_machine(self) -> bool:
+        """Whether the others can go on with the work of one that is gone."""
+        return self in {Parallelism.DDP, Parallelism.FSDP}
+
+
+KINDS = tuple(kind.value for kind in JobKind)
+PARALLELISMS = tuple(way.value for way in Parallelism)
 PRECISIONS = (
     *("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16"),
     *("fp8", "int8", "int4", "fp4"),
 )
+
+
+def kinds(holds: Callable[[JobKind], bool], *, or_unknown: bool = False) -> tuple[JobKind, ...]:
+    """Return the kinds of job for which something holds, in order.
+
+    Args:
+        holds: the question; an unknown kind is not asked.
+        or_unknown: whether an unknown kind counts, too.
+    """
+    known = (kind for kind in JobKind if kind is not JobKind.UNKNOWN and holds(kind))
+    return (*known, JobKind.UNKNOWN) if or_unknown else tuple(known)
+
+
+def ways(holds: Callable[[Parallelism], bool]) -> tuple[Parallelism, ...]:
+    """Return the ways to share work for which something holds, in order."""
+    return tuple(way for way in Parallelism if holds(way))

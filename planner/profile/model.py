@@ -17,7 +17,7 @@ from planner.profile.fields import (
     texts,
     time,
 )
-from planner.profile.kinds import KINDS, PRECISIONS
+from planner.profile.kinds import KINDS, PARALLELISMS, PRECISIONS, JobKind, Parallelism
 from pricing.catalog.offer import PURCHASES
 
 SCHEMA = "gpucost.profile/v1"
@@ -48,7 +48,6 @@ WORK = (
     "import",
     "host",
 )
-PARALLELISMS = ("none", "ddp", "fsdp", "tensor", "pipeline", "expert", "mixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +110,11 @@ class Job:
     """What runs."""
 
     name: str = text("the job's name", default="job")
-    kind: str = text("what sort of work", choices=KINDS, default="unknown")
+    kind: JobKind = text("what sort of work", choices=KINDS, default="unknown")
     framework: str | None = text("pytorch, tensorflow, jax ...")
     precision: str | None = text("numeric format of the heavy operations", choices=PRECISIONS)
     batch_per_gpu: int | None = integer("items a GPU takes at a time", low=1)
-    parallelism: str | None = text("how several GPUs share the work", choices=PARALLELISMS)
+    parallelism: Parallelism | None = text("how several GPUs share the work", choices=PARALLELISMS)
     parameters: float | None = number("model parameters", above=0.0)
     dataset_gib: float | None = number("data read by the job, GiB")
     trust: str | None = text(
@@ -128,6 +127,26 @@ class Job:
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
     serving: Serving | None = record(Serving, "what the server reports of its queue and cache")
     demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
+
+    def __post_init__(self) -> None:
+        """Take the words of a file for what they mean.
+
+        Raises:
+            ValueError: there is no such kind of job, or no such way to share its work.
+        """
+        object.__setattr__(self, "kind", JobKind(self.kind or JobKind.UNKNOWN))
+        if self.parallelism is not None:
+            object.__setattr__(self, "parallelism", Parallelism(self.parallelism))
+
+    @property
+    def splits_the_model(self) -> bool:
+        """Whether one GPU holds a part of the model only; an unknown way is taken for whole."""
+        return self.parallelism is not None and self.parallelism.splits_the_model
+
+    @property
+    def splits_a_step(self) -> bool:
+        """Whether its GPUs exchange data in every layer; an unknown way does not."""
+        return self.parallelism is not None and self.parallelism.splits_a_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,9 +33,6 @@ FEW_ITEMS = 8.0  # a batch that can be doubled three times before it is large by
 
 NODE_NETWORK_GBPS = 100.0  # what guides to data-parallel training ask for between nodes
 
-WORKS = ("training", "data_preparation", "inference_offline", "unknown")
-LEARNS = ("training", "data_preparation", "unknown")
-SERVES = ("inference_online", "inference_offline")
 
 BUSY = "util.kernel_time.mean"
 SM = "util.sm_active.mean"

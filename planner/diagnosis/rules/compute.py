@@ -4,6 +4,7 @@ from planner.diagnosis.rules.conditions import HOST_KEEPS_UP, NEURAL, NOT_AT_WOR
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import UNFILLED, of_busy
 from planner.signals.condition import is_, unless_known, where, where_known
+from planner.signals.job_kinds import MAY_TRAIN, MAY_WORK
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
@@ -22,7 +23,6 @@ from planner.signals.thresholds import (
     STARVED,
     VIDEO,
     WORK_POWER,
-    WORKS,
 )
 
 _DRAM, _TENSOR = "util.dram_active.mean", "util.tensor_active.mean"
@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="Kernels leave most SMs empty and half of the memory is free.",
                 tests=(
-                    where("job.kind", "in", WORKS),
+                    where("job.kind", "in", MAY_WORK),
                     NEURAL,
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
@@ -103,7 +103,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="possible",
                 cause="A batch of few items, half of the memory free and little power drawn.",
                 tests=(
-                    where("job.kind", "in", WORKS),
+                    where("job.kind", "in", MAY_WORK),
                     NEURAL,
                     is_("job.batch_per_gpu", "<=", FEW_ITEMS),
                     is_("mem.used_fraction.max", "<", LOW),
@@ -117,7 +117,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="possible",
                 cause="The GPU draws little power though busy, and half of the memory is free.",
                 tests=(
-                    where("job.kind", "in", WORKS),
+                    where("job.kind", "in", MAY_WORK),
                     NEURAL,
                     is_("mem.used_fraction.max", "<", LOW),
                     is_(BUSY, ">=", LOW),
@@ -234,7 +234,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="Memory is full while the SMs are not: it keeps the batch too small.",
                 tests=(
-                    where("job.kind", "in", ("training", "interactive", "unknown")),
+                    where("job.kind", "in", MAY_TRAIN),
                     _FULL,
                     is_(BUSY, ">=", LOW),
                     is_(SM, "<", LOW),
@@ -246,7 +246,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="possible",
                 cause="Nearly all GPU memory is held, though a caching allocator may overstate it.",
                 tests=(
-                    where("job.kind", "in", ("training", "interactive", "unknown")),
+                    where("job.kind", "in", MAY_TRAIN),
                     _FULL,
                 ),
             ),

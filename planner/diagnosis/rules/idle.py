@@ -3,7 +3,9 @@
 from planner.diagnosis.rules.conditions import HOST_KEEPS_UP, NO_VIDEO, NOT_AT_WORK, WORK_SHOWN
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import SPINNING, WAITING, step_share
+from planner.profile.kinds import JobKind
 from planner.signals.condition import is_, unless_known, where, where_known
+from planner.signals.job_kinds import SERVES, TRAINS, WORKS
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
@@ -16,7 +18,6 @@ from planner.signals.thresholds import (
     NEAR_IDLE_POWER,
     PAUSE_S,
     POWER,
-    SERVES,
     SM,
     SPINNING_POWER,
     STEP_SHARE,
@@ -55,7 +56,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="measured",
                 cause="GPU memory is held, but no kernel runs: the job has ended, waits or hangs.",
                 tests=(
-                    where("job.kind", "in", ("training", "data_preparation", "inference_offline")),
+                    where("job.kind", "in", WORKS),
                     *_NOTHING_RUNS,
                     is_("mem.used_gib.max", ">", 1.0),
                 ),
@@ -86,7 +87,7 @@ RULES: tuple[Rule, ...] = (
                 cause="All GPUs read busy without a gap and draw less than any training does: a "
                 "collective spins, as when a rank is lost.",
                 tests=(
-                    where("job.kind", "in", ("training",)),
+                    where("job.kind", "in", TRAINS),
                     where("hardware.gpu_count", ">", 1),
                     is_("util.kernel_time.least", ">=", _SPINS),
                     is_("util.kernel_time.p05", ">=", _SPINS),
@@ -156,7 +157,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="An interactive session holds the GPU while nobody computes.",
                 tests=(
-                    where("job.kind", "in", ("interactive",)),
+                    where("job.kind", "in", (JobKind.INTERACTIVE,)),
                     is_(BUSY, "<", LOW),
                     where("util.kernel_time.most", ">=", IDLE),
                     NO_VIDEO,
@@ -211,7 +212,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="likely",
                 cause="Few SMs and little memory are used, by a job that could take larger batches "
                 "first.",
-                tests=(where("job.kind", "in", ("training",)), is_(SM, "<", 0.4), *_UNDER_USED),
+                tests=(where("job.kind", "in", TRAINS), is_(SM, "<", 0.4), *_UNDER_USED),
                 severity="low",
             ),
             Case(

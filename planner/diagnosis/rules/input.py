@@ -4,6 +4,7 @@ from planner.diagnosis.rules.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import WAITING, step_share
 from planner.signals.condition import is_, unless_known, where
+from planner.signals.job_kinds import ANSWERS, LEARNS, MAY_WORK
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
@@ -15,13 +16,11 @@ from planner.signals.thresholds import (
     DATA_WAIT,
     FAST_READS_MIB_S,
     IDLE,
-    LEARNS,
     LINK_FULL,
     LOW,
     PAUSE_S,
     STARVED,
     STEP_SHARE,
-    WORKS,
 )
 
 _STARVING = "The input pipeline starves the GPU"
@@ -98,7 +97,7 @@ _DATA = Rule(
             tests=(
                 is_(BUSY, "<", STARVED),
                 is_(CPU, ">=", CPU_FULL),
-                where("job.kind", "in", WORKS),
+                where("job.kind", "in", MAY_WORK),
                 FED,
                 _SEEN_WAITING,
             ),
@@ -110,7 +109,7 @@ _DATA = Rule(
             tests=(
                 is_(BUSY, "<", LOW),
                 is_("host.disk_read_mib_s.mean", ">=", FAST_READS_MIB_S),
-                where("job.kind", "in", WORKS),
+                where("job.kind", "in", MAY_WORK),
                 _SEEN_WAITING,
             ),
             waste=WAITING,
@@ -122,7 +121,7 @@ _DATA = Rule(
             tests=(
                 is_(BUSY, "<", LOW),
                 is_("host.net_rx_mib_s.mean", ">=", FAST_READS_MIB_S),
-                where("job.kind", "in", WORKS),
+                where("job.kind", "in", MAY_WORK),
                 _SEEN_WAITING,
             ),
             waste=WAITING,
@@ -299,7 +298,7 @@ _HOST = Rule(
             confidence="likely",
             cause="The CPU is full while the GPU waits: requests are prepared on the host.",
             tests=(
-                where("job.kind", "in", ("inference_online",)),
+                where("job.kind", "in", ANSWERS),
                 is_(BUSY, "<", LOW),
                 is_(CPU, ">=", CPU_FULL),
             ),

@@ -3,6 +3,7 @@
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import BEHIND, COMMUNICATING, UNEVEN, UNFILLED
 from planner.signals.condition import is_, unless_known, where
+from planner.signals.job_kinds import TOGETHER, TRAINS
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
@@ -16,18 +17,17 @@ from planner.signals.thresholds import (
 )
 
 _GUIDES = "practice: NVLink, or 100 Gbit/s between nodes, for data-parallel training"
-_TOGETHER = ("ddp", "fsdp", "tensor", "pipeline", "expert", "mixed")
 _UNFILLED = (is_(BUSY, ">=", BUSY_NOW), is_(SM, "<", FILLED))
 _NOT_TIMED_SHORT = unless_known(COMMUNICATION, ">=", STEP_SHARE)
 _NETWORK = (
-    where("job.kind", "in", ("training",)),
+    where("job.kind", "in", TRAINS),
     is_("hardware.nodes", ">", 1),
     is_("hardware.network_gbps", "<", NODE_NETWORK_GBPS),
 )
 _NO_NVLINK = (
     is_("hardware.gpu_count", ">", 1),
     is_("hardware.interconnect", "in", ("pcie",)),
-    is_("job.parallelism", "in", _TOGETHER),
+    is_("job.parallelism", "in", TOGETHER),
 )
 
 RULES: tuple[Rule, ...] = (

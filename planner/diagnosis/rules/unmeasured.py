@@ -3,6 +3,7 @@
 from planner.diagnosis.rules.rule import Case, Rule
 from planner.diagnosis.rules.waste import WAITING
 from planner.signals.condition import is_, unless_known, where
+from planner.signals.job_kinds import LEARNS
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
@@ -10,7 +11,6 @@ from planner.signals.thresholds import (
     DATA_WAIT,
     IDLE,
     IDLE_POWER,
-    LEARNS,
     LOW,
     POWER,
     SM,

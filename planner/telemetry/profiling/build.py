@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.metrics import SLOTS
 from planner.profile.model import (
     GpuReadings,
@@ -111,11 +112,11 @@ def _job(merged: Merged, label: str | None, hints: Hints) -> Job:
     seen = merged.observed or Observed()
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
-        kind=hints.kind or seen.kind or "unknown",
+        kind=JobKind(hints.kind or seen.kind or JobKind.UNKNOWN),
         framework=seen.framework,
         precision=seen.precision or hints.precision,
         batch_per_gpu=seen.batch_per_gpu or hints.batch,
-        parallelism=seen.parallelism,
+        parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
         parameters=seen.parameters,
         ended=seen.ended,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.profile.kinds import JobKind
 from planner.profile.model import Profile, Work
 from planner.telemetry.parsing.hints import Hints
 from pricing.hardware import find
@@ -17,7 +18,7 @@ def fill(profile: Profile, hints: Hints) -> Profile:
         job=replace(
             job,
             name=hints.name or job.name,
-            kind=hints.kind if hints.kind and job.kind == "unknown" else job.kind,
+            kind=JobKind(hints.kind) if hints.kind and job.kind is JobKind.UNKNOWN else job.kind,
             precision=job.precision or hints.precision,
             batch_per_gpu=job.batch_per_gpu or hints.batch,
         ),
@@ -38,7 +39,7 @@ def _work(profile: Profile, hints: Hints) -> Work | None:
 def _contradictions(profile: Profile, hints: Hints) -> Iterator[str]:
     job = profile.job
     said = (
-        ("--kind", hints.kind, None if job.kind == "unknown" else job.kind),
+        ("--kind", hints.kind, None if job.kind is JobKind.UNKNOWN else job.kind),
         ("--precision", hints.precision, job.precision),
         ("--batch", hints.batch, job.batch_per_gpu),
         ("--gpu", _model(hints.gpu), _model(profile.hardware.gpu)),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from planner.profile.model import PARALLELISMS
+from planner.profile.kinds import PARALLELISMS
 from planner.telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
 from planner.telemetry.recording.program_places import Seen, places
 from planner.telemetry.recording.step_times import StepTimes, add_up, of_line

@@ -103,7 +103,7 @@ class Observed:
         kind: what sort of job, as `kinds.KINDS` names it.
         precision: as `kinds.PRECISIONS` names it.
         batch_per_gpu: items a GPU takes at a time.
-        parallelism: as `model.PARALLELISMS` names it.
+        parallelism: as `kinds.PARALLELISMS` names it.
         parameters: of the model.
         ended: how it ended, as `model.ENDINGS` names it.
         counted_by: what counts as a step, as `model.COUNTED_BY` names it.
