@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gpucost.api import load_profile
 from planner.diagnosis.diagnose import diagnose
+from planner.prediction.layout import Layout
 from planner.prediction.predict import predict_on, split
-from planner.prediction.target import Target
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.hardware import gpus
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     for _ in range(runs + 1):
         start = time.perf_counter()
         for gpu in sold:
-            predict_on(profile, Target(gpu=gpu), (), parts)
+            predict_on(profile, Layout(gpu=gpu), (), parts)
         times.append(time.perf_counter() - start)
     times = sorted(times[1:])
     least, middle = times[0], times[len(times) // 2]

@@ -178,7 +178,8 @@ def compare(new: Any, old: Any, path: str, where: str, found: Differences) -> No
     """Note every path that differs."""
     if isinstance(new, dict) and isinstance(old, dict):
         for key in [*old, *(k for k in new if k not in old)]:
-            inner = f"{path}.{key}" if path else key
+            named = "*" if path.endswith("relative_speed") else key  # a job's name
+            inner = f"{path}.{named}" if path else named
             if key not in new:
                 found.note("removed", inner, where)
             elif key not in old:

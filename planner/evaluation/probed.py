@@ -18,8 +18,8 @@ from planner.evaluation.small_work import CLUSTER_GPU
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
+from planner.prediction.layout import Layout
 from planner.prediction.predict import predict_from, split
-from planner.prediction.target import Target
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
@@ -45,7 +45,7 @@ class Probed:
     nodes: bool
     gpus: int
     ring: float
-    asked: tuple[Profile, Profile, Target]
+    asked: tuple[Profile, Profile, Layout]
     true: float
 
     @cached_property
@@ -107,7 +107,7 @@ def _case(cluster: str, place: str, batch: int, steps: list[float]) -> Probed:
         nodes=nodes > 1,
         gpus=count,
         ring=count / (1.0 + over * ring(count) / ring(2)),
-        asked=(job, probe, Target(gpu=gpus()[gpu], gpu_count=count, nodes=nodes)),
+        asked=(job, probe, Layout(gpu=gpus()[gpu], gpu_count=count, nodes=nodes)),
         true=count * alone_s / true_s,
     )
 

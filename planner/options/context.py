@@ -11,9 +11,8 @@ from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
 from planner.prediction.kernels import kernel_speed_up
-from planner.prediction.layout import GPUS_PER_NODE
+from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.predict import Split, predict_from, scaling
-from planner.prediction.target import Target
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
@@ -96,14 +95,14 @@ class Case:
         """Return how much faster one such GPU runs the job's kernels."""
         return kernel_speed_up(self.profile, gpu)
 
-    def speed(self, target: Target, actions: tuple[Action, ...]) -> Estimate:
+    def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the predicted speed-up, computed once per kind of target."""
         key = (target, tuple(a.code for a in actions))
         if key not in self._seen:
             self._seen[key] = predict_from(self.profile, self.probes, target, actions, self.parts)
         return self._seen[key]
 
-    def scaling(self, target: Target) -> Estimate:
+    def scaling(self, target: Layout) -> Estimate:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
         return scaling(self.profile, target, self.parts)
 

@@ -12,8 +12,7 @@ from planner.baseline.baseline import gpu_memory_gib, price
 from planner.models.estimate import Estimate, divide
 from planner.options.context import Case
 from planner.options.feasibility import USABLE
-from planner.prediction.layout import GPUS_PER_NODE
-from planner.prediction.target import Target
+from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.offer import Offer
 
@@ -87,7 +86,7 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
 
 def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
-    target = Target.of(machine, count)
+    target = Layout.of(machine, count)
     speed = case.speed(target, ())
     hours = divide(case.work.hours.mid, speed, speed.basis)
     low, mid, high = (
@@ -104,7 +103,7 @@ def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
         cost_low=low,
         cost_high=high,
         break_even=float(ratio) if gpus > 1 else None,
-        efficiency=_per_gpu(case.scaling(target), case.scaling(Target.of(single)), gpus),
+        efficiency=_per_gpu(case.scaling(target), case.scaling(Layout.of(single)), gpus),
         remark=_remark(machine, count),
     )
 

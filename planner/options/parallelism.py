@@ -52,7 +52,7 @@ def distribution(
         memory_gib: that a process can use on one of them.
         needs: what it takes to survive failures there.
     """
-    if not profile.job.kind.trains or layout.gpus == 1:
+    if not profile.job.kind.trains or layout.gpu_count == 1:
         return None
     mode, why = _mode(profile, layout, memory_gib)
     nodes = layout.machines
@@ -79,7 +79,7 @@ def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallel
         return (Parallelism.DDP, "what one GPU holds today fits each") if fits else _sharded(layout)
     if max(states, held or 0.0 if whole else 0.0) <= room:
         return Parallelism.DDP, f"{states:.1f} GiB of weights, gradients and optimiser fit each GPU"
-    if states / layout.gpus <= room:
+    if states / layout.gpu_count <= room:
         return _sharded(layout)
     return (
         Parallelism.PIPELINE,
@@ -89,7 +89,7 @@ def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallel
 
 def _sharded(layout: Layout) -> tuple[Parallelism, str]:
     """Return how to split what one GPU cannot hold, by the links."""
-    fast = link_class(layout.link, layout.gpu) == "nvlink"
+    fast = link_class(layout.interconnect, layout.gpu_name) == "nvlink"
     network = layout.network_gbps
     if layout.machines == 1 or (network is not None and network >= NODE_NETWORK_GBPS):
         link = "NVLink" if fast else "PCIe"

@@ -52,11 +52,5 @@ def _run(draft: Draft, case: Case) -> Run:
 
 def _spread(draft: Draft, case: Case, run: Run) -> Distribution | None:
     offer = draft.offer
-    layout = Layout(
-        gpus=run.gpus,
-        link=offer.interconnect,
-        nodes=run.nodes if run.nodes > 1 else None,
-        gpu=offer.gpu,
-        network_gbps=offer.network_gbps,
-    )
+    layout = Layout.of(offer, run.nodes, run.gpus)
     return distribution(case.profile, layout, memory_gib=gpu_memory_gib(offer), needs=run.needs)

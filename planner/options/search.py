@@ -15,7 +15,7 @@ from planner.options.candidate import Draft
 from planner.options.context import Case, gpus_used, machines
 from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
-from planner.prediction.target import Target
+from planner.prediction.layout import Layout
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError
@@ -129,7 +129,7 @@ def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
 
 def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     count = machines(offer, case)
-    speed = case.speed(Target.of(offer, count, gpus_used(offer, case)), actions)
+    speed = case.speed(Layout.of(offer, count, gpus_used(offer, case)), actions)
     if doubt := unproven(offer, case):
         speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
     return Draft(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from planner.actions import Action
 from planner.models.arithmetic import peak_tflops
 from planner.models.estimate import Estimate
-from planner.prediction.target import Target
+from planner.prediction.layout import Layout
 from planner.prediction.work_rate import operations_per_s
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
@@ -40,7 +40,7 @@ class Ceiling:
 def bounded(
     found: Estimate,
     profile: Profile,
-    target: Target,
+    target: Layout,
     actions: tuple[Action, ...],
     alone: Estimate,
 ) -> Estimate:
@@ -69,7 +69,7 @@ def bounded(
 
 
 def _ceilings(
-    profile: Profile, target: Target, actions: tuple[Action, ...], alone: Estimate
+    profile: Profile, target: Layout, actions: tuple[Action, ...], alone: Estimate
 ) -> Iterator[Ceiling]:
     yield from _communication(profile, target, alone)
     if not any(action.part == "input" for action in actions):
@@ -85,7 +85,7 @@ def _flat(most: float, reason: str) -> Ceiling:
     return Ceiling(low=most, mid=most, high=most, reason=reason)
 
 
-def _communication(profile: Profile, target: Target, alone: Estimate) -> Iterator[Ceiling]:
+def _communication(profile: Profile, target: Layout, alone: Estimate) -> Iterator[Ceiling]:
     step, ratio = profile.step, target.gpu_count / profile.gpu_count
     if step is None or not step.mean_s or step.comm_s is None or profile.gpu_count == 1:
         return
@@ -101,12 +101,12 @@ def _communication(profile: Profile, target: Target, alone: Estimate) -> Iterato
     )
 
 
-def _fewer(profile: Profile, target: Target) -> Iterator[Ceiling]:
-    if target.gpu_count < profile.gpu_count and target.gpu.name == source_gpu(profile).name:
+def _fewer(profile: Profile, target: Layout) -> Iterator[Ceiling]:
+    if target.gpu_count < profile.gpu_count and target.chip.name == source_gpu(profile).name:
         yield _flat(1.0, f"{target.gpu_count} of {profile.gpu_count} GPUs do no more than all")
 
 
-def _host(profile: Profile, target: Target) -> Iterator[Ceiling]:
+def _host(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     used = profile.host.cpu_util if profile.host else None
     busy, cores = used.typical if used else None, profile.hardware.cpu_cores
     if not busy or cores is None or target.cpu_cores is None:
@@ -115,24 +115,24 @@ def _host(profile: Profile, target: Target) -> Iterator[Ceiling]:
     yield _flat(most, f"the host keeps {busy * cores:.1f} cores busy and has {target.cpu_cores:g}")
 
 
-def _arithmetic(profile: Profile, target: Target) -> Iterator[Ceiling]:
+def _arithmetic(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     share = utilisation(profile)
     if share is None or not share:
         return
     here = _peak(source_gpu(profile), profile) * profile.gpu_count
-    there = _peak(target.gpu, profile) * target.gpu_count
+    there = _peak(target.chip, profile) * target.gpu_count
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
-    yield _flat(most, f"held to {MOST_MFU:.0%} of {target.gpu.name}'s peak at this precision")
+    yield _flat(most, f"held to {MOST_MFU:.0%} of {target.chip.name}'s peak at this precision")
 
 
-def _bandwidth(profile: Profile, target: Target) -> Iterator[Ceiling]:
+def _bandwidth(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     busy = profile.mean("util.dram_active")
-    here, there = source_gpu(profile).memory_bandwidth_gb_s, target.gpu.memory_bandwidth_gb_s
+    here, there = source_gpu(profile).memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
     if not busy or here is None or there is None:
         return
     ratio = there * target.gpu_count / (here * profile.gpu_count)
-    yield _flat(ratio / busy, f"held to {target.gpu.name}'s memory bandwidth")
+    yield _flat(ratio / busy, f"held to {target.chip.name}'s memory bandwidth")
 
 
 def _peak(gpu: Gpu, profile: Profile) -> float:

@@ -1,51 +1,82 @@
-"""GPUs that work together: how many, over which links, in how many machines."""
+"""Where a job runs or would run: its GPUs, their links, the machines that they stand in."""
 
 import math
 from dataclasses import dataclass
 
 from planner.profile.model import Profile
-from pricing.hardware import find
+from pricing.catalog.offer import Offer
+from pricing.hardware import Gpu, find, gpus
 
 GPUS_PER_NODE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """GPUs that work together.
+    """GPUs that work together, as predictions see them.
 
     Attributes:
-        gpus: how many, >= 1.
-        link: between them inside a machine (`nvlink`, `pcie` ...), None = unknown.
-        nodes: machines that they stand in, None = as few as hold them.
         gpu: the model, None = unknown.
+        gpu_count: GPUs at work, over all machines, >= 1.
+        interconnect: between them inside a machine (`nvlink`, `pcie` ...), None = unknown.
+        nodes: machines that they stand in, None = as few as hold them.
         network_gbps: between the machines, Gbit/s, None = unknown.
+        cpu_cores: host threads for them, over all machines, None = unknown.
     """
 
-    gpus: int
-    link: str | None = None
+    gpu: Gpu | None = None
+    gpu_count: int = 1
+    interconnect: str | None = None
     nodes: int | None = None
-    gpu: str | None = None
     network_gbps: float | None = None
+    cpu_cores: float | None = None
+
+    @classmethod
+    def of(cls, offer: Offer, count: int = 1, gpu_count: int | None = None) -> "Layout":
+        """Return so many machines of an offer; `gpu_count` None = all their GPUs work."""
+        return cls(
+            gpu=gpus()[offer.gpu],
+            gpu_count=gpu_count or round(offer.gpu_count) * count,
+            cpu_cores=offer.vcpus * count if offer.vcpus else None,
+            interconnect=offer.interconnect,
+            nodes=count,
+            network_gbps=offer.network_gbps,
+        )
+
+    @property
+    def chip(self) -> Gpu:
+        """The model, where it must be known.
+
+        Raises:
+            ValueError: it is not known.
+        """
+        if self.gpu is None:
+            raise ValueError("the GPU model of the layout is not known")
+        return self.gpu
+
+    @property
+    def gpu_name(self) -> str | None:
+        """The model's canonical name, None = unknown."""
+        return self.gpu.name if self.gpu else None
 
     @property
     def machines(self) -> int:
         """Machines, stated or as few as hold the GPUs."""
-        return self.nodes or max(1, math.ceil(self.gpus / GPUS_PER_NODE))
+        return self.nodes or max(1, math.ceil(self.gpu_count / GPUS_PER_NODE))
 
     @property
     def inside(self) -> int:
         """GPUs of one machine."""
-        return max(1, self.gpus // self.machines)
+        return max(1, self.gpu_count // self.machines)
 
 
 def layout_of(profile: Profile) -> Layout:
     """Return the GPUs that were profiled."""
     hardware_now = profile.hardware
-    gpu = find(hardware_now.gpu, memory_gib=hardware_now.gpu_memory_gib)
     return Layout(
-        gpus=profile.gpu_count,
-        link=hardware_now.interconnect,
+        gpu=find(hardware_now.gpu, memory_gib=hardware_now.gpu_memory_gib),
+        gpu_count=profile.gpu_count,
+        interconnect=hardware_now.interconnect,
         nodes=hardware_now.nodes,
-        gpu=gpu.name if gpu else None,
         network_gbps=hardware_now.network_gbps,
+        cpu_cores=hardware_now.cpu_cores,
     )

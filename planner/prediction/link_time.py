@@ -40,13 +40,15 @@ def link_time(before: Layout, after: Layout) -> LinkTime:
         before: the profiled GPUs, at least two.
         after: the wanted ones.
     """
-    if after.gpus == 1:
+    if after.gpu_count == 1:
         return LinkTime(factor=0.0, worse=False)
     outside = _between_s(before)
     whole = _inside_s(before) + outside
     grown = 1.0
     if min(before.inside, after.inside) > 1:
-        grown = growth(before.inside, after.inside, link_class(before.link, before.gpu))
+        grown = growth(
+            before.inside, after.inside, link_class(before.interconnect, before.gpu_name)
+        )
     inside, worse = _inside_after(before, after, grown)
     # An unknown network of both is the same one.
     known = after.machines == 1 or before.machines > 1 or after.network_gbps is not None
@@ -66,15 +68,15 @@ def _inside_after(before: Layout, after: Layout, grown: float) -> tuple[float, b
         return 0.0, False
     if before.inside == 1:
         return _inside_s(after), True
-    wanted = replace(before, gpus=after.inside, nodes=1)
-    swapped = _inside_s(replace(after, gpus=after.inside, nodes=1)) / _inside_s(wanted)
+    wanted = replace(before, gpu_count=after.inside, nodes=1)
+    swapped = _inside_s(replace(after, gpu_count=after.inside, nodes=1)) / _inside_s(wanted)
     return _inside_s(before) * grown * swapped, swapped > 1.0
 
 
 def _inside_s(layout: Layout) -> float:
     """Return seconds a byte of a large all-reduce inside one machine."""
-    gpu = find(layout.gpu)
-    nvlink = link_class(layout.link, layout.gpu) == "nvlink"
+    gpu = find(layout.gpu_name)
+    nvlink = link_class(layout.interconnect, layout.gpu_name) == "nvlink"
     return large_all_reduce_s(gpu.architecture if gpu else "", layout.inside, nvlink=nvlink)
 
 

@@ -20,11 +20,10 @@ from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
-from planner.prediction.layout import layout_of
+from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, match, narrowest
 from planner.prediction.scaling import speed_up
 from planner.prediction.step_traffic import traffic_of
-from planner.prediction.target import Target
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import measure
@@ -87,7 +86,7 @@ def predict(
     """
     known = tuple(probes)
     match((profile,), known)
-    target = Target(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
+    target = Layout(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
     signals = measure(profile)
     chosen = tuple(action(code, signals) for code in actions)
     return predict_from(profile, known, target, chosen, split(diagnose(profile)))
@@ -96,7 +95,7 @@ def predict(
 def predict_from(
     profile: Profile,
     probes: tuple[Profile, ...],
-    target: Target,
+    target: Layout,
     actions: tuple[Action, ...],
     parts: Split,
 ) -> Estimate:
@@ -113,13 +112,13 @@ def predict_from(
 def _onward(
     anchor: Anchor,
     profile: Profile,
-    target: Target,
+    target: Layout,
     actions: tuple[Action, ...],
     parts: Split,
 ) -> Estimate:
     """Return the speed-up over the profiled run, by way of a measurement."""
     onward = predict_on(anchor.profile, target, actions, parts)
-    speed = anchor.towards(target.gpu.name, target.gpu_count)
+    speed = anchor.towards(target.chip.name, target.gpu_count)
     measured = anchor.profile is not profile and anchor.speed != 1.0
     basis = f"measured by a probe on {_where(anchor.profile)}; {onward.basis}"
     return Estimate(
@@ -136,10 +135,10 @@ def _where(profile: Profile) -> str:
 
 
 def predict_on(
-    profile: Profile, target: Target, actions: tuple[Action, ...], parts: Split
+    profile: Profile, target: Layout, actions: tuple[Action, ...], parts: Split
 ) -> Estimate:
     """Return the speed-up on a target with actions applied; see the module for the formulas."""
-    one = product(kernel_speed_up(profile, target.gpu), combined(actions, "kernels"))
+    one = product(kernel_speed_up(profile, target.chip), combined(actions, "kernels"))
     count = scaling(profile, target, parts)
     if not parts.input and not parts.host:
         found, alone = _unexplained(profile, one, count, target.gpu_count)
@@ -148,19 +147,19 @@ def predict_on(
     return bounded(found, profile, target, actions, alone)
 
 
-def scaling(profile: Profile, target: Target, parts: Split) -> Estimate:
+def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
     """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
     return speed_up(
         layout_of(profile),
-        target.layout,
+        target,
         traffic_of(profile, parts.kernels),
-        faster=kernel_speed_up(profile, target.gpu).mid,
+        faster=kernel_speed_up(profile, target.chip).mid,
     )
 
 
 def _in_parts(
     profile: Profile,
-    target: Target,
+    target: Layout,
     actions: tuple[Action, ...],
     parts: Split,
     kernels: tuple[Estimate, Estimate],
@@ -220,7 +219,7 @@ def _unexplained(
     return found, _greatest(one, exactly(1.0, "waiting"))
 
 
-def _cores(profile: Profile, target: Target) -> Estimate:
+def _cores(profile: Profile, target: Layout) -> Estimate:
     before, after = profile.hardware.cpu_cores, target.cpu_cores
     if before is None or after is None:
         return within(1.0, loader_factor(), "input pipeline as today: host cores unknown")

@@ -129,7 +129,7 @@ def _like(profile: Profile, probe: Profile) -> Profile:
 def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     """Return an anchor on several GPUs with the overhead that one on fewer GPUs shows."""
     mine = layout_of(anchor.profile)
-    if mine.gpus == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
+    if mine.gpu_count == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
         return anchor
     single = [
         other
@@ -139,7 +139,7 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     ]
     if not single:
         return anchor
-    linear = mine.gpus * single[0].speed
+    linear = mine.gpu_count * single[0].speed
     over = max(0.0, linear / anchor.speed - 1.0)
     step = anchor.profile.step or Step()
     mean_s = step.mean_s or 1.0

@@ -83,9 +83,12 @@ def _same_links(before: Layout, after: Layout, traffic: Traffic, faster: float) 
     That must not make slow links look better than fast ones.
     """
     found = _between_filled(before, after, traffic, faster)
-    if before.link is not None or link_class(after.link, after.gpu) == "nvlink":
+    if (
+        before.interconnect is not None
+        or link_class(after.interconnect, after.gpu_name) == "nvlink"
+    ):
         return found
-    most = _between_filled(before, replace(after, link="nvlink"), traffic, faster)
+    most = _between_filled(before, replace(after, interconnect="nvlink"), traffic, faster)
     return replace(found, **{end: min(getattr(found, end), getattr(most, end)) for end in _ENDS})
 
 
@@ -97,7 +100,7 @@ def _between_filled(before: Layout, after: Layout, traffic: Traffic, faster: flo
 
 def _filled(one: Layout, other: Layout) -> Layout:
     network = one.network_gbps or (other.network_gbps if other.machines > 1 else None)
-    return replace(one, link=one.link or other.link, network_gbps=network)
+    return replace(one, interconnect=one.interconnect or other.interconnect, network_gbps=network)
 
 
 def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
@@ -105,7 +108,7 @@ def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float
     computing_s, start = _start(before, traffic)
     onward = replace(traffic, step_s=None if computing_s is None else computing_s / faster)
     end, basis_after = _with_parts(after, lambda layout: overhead(layout, onward))
-    ratio = after.gpus / before.gpus
+    ratio = after.gpu_count / before.gpu_count
     mid = ratio * (1.0 + start.mid) / (1.0 + end.mid)
     # The same job scales alike before and after, so only the difference of the two is uncertain.
     ends = [
@@ -114,12 +117,12 @@ def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float
         mid,
     ]
     changes = list(zip(_slowness(before), _slowness(after), strict=True))
-    if 1 not in (before.gpus, after.gpus):
+    if 1 not in (before.gpu_count, after.gpu_count):
         if any(there > here for here, there in changes):
             ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
         if any(there < here for here, there in changes):
             ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
-    said = basis_after if after.gpus > 1 else overhead(before, traffic)[1]
+    said = basis_after if after.gpu_count > 1 else overhead(before, traffic)[1]
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=said)
 
 
@@ -131,7 +134,7 @@ def _start(before: Layout, traffic: Traffic) -> tuple[float | None, Overhead]:
     was not measured, it is no worse than benchmarks over such links had it.
     """
     step_s = traffic.step_s
-    if step_s is None or before.gpus == 1:
+    if step_s is None or before.gpu_count == 1:
         return step_s, _with_parts(before, lambda layout: overhead(layout, traffic))[0]
     usual = 1.0 + overhead(before)[0].bad
     least = max(step_s / usual, min(step_s, traffic.compute_s or 0.0))
@@ -156,7 +159,7 @@ def _from_measured(before: Layout, after: Layout, traffic: Traffic, faster: floa
     """Return the gain from the overhead measured on the profiled GPUs."""
     measured = traffic.measured or 0.0
     end, basis = _with_parts(after, lambda layout: _grown(before, layout, traffic, faster))
-    ratio = after.gpus / before.gpus
+    ratio = after.gpu_count / before.gpu_count
     most = ratio * (1.0 + measured)  # without any communication, which no end passes
     return Estimate(
         low=most / (1.0 + end.bad),
@@ -173,7 +176,7 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
     GPU and slower links hide less. The middle takes all communication to be exposed, as measured.
     """
     measured, change = traffic.measured or 0.0, link_time(before, after)
-    basis = f"communication measured on {before.gpus} GPUs, {_change_words(before, after)}"
+    basis = f"communication measured on {before.gpu_count} GPUs, {_change_words(before, after)}"
     times = change.factor * faster
     hidden = _HIDES * (times / change.grown - 1.0)
     ends = sorted((measured * times, max(0.0, measured * times + hidden)))
@@ -184,12 +187,12 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         # What was all hidden over a fast link says little about a slow one.
         # A network no slower than the measured one needs no guess: only links inside are new.
         measured_net = before.machines > 1 and _gbps(after) >= _gbps(before)
-        new = replace(after, gpus=after.inside, nodes=1) if measured_net else after
+        new = replace(after, gpu_count=after.inside, nodes=1) if measured_net else after
         known = overhead(new, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
         )
-    if (before.gpus, before.machines) != (after.gpus, after.machines):
+    if (before.gpu_count, before.machines) != (after.gpu_count, after.machines):
         inside = before.machines == after.machines == 1
         name = "probe_factor" if inside else "probe_factor_nodes"
         factor = float(coefficients("scale")[name])
@@ -214,16 +217,16 @@ def _computing_s(traffic: Traffic, faster: float) -> float | None:
 
 
 def _change_words(before: Layout, after: Layout) -> str:
-    if after.gpus == 1:
+    if after.gpu_count == 1:
         return "of which one has none"
-    if _slowness(before) == _slowness(after) and before.gpu == after.gpu:
-        return f"grown as a ring to {after.gpus}"
-    return f"as the links of {after.gpus} others carry it"
+    if _slowness(before) == _slowness(after) and before.gpu_name == after.gpu_name:
+        return f"grown as a ring to {after.gpu_count}"
+    return f"as the links of {after.gpu_count} others carry it"
 
 
 def _slowness(layout: Layout) -> tuple[int, int, float]:
     """Return what carries the gradients, slower is more: class of links, machines, network."""
-    link = BY_SPEED.index(link_class(layout.link, layout.gpu))
+    link = BY_SPEED.index(link_class(layout.interconnect, layout.gpu_name))
     network = 1.0 / _gbps(layout) if layout.machines > 1 else 0.0
     return link, layout.machines, network
 
@@ -232,7 +235,7 @@ def _with_parts(layout: Layout, law: Law) -> tuple[Overhead, str]:
     """Return the overhead of a layout by a law, GPUs left out where they would only delay."""
     found, basis = law(layout)
     for part in _parts(layout):
-        other, more = law(part)[0], layout.gpus / part.gpus
+        other, more = law(part)[0], layout.gpu_count / part.gpu_count
         found = Overhead(
             good=min(found.good, more * (1.0 + other.good) - 1.0),
             mid=min(found.mid, more * (1.0 + other.mid) - 1.0),
@@ -245,16 +248,16 @@ def _parts(layout: Layout) -> Iterator[Layout]:
     """Yield fewer GPUs of the same machines: of each, of one alone, and of all but the last."""
     machines, inside = layout.machines, layout.inside
     for few in range(1, inside + (machines > 1)):
-        yield replace(layout, gpus=few, nodes=1)
+        yield replace(layout, gpu_count=few, nodes=1)
     for few in range(1, inside) if machines > 1 else ():
-        yield replace(layout, gpus=few * machines, nodes=machines)
+        yield replace(layout, gpu_count=few * machines, nodes=machines)
     if layout.nodes is None and machines > 1:
-        yield replace(layout, gpus=GPUS_PER_NODE * (machines - 1), nodes=machines - 1)
+        yield replace(layout, gpu_count=GPUS_PER_NODE * (machines - 1), nodes=machines - 1)
 
 
 def overhead(layout: Layout, traffic: Traffic = UNKNOWN_TRAFFIC) -> tuple[Overhead, str]:
     """Return the overhead of a layout, and where it comes from; `step_s` is computing alone."""
-    of_link = link_class(layout.link, layout.gpu)
+    of_link = link_class(layout.interconnect, layout.gpu_name)
     usual = typical(of_link, layout.inside)
     inside, basis = usual, "how benchmarks of 1 to 8 GPUs scaled over such links"
     computed = _computed(layout, traffic, of_link)
@@ -285,7 +288,7 @@ def _after(inside: Overhead, between: Overhead) -> Overhead:
 def _computed(layout: Layout, traffic: Traffic, of_link: str) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
     sizes, step_s = traffic.gradient_bytes, traffic.step_s
-    gpu = find(layout.gpu)
+    gpu = find(layout.gpu_name)
     if sizes is None or step_s is None or gpu is None:
         return None
     if sizes[0] != sizes[2] or layout.inside == 1:

@@ -7,7 +7,7 @@ there is seen here.
 from collections.abc import Iterator
 
 from planner.models.estimate import Estimate
-from planner.prediction.target import Target
+from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, gpus
@@ -35,7 +35,7 @@ def _fastest(gpu: Gpu, precision: str | None) -> float:
 
 
 def promised_too_much(
-    profile: Profile, target: Target, found: Estimate, alone: Estimate
+    profile: Profile, target: Layout, found: Estimate, alone: Estimate
 ) -> Iterator[str]:
     """Yield what a speed-up without actions breaks; `alone` is one target GPU over one profiled."""
     source = gpus()[profile.hardware.gpu or ""]
@@ -55,7 +55,7 @@ def promised_too_much(
             yield f"more than all communication gone: {found.high} > {most} x {gain}"
         if not waits and found.mid > most * alone.mid * _NEAR:
             yield f"the middle beyond all communication gone: {found.mid} > {most} x {alone.mid}"
-    if ratio < 1.0 and source.name == target.gpu.name and found.high > _NEAR:
+    if ratio < 1.0 and source.name == target.chip.name and found.high > _NEAR:
         yield f"fewer GPUs are faster: {found.high}"
     if host and host.cpu_util and host.cpu_util.mean and cores and target.cpu_cores:
         most = target.cpu_cores / (host.cpu_util.mean * cores)
@@ -75,23 +75,23 @@ def _waits(profile: Profile) -> bool:
 
 
 def _beyond_the_chip(
-    profile: Profile, source: Gpu, target: Target, found: Estimate
+    profile: Profile, source: Gpu, target: Layout, found: Estimate
 ) -> Iterator[str]:
     job, work = profile.job, profile.work
     tokens = work is not None and work.unit in ("token", "tokens")
     if work and tokens and job.parameters and work.rate_per_s and job.parallelism != "expert":
         needed = (6 if job.kind == "training" else 2) * job.parameters * work.rate_per_s / 1e12
         here = needed / (_fastest(source, job.precision) * profile.gpu_count)
-        there = needed * found.high / (_fastest(target.gpu, job.precision) * target.gpu_count)
+        there = needed * found.high / (_fastest(target.chip, job.precision) * target.gpu_count)
         # A measurement beyond the limit is wrong; then nothing may look better than it.
         if there > max(0.75, here) * _NEAR:
             yield f"model-FLOP utilisation {there:.2f}, measured {here:.2f}"
         if here > _NEAR and not found.weak:
             yield f"a rate beyond the peak ({here:.2f}) is not called wrong"
     moved = profile.mean("util.dram_active")
-    if moved and source.memory_bandwidth_gb_s and target.gpu.memory_bandwidth_gb_s:
+    if moved and source.memory_bandwidth_gb_s and target.chip.memory_bandwidth_gb_s:
         there = moved * source.memory_bandwidth_gb_s * profile.gpu_count * found.high
-        if there > target.gpu.memory_bandwidth_gb_s * target.gpu_count * _NEAR:
+        if there > target.chip.memory_bandwidth_gb_s * target.gpu_count * _NEAR:
             yield "more bytes than the memory's bandwidth"
 
 

@@ -9,8 +9,8 @@ from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation
 from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, predict_from, split
-from planner.prediction.target import Target
 from planner.prediction.work_rate import operations_per_s, step_s
 from planner.profile.model import Profile
 from pricing.hardware import gpus
@@ -35,7 +35,7 @@ def language(**changes: Any) -> Profile:
     return a_profile(BUSY, **plain | changes)
 
 
-def on(profile: Profile, target: Target) -> Estimate:
+def on(profile: Profile, target: Layout) -> Estimate:
     """The prediction for a target, as a plan makes it."""
     return predict_from(profile, (), target, (), split(diagnose(profile)))
 
@@ -66,7 +66,7 @@ def test_measured_communication_is_the_most_that_better_links_gain(
     """8 L40S over PCIe, 0.22 of 0.5 s communication -> 8 H200: 200 h never become less than 37."""
     job = replace(L40S, job=replace(L40S.job, parameters=parameters))
     alone = kernel_speed_up(job, H200)
-    found = on(job, Target(gpu=H200, gpu_count=8, interconnect="nvlink", nodes=1))
+    found = on(job, Layout(gpu=H200, gpu_count=8, interconnect="nvlink", nodes=1))
     assert 37.0 < 200.0 / found.mid < 45.0
     assert 200.0 / found.high >= 200.0 * 0.28 / 0.5 / alone.high
 
@@ -93,7 +93,7 @@ def test_a_slow_network_is_not_unchanged() -> None:
             network_gbps=3200.0, **fields,
         )  # fmt: skip
         fast, slow = (
-            on(job, Target(gpu=h100, gpu_count=16, nodes=2, interconnect="nvlink", network_gbps=g))
+            on(job, Layout(gpu=h100, gpu_count=16, nodes=2, interconnect="nvlink", network_gbps=g))
             for g in (3200.0, 10.0)
         )
         assert fast.mid == pytest.approx(1.0)
@@ -105,7 +105,7 @@ def test_the_links_set_no_better_pace_for_faster_gpus() -> None:
     """PCIe to PCIe: a GPU three times as fast does not carry gradients any faster."""
     h100 = gpus()["H100-PCIe-80GB"]
     alone = kernel_speed_up(L40S, h100).mid
-    found = on(L40S, Target(gpu=h100, gpu_count=8, interconnect="pcie", nodes=1))
+    found = on(L40S, Layout(gpu=h100, gpu_count=8, interconnect="pcie", nodes=1))
     computing, talking = 0.28, 0.22
     assert found.mid == pytest.approx(0.5 / (computing / alone + talking))
 
@@ -176,17 +176,17 @@ def test_measured_bytes_stay_below_the_bandwidth() -> None:
 def test_a_smaller_host_holds_a_job_back() -> None:
     """24 of 32 cores busy -> 8 cores: a third of the speed at most, whatever the GPU."""
     job = a_profile(BUSY, host={"cpu_util": 0.75}, cpu_cores=32)
-    found = on(job, Target(gpu=H200, cpu_cores=8.0))
+    found = on(job, Layout(gpu=H200, cpu_cores=8.0))
     assert found.high == pytest.approx(8 / 24)
     assert "24.0 cores busy" in found.basis
-    assert on(job, Target(gpu=H200, cpu_cores=96.0)).mid > 1.2
+    assert on(job, Layout(gpu=H200, cpu_cores=96.0)).mid > 1.2
 
 
 def test_fewer_of_the_same_gpus_are_never_faster() -> None:
     """Even where nine tenths of the step were communication."""
     job = a_profile(BUSY, gpu_count=8, interconnect="pcie", mean_s=1.0, comm_s=0.93)
     for count in range(1, 8):
-        found = on(job, Target(gpu=A100, gpu_count=count, interconnect="nvlink", nodes=1))
+        found = on(job, Layout(gpu=A100, gpu_count=count, interconnect="nvlink", nodes=1))
         assert found.high <= 1.0
 
 

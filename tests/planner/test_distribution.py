@@ -7,16 +7,17 @@ import pytest
 from planner.models.failures import GPU_HOURS_A_FAILURE, survival
 from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
+from pricing.hardware import find
 from tests.planner.factories import a_profile
 
 
 def spread(layout: Layout, hours: float = 100.0, **fields: Any) -> Distribution | None:
     """How a job runs on GPUs with 80 GiB."""
     profile = a_profile({"mem.used_gib": 40.0}, **fields)
-    return distribution(profile, layout, memory_gib=80.0, needs=survival(layout.gpus, hours))
+    return distribution(profile, layout, memory_gib=80.0, needs=survival(layout.gpu_count, hours))
 
 
-NVLINK = Layout(gpus=8, link="nvlink", gpu="H100-SXM-80GB")
+NVLINK = Layout(gpu_count=8, interconnect="nvlink", gpu=find("H100-SXM-80GB"))
 
 
 @pytest.mark.parametrize(
@@ -25,10 +26,22 @@ NVLINK = Layout(gpus=8, link="nvlink", gpu="H100-SXM-80GB")
         (NVLINK, {"parameters": 1e9}, "ddp"),
         (NVLINK, {}, "ddp"),
         (NVLINK, {"parameters": 13e9}, "fsdp"),
-        (Layout(gpus=8, link="pcie", gpu="L40S"), {"parameters": 13e9}, "fsdp"),
-        (Layout(gpus=16, link="nvlink", network_gbps=400.0), {"parameters": 13e9}, "fsdp"),
-        (Layout(gpus=16, link="nvlink", network_gbps=25.0), {"parameters": 13e9}, "tensor"),
-        (Layout(gpus=16, link="pcie", network_gbps=25.0), {"parameters": 13e9}, "pipeline"),
+        (Layout(gpu_count=8, interconnect="pcie", gpu=find("L40S")), {"parameters": 13e9}, "fsdp"),
+        (
+            Layout(gpu_count=16, interconnect="nvlink", network_gbps=400.0),
+            {"parameters": 13e9},
+            "fsdp",
+        ),
+        (
+            Layout(gpu_count=16, interconnect="nvlink", network_gbps=25.0),
+            {"parameters": 13e9},
+            "tensor",
+        ),
+        (
+            Layout(gpu_count=16, interconnect="pcie", network_gbps=25.0),
+            {"parameters": 13e9},
+            "pipeline",
+        ),
         (NVLINK, {"parameters": 700e9}, "pipeline"),
         (NVLINK, {"parallelism": "fsdp"}, "fsdp"),
     ],
@@ -44,14 +57,15 @@ def test_memory_and_links_choose_the_mode(
 
 def test_one_gpu_and_services_are_not_spread() -> None:
     """Nothing to spread: None."""
-    assert spread(Layout(gpus=1)) is None
+    assert spread(Layout(gpu_count=1)) is None
     assert spread(NVLINK, kind="inference_online") is None
 
 
 def test_restarts_grow_with_the_failures_to_expect() -> None:
     """One failure in 50,676 GPU-hours: few GPUs need one restart, a month on 512 many."""
     few, many = (
-        spread(Layout(gpus=n, link="nvlink", network_gbps=400.0), hours=720.0) for n in (8, 512)
+        spread(Layout(gpu_count=n, interconnect="nvlink", network_gbps=400.0), hours=720.0)
+        for n in (8, 512)
     )
     assert few is not None
     assert many is not None

@@ -12,8 +12,8 @@ from planner.models.arithmetic import has_tf32
 from planner.models.gpu_family import family
 from planner.models.speed_laws import law
 from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.layout import Layout
 from planner.prediction.predict import Split, predict, predict_on, split
-from planner.prediction.target import Target
 from planner.profile.model import PRECISIONS, Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
@@ -30,7 +30,7 @@ COUNTED = {"util.kernel_time": 0.97, "util.tensor_active": 0.3, "util.dram_activ
 
 def on(profile: Profile, gpu: Gpu, *actions: str, cores: float | None = None) -> float:
     """The expected speed-up on one GPU of a model."""
-    target = Target(gpu=gpu, cpu_cores=cores, interconnect="single")
+    target = Layout(gpu=gpu, cpu_cores=cores, interconnect="single")
     chosen = tuple(ACTIONS[code] for code in actions)
     return predict_on(profile, target, chosen, split(diagnose(profile))).mid
 

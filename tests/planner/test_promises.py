@@ -17,8 +17,8 @@ from planner.models.estimate import Estimate
 from planner.options.context import gpus_used
 from planner.options.search import candidates
 from planner.prediction.kernels import kernel_speed_up
+from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, predict_from, split
-from planner.prediction.target import Target
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
@@ -41,26 +41,26 @@ def broken(source: Source) -> Iterator[str]:
     """Yield what is promised to a drawn job on a drawn offer, and must not be."""
     profile, offer = job(source), source.pick(OFFERS)
     parts = split(diagnose(profile))
-    target = Target.of(offer, source.pick((1, 1, 2, 4)))
+    target = Layout.of(offer, source.pick((1, 1, 2, 4)))
 
-    def speed(target: Target) -> Estimate:
+    def speed(target: Layout) -> Estimate:
         return predict_from(profile, (), target, (), parts)
 
     found = speed(target)
-    yield from promised_too_much(profile, target, found, kernel_speed_up(profile, target.gpu))
+    yield from promised_too_much(profile, target, found, kernel_speed_up(profile, target.chip))
     for less, more in _pairs(source, target):
         slow, fast = speed(less), speed(more)
         # Ends of another chip depend on how well its kind was measured.
         for end in ("low", "mid", "high") if less.gpu == more.gpu else ("mid",):
             if getattr(slow, end) > getattr(fast, end) * _ROUND:
                 yield f"{end} of {less} is faster than of {more}: {slow} against {fast}"
-    asked = Target(gpu=target.gpu, gpu_count=target.gpu_count)
-    if predict(profile, gpu=target.gpu.name, gpu_count=target.gpu_count) != speed(asked):
+    asked = Layout(gpu=target.chip, gpu_count=target.gpu_count)
+    if predict(profile, gpu=target.chip.name, gpu_count=target.gpu_count) != speed(asked):
         yield "plan and predict do not agree"
     yield from _uncarried(profile, offer)
 
 
-def _pairs(source: Source, target: Target) -> Iterator[tuple[Target, Target]]:
+def _pairs(source: Source, target: Layout) -> Iterator[tuple[Layout, Layout]]:
     """Yield targets of which the first has less than the second, and nothing more."""
     nodes = target.nodes or 1
     few, many = sorted(source.pick(range(1, 17)) * nodes for _ in range(2))
@@ -71,7 +71,7 @@ def _pairs(source: Source, target: Target) -> Iterator[tuple[Target, Target]]:
     cores = source.number(1.0, 256.0)
     share = source.number(0.3, 1.0)
     yield replace(target, cpu_cores=cores * share), replace(target, cpu_cores=cores)
-    chip = replace(target.gpu, name="chip")  # without the fitted effect of a model
+    chip = replace(target.chip, name="chip")  # without the fitted effect of a model
     less = replace(chip, memory_bandwidth_gb_s=(chip.memory_bandwidth_gb_s or 0.0) * share)
     yield replace(target, gpu=less), replace(target, gpu=chip)
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from planner.prediction.layout import Layout
 from planner.prediction.scaling import speed_up
 from planner.prediction.step_traffic import Traffic
+from pricing.hardware import find
 
 COUNTS = st.sampled_from((1, 2, 4, 8, 16, 32, 64))
 LINKS = st.sampled_from(("nvlink", "pcie", "xgmi", "nvlink-bridge", "single", None))
@@ -15,7 +16,9 @@ LINKS = st.sampled_from(("nvlink", "pcie", "xgmi", "nvlink-bridge", "single", No
 @given(COUNTS, LINKS)
 def test_the_measured_count_is_the_measured_speed(count: int, link: str | None) -> None:
     """As many GPUs over the same links is what was measured."""
-    same = speed_up(Layout(gpus=count, link=link), Layout(gpus=count, link=link))
+    same = speed_up(
+        Layout(gpu_count=count, interconnect=link), Layout(gpu_count=count, interconnect=link)
+    )
     assert same.low == same.mid == same.high == 1.0
 
 
@@ -24,7 +27,9 @@ def test_more_gpus_are_faster_but_not_more_than_linear(
     before: int, after: int, link: str | None
 ) -> None:
     """The expected gain lies between none and linear; the range is in order."""
-    gain = speed_up(Layout(gpus=before, link=link), Layout(gpus=after, link=link))
+    gain = speed_up(
+        Layout(gpu_count=before, interconnect=link), Layout(gpu_count=after, interconnect=link)
+    )
     if after >= before:
         assert 1.0 <= gain.mid <= after / before
     else:
@@ -35,16 +40,25 @@ def test_more_gpus_are_faster_but_not_more_than_linear(
 @given(COUNTS, COUNTS)
 def test_nvlink_is_no_slower_than_pcie(before: int, after: int) -> None:
     """Faster links never lower the expected speed."""
-    fast = speed_up(Layout(gpus=before, link="pcie"), Layout(gpus=after, link="nvlink"))
+    fast = speed_up(
+        Layout(gpu_count=before, interconnect="pcie"),
+        Layout(gpu_count=after, interconnect="nvlink"),
+    )
     assert (
-        fast.mid >= speed_up(Layout(gpus=before, link="pcie"), Layout(gpus=after, link="pcie")).mid
+        fast.mid
+        >= speed_up(
+            Layout(gpu_count=before, interconnect="pcie"),
+            Layout(gpu_count=after, interconnect="pcie"),
+        ).mid
     )
 
 
 @pytest.mark.parametrize("link", ["nvlink", "pcie"])
 def test_eight_gpus_scale_as_benchmarks_did(link: str) -> None:
     """1 -> 8 GPUs: the middle near linear, the bad end where bad boxes were."""
-    gain = speed_up(Layout(gpus=1, link="single"), Layout(gpus=8, link=link))
+    gain = speed_up(
+        Layout(gpu_count=1, interconnect="single"), Layout(gpu_count=8, interconnect=link)
+    )
     assert 0.94 < gain.mid / 8 < 0.98
     assert 0.45 < gain.low / 8 < 0.75
 
@@ -52,7 +66,7 @@ def test_eight_gpus_scale_as_benchmarks_did(link: str) -> None:
 def test_geforce_boards_lose_more() -> None:
     """Boards without peer-to-peer access scale worse than others over PCIe."""
     geforce, other = (
-        speed_up(Layout(gpus=1), Layout(gpus=8, link="pcie", gpu=gpu))
+        speed_up(Layout(gpu_count=1), Layout(gpu_count=8, interconnect="pcie", gpu=find(gpu)))
         for gpu in ("RTX-4090", "RTX-A6000")
     )
     assert geforce.mid < 0.9 * other.mid
@@ -61,8 +75,8 @@ def test_geforce_boards_lose_more() -> None:
 
 def test_measured_communication_beats_what_is_typical() -> None:
     """A step timed on two GPUs says how eight will do: a ring of eight moves 1.75 times as much."""
-    two = Layout(gpus=2, link="nvlink", gpu="A100-SXM-80GB")
-    eight = Layout(gpus=8, link="nvlink", gpu="A100-SXM-80GB")
+    two = Layout(gpu_count=2, interconnect="nvlink", gpu=find("A100-SXM-80GB"))
+    eight = Layout(gpu_count=8, interconnect="nvlink", gpu=find("A100-SXM-80GB"))
     gain = speed_up(two, eight, Traffic(measured=0.2))
     assert gain.mid == pytest.approx(4 * 1.2 / (1 + 0.2 * 1.75))
     assert gain.high / gain.low < 1.5
@@ -72,9 +86,9 @@ def test_measured_communication_beats_what_is_typical() -> None:
 def test_large_gradients_on_slow_links_cost_more() -> None:
     """With parameters and step time known, the exposed all-reduce is computed: PCIe loses most."""
     traffic = Traffic(gradient_bytes=(4e9, 4e9, 4e9), step_s=0.3)
-    one = Layout(gpus=1, link="single", gpu="L40S")
+    one = Layout(gpu_count=1, interconnect="single", gpu=find("L40S"))
     nvlink, pcie = (
-        speed_up(one, Layout(gpus=8, link=link, gpu=gpu), traffic)
+        speed_up(one, Layout(gpu_count=8, interconnect=link, gpu=find(gpu)), traffic)
         for link, gpu in (("nvlink", "H100-SXM-80GB"), ("pcie", "L40S"))
     )
     assert nvlink.mid > 7.5
@@ -87,8 +101,14 @@ def test_a_known_network_is_computed_and_a_faster_one_is_better() -> None:
     traffic = Traffic(gradient_bytes=(4e8, 4e8, 4e8), step_s=0.3)
     slow, fast = (
         speed_up(
-            Layout(gpus=8, link="nvlink", gpu="H100-SXM-80GB"),
-            Layout(gpus=16, link="nvlink", gpu="H100-SXM-80GB", nodes=2, network_gbps=gbps),
+            Layout(gpu_count=8, interconnect="nvlink", gpu=find("H100-SXM-80GB")),
+            Layout(
+                gpu_count=16,
+                interconnect="nvlink",
+                gpu=find("H100-SXM-80GB"),
+                nodes=2,
+                network_gbps=gbps,
+            ),
             traffic,
         )
         for gbps in (10.0, 400.0)
@@ -100,26 +120,28 @@ def test_a_known_network_is_computed_and_a_faster_one_is_better() -> None:
 @pytest.mark.parametrize("after", ["nvlink", "pcie"])
 def test_an_unknown_link_is_not_a_slow_link(after: str) -> None:
     """Where today's link is not known, as many GPUs are expected to do as much as today."""
-    same = speed_up(Layout(gpus=8, link=None), Layout(gpus=8, link=after))
+    same = speed_up(Layout(gpu_count=8, interconnect=None), Layout(gpu_count=8, interconnect=after))
     assert same.mid == 1.0
 
 
 def test_one_machine_beats_many_over_the_network() -> None:
     """Eight machines do less than one with as many GPUs, and less than eight times one GPU."""
-    one = Layout(gpus=1)
-    together = speed_up(one, Layout(gpus=8, link="nvlink"))
-    apart = speed_up(one, Layout(gpus=8, nodes=8))
+    one = Layout(gpu_count=1)
+    together = speed_up(one, Layout(gpu_count=8, interconnect="nvlink"))
+    apart = speed_up(one, Layout(gpu_count=8, nodes=8))
     assert apart.mid < together.mid
     assert apart.high < 8.0
 
 
 def test_a_network_that_carries_nothing_changes_nothing() -> None:
     """Eight GPUs in one machine are the same eight in another, whatever leaves the machines."""
-    one, other = (Layout(gpus=8, link="nvlink", network_gbps=gbps) for gbps in (3200.0, 10.0))
+    one, other = (
+        Layout(gpu_count=8, interconnect="nvlink", network_gbps=gbps) for gbps in (3200.0, 10.0)
+    )
     assert speed_up(one, other).low == speed_up(one, other).high == 1.0
 
 
 def test_as_many_machines_as_measured_is_as_measured() -> None:
     """Sixteen GPUs in two machines, measured so, are predicted so."""
-    two = Layout(gpus=16, link="nvlink", nodes=2)
+    two = Layout(gpu_count=16, interconnect="nvlink", nodes=2)
     assert speed_up(two, two).low == speed_up(two, two).high == 1.0
