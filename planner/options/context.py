@@ -173,5 +173,4 @@ def _not_sold(offer: Offer, case: Case) -> bool:
 
 def same_machine(offer: Offer, case: Case) -> bool:
     """Return whether the offer is the size that runs the job today."""
-    today = case.baseline.offer
-    return today is not None and offer.name == today.name
+    return case.baseline.has_size(offer)

@@ -8,7 +8,7 @@ from planner.options.option import Move
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import Offer
 
 _BITS_PER_BYTE = 8
 _DAYS_PER_MONTH = Decimal("30.4")  # 730 h
@@ -39,7 +39,7 @@ def move(
         catalog: for the day.
     """
     today = baseline.offer
-    if today is None or _stays(today, offer):
+    if today is None or baseline.keeps_data(offer):
         return None
     if moved_bytes is None:
         return Move(once_usd=None, hours=None, pays_back_days=None)
@@ -56,12 +56,6 @@ def move(
     speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
     hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
     return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
-
-
-def _stays(today: Offer, offer: Offer) -> bool:
-    """Whether the data may stay; a size sold everywhere is taken where the data is."""
-    alike = today.region == offer.region or EVERYWHERE in (today.region, offer.region)
-    return today.provider == offer.provider and alike
 
 
 def _pays_back(once: Decimal | None, saves: Decimal | None) -> float | None:

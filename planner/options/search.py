@@ -16,7 +16,7 @@ from planner.options.context import Case, gpus_used, machines
 from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import risen_at_most
 from pricing.errors import InputError
 
@@ -81,7 +81,8 @@ def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
     made: list[Draft] = []
     over: list[Rejected] = []
     for actions in _action_sets(case):
-        if not actions and _is_today(offer, case):
+        paid = machines(offer, case) * case.work.replicas
+        if not actions and case.baseline.is_paid(offer, paid):
             continue  # that is o0
         try:
             draft = _draft(offer, case, actions)
@@ -102,17 +103,6 @@ def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
 def _highest_cost(draft: Draft, case: Case) -> Decimal | None:
     """Return the bill at the high end of the hours, where a budget asks for it."""
     return None if case.asked.budget_usd is None else draft.cost_at("high")
-
-
-def _is_today(offer: Offer, case: Case) -> bool:
-    """Whether it is today's machine; one price in every region makes its region immaterial."""
-    today = case.baseline.offer
-    if today is None or machines(offer, case) * case.work.replicas != case.baseline.count:
-        return False
-    same = (offer.name, offer.purchase) == (today.name, today.purchase)
-    return offer == today or (
-        same and today.region == EVERYWHERE and offer.usd_per_hour == today.usd_per_hour
-    )
 
 
 def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
@@ -160,10 +150,7 @@ def _risen(offer: Offer, case: Case) -> Decimal:
 
 def _tenancy(offer: Offer, case: Case) -> Tenancy | None:
     """Return the job's part in the bill of the very machine that it stands on."""
-    today = case.baseline.offer
-    if today is None or (offer.name, offer.region) != (today.name, today.region):
-        return None
-    return case.baseline.tenancy
+    return case.baseline.tenancy if case.baseline.has_size_there(offer) else None
 
 
 def _interruptions(offer: Offer, case: Case) -> Interruptions | None:

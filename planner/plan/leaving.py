@@ -37,7 +37,7 @@ def _stay(job: JobPlan, plans: dict[str, JobPlan]) -> JobPlan:
 
 def _leaves(job: JobPlan) -> bool:
     """Whether the recommended option is another machine, or the same one elsewhere."""
-    choice, today = job.choice, job.baseline.offer
-    if choice is None or today is None:
+    choice = job.choice
+    if choice is None or job.baseline.offer is None:
         return False
-    return (choice.offer.name, choice.offer.region) != (today.name, today.region)
+    return not job.baseline.has_size_there(choice.offer)

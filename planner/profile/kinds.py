@@ -84,6 +84,19 @@ PRECISIONS = (
     *("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16"),
     *("fp8", "int8", "int4", "fp4"),
 )
+PHASES = (
+    "start-up",
+    "data-preparation",
+    "steady",
+    "stall",
+    "evaluation",
+    "checkpoint",
+    "teardown",
+    "idle",
+)
+# How a job ended, where that is known to be other than by itself.
+ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
+COUNTED_BY = ("optimizer", "backward", "batch", "program")
 
 
 def kinds(holds: Callable[[JobKind], bool], *, or_unknown: bool = False) -> tuple[JobKind, ...]:

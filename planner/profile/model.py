@@ -17,23 +17,19 @@ from planner.profile.fields import (
     texts,
     time,
 )
-from planner.profile.kinds import KINDS, PARALLELISMS, PRECISIONS, JobKind, Parallelism
+from planner.profile.kinds import (
+    COUNTED_BY,
+    ENDINGS,
+    KINDS,
+    PARALLELISMS,
+    PHASES,
+    PRECISIONS,
+    JobKind,
+    Parallelism,
+)
 from pricing.catalog.offer import PURCHASES
 
 SCHEMA = "gpucost.profile/v1"
-PHASES = (
-    "start-up",
-    "data-preparation",
-    "steady",
-    "stall",
-    "evaluation",
-    "checkpoint",
-    "teardown",
-    "idle",
-)
-# How a job ended, where that is known to be other than by itself.
-ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
-COUNTED_BY = ("optimizer", "backward", "batch", "program")
 # What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
 WORK = (
     "input",

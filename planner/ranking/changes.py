@@ -44,8 +44,7 @@ def effort_hours(draft: Draft, case: Case) -> float:
 
 
 def _is_other(draft: Draft, case: Case) -> bool:
-    today, offer = case.baseline.offer, draft.offer
-    return today is None or (today.name, today.purchase) != (offer.name, offer.purchase)
+    return not case.baseline.has_size_bought_alike(draft.offer)
 
 
 def _structural(draft: Draft, case: Case) -> tuple[str, ...]:

@@ -147,8 +147,7 @@ def _shortlist(ranked: list[Draft], wanted: Iterable[Draft], case: Case) -> list
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
     fastest = min(ranked, key=lambda d: (d.hours.mid, d.quote.exact, d.offer.place), default=None)
-    today = case.baseline.offer
-    stays = next((d for d in ranked if d.actions and today and d.offer.name == today.name), None)
+    stays = next((d for d in ranked if d.actions and case.baseline.has_size(d.offer)), None)
     kept = {id(draft) for draft in (*wanted, fastest, stays) if draft is not None}
     for kind in (_provider, _machine):
         seen: set[object] = set()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planner.baseline.baseline import Baseline
+from planner.models.estimate import exactly
 from planner.profile.model import Latency, Profile
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
@@ -148,3 +149,40 @@ def test_today_breaks_the_flags_that_it_breaks(asked: dict[str, Any], reasons: l
     profile = a_profile(kind="inference_online", latency_ms=Latency(p99=55.0))
     baseline = found(running(profile, today), today, **asked)
     assert [r.reason for r in baseline.broken] == reasons
+
+
+@pytest.mark.parametrize(
+    ("changes", "answers"),
+    [
+        ({}, (True, True, True, True, True)),
+        ({"region": "*"}, (True, True, True, True, False)),
+        ({"region": "far"}, (True, True, False, False, False)),
+        ({"purchase": "spot"}, (True, False, True, True, False)),
+        ({"price": "9.00"}, (True, True, True, True, False)),
+        ({"type_": "other"}, (False, False, False, True, False)),
+        ({"provider": "else"}, (False, False, False, False, False)),
+    ],
+)
+def test_whether_an_offer_is_todays_machine_is_asked_of_the_baseline(
+    changes: dict[str, Any], answers: tuple[bool, ...]
+) -> None:
+    """The size, bought alike, in its place; where data stay; the very machine that is paid."""
+    here = {"type_": "here", "price": "2.00", "region": "near", "provider": "some"}
+    today, other = sold(**here), sold(**here | changes)
+    baseline = Baseline(offer=today, count=2, hours=exactly(1.0, ""), quote=None, assumed=False)
+    assert answers == (
+        baseline.has_size(other),
+        baseline.has_size_bought_alike(other),
+        baseline.has_size_there(other),
+        baseline.keeps_data(other),
+        baseline.is_paid(other, 2),
+    )
+    assert not baseline.is_paid(today, 1)
+
+
+def test_a_price_for_everywhere_is_todays_wherever_it_is_asked() -> None:
+    """Where one price holds in all regions, the offer of one region is the machine that is paid."""
+    today = sold("here", "2.00", region="*")
+    baseline = Baseline(offer=today, count=1, hours=exactly(1.0, ""), quote=None, assumed=False)
+    assert baseline.is_paid(sold("here", "2.00", region="near"), 1)
+    assert baseline.has_size_there(sold("here", "2.00", region="near"))

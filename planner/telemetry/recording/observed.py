@@ -105,8 +105,8 @@ class Observed:
         batch_per_gpu: items a GPU takes at a time.
         parallelism: as `kinds.PARALLELISMS` names it.
         parameters: of the model.
-        ended: how it ended, as `model.ENDINGS` names it.
-        counted_by: what counts as a step, as `model.COUNTED_BY` names it.
+        ended: how it ended, as `kinds.ENDINGS` names it.
+        counted_by: what counts as a step, as `kinds.COUNTED_BY` names it.
         steps: rows of the process that sets the pace, by time, with STEP_COLUMNS; None without any.
         step_count: steps of the whole run.
         step_times: lengths of the steps of the pacing process, without its first.
