@@ -97,6 +97,20 @@ PHASES = (
 # How a job ended, where that is known to be other than by itself.
 ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
 COUNTED_BY = ("optimizer", "backward", "batch", "program")
+# What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
+WORK = (
+    "input",
+    "model",
+    "device",
+    "communication",
+    "save",
+    "compile",
+    "network",
+    "sleep",
+    "thread",
+    "import",
+    "host",
+)
 
 
 def kinds(holds: Callable[[JobKind], bool], *, or_unknown: bool = False) -> tuple[JobKind, ...]:

@@ -24,26 +24,13 @@ from planner.profile.kinds import (
     PARALLELISMS,
     PHASES,
     PRECISIONS,
+    WORK,
     JobKind,
     Parallelism,
 )
 from pricing.catalog.offer import PURCHASES
 
 SCHEMA = "gpucost.profile/v1"
-# What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
-WORK = (
-    "input",
-    "model",
-    "device",
-    "communication",
-    "save",
-    "compile",
-    "network",
-    "sleep",
-    "thread",
-    "import",
-    "host",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
