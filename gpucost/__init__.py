@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 from gpucost.version import __version__
 
 if TYPE_CHECKING:
-    from gpucost.api import load_profile, predict_sharing, read_telemetry
+    from gpucost.api import (
+        find_option,
+        load_profile,
+        plan_to_json,
+        predict_sharing,
+        read_telemetry,
+        render_report,
+    )
+    from gpucost.files.plan_file import load_plan
     from gpucost.prices.cache import load_catalog
     from gpucost.profiling.measuring import Measurement, measure
     from gpucost.profiling.notebook import load_ipython_extension
@@ -29,6 +37,8 @@ if TYPE_CHECKING:
     from planner.models.estimate import Estimate
     from planner.pipeline import make_plan
     from planner.plan.plan import Plan
+    from planner.plan_document.document import PlanDocument
+    from planner.plan_document.find import FoundOption
     from planner.prediction.predict import predict
     from planner.profile.model import Profile
     from pricing.billing.quote import Quote, Usage, quote
@@ -40,25 +50,31 @@ __all__ = [
     "Catalog",
     "Estimate",
     "Finding",
+    "FoundOption",
     "GpucostError",
     "Measurement",
     "Offer",
     "Plan",
+    "PlanDocument",
     "Profile",
     "Quote",
     "Requirements",
     "Usage",
     "__version__",
     "diagnose",
+    "find_option",
     "load_catalog",
     "load_ipython_extension",
+    "load_plan",
     "load_profile",
     "make_plan",
     "measure",
+    "plan_to_json",
     "predict",
     "predict_sharing",
     "quote",
     "read_telemetry",
+    "render_report",
 ]
 
 _PACKAGES = ("planner", "pricing", "providers", "templates")
@@ -66,24 +82,30 @@ _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
     "Finding": "planner.diagnosis.finding",
+    "FoundOption": "planner.plan_document.find",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.profiling.measuring",
     "Offer": "pricing.catalog.offer",
     "Plan": "planner.plan.plan",
+    "PlanDocument": "planner.plan_document.document",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",
     "Requirements": "planner.baseline.requirements",
     "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnosis.diagnose",
+    "find_option": "gpucost.api",
     "load_catalog": "gpucost.prices.cache",
     "load_ipython_extension": "gpucost.profiling.notebook",
+    "load_plan": "gpucost.files.plan_file",
     "load_profile": "gpucost.api",
     "measure": "gpucost.profiling.measuring",
     "make_plan": "planner.pipeline",
+    "plan_to_json": "gpucost.api",
     "predict": "planner.prediction.predict",
     "predict_sharing": "gpucost.api",
     "quote": "pricing.billing.quote",
     "read_telemetry": "gpucost.api",
+    "render_report": "gpucost.api",
 }
 
 

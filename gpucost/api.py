@@ -5,6 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from planner.models.estimate import Estimate
+from planner.plan.plan import Plan
+from planner.plan_document import find
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import encode
+from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.errors import InputError, NotBuiltYetError
@@ -68,3 +73,37 @@ def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Est
     if mode != "mps":
         raise NotBuiltYetError(_NO_TENANCY)
     return shared_speed(tuple(profiles))
+
+
+def find_option(plan: Plan | PlanDocument, name: str) -> find.FoundOption:
+    """Return the option called JOB/ID; `o0` is today's machine.
+
+    Args:
+        plan: made now, or read back with `load_plan`.
+        name: the job may be left out where there is only one.
+
+    Raises:
+        InputError: none is called so, or several are; what there is is listed.
+    """
+    return find.find_option(_values(plan), name)
+
+
+def plan_to_json(plan: Plan | PlanDocument) -> dict[str, Any]:
+    """Return the document of plan.json (`gpucost.plan/v1`) of a plan, made now or read back."""
+    document: dict[str, Any] = encode(_values(plan))
+    return document
+
+
+def render_report(plan: Plan | PlanDocument, *, style: str = "md", lang: str = "en") -> str:
+    """Return the report of a plan, made now or read back: the same text for both.
+
+    Raises:
+        NotBuiltYetError: another style or language than `md` and `en`.
+    """
+    from templates.render import render_report as render  # noqa: PLC0415 - jinja2 only here
+
+    return render(_values(plan), style=style, lang=lang)
+
+
+def _values(plan: Plan | PlanDocument) -> PlanDocument:
+    return plan if isinstance(plan, PlanDocument) else plan_document(plan)

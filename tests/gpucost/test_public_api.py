@@ -26,6 +26,10 @@ FUNCTIONS = {
     "predict_sharing": ("profiles", "mode"),
     "quote": ("offer", "usage"),
     "make_plan": ("profiles", "catalog", "requirements", "as_of"),
+    "load_plan": ("path",),
+    "find_option": ("plan", "name"),
+    "plan_to_json": ("plan",),
+    "render_report": ("plan", "style", "lang"),
 }
 VALUES = ("Catalog", "Estimate", "Finding", "Offer", "Plan", "Profile", "Quote")
 
@@ -52,6 +56,22 @@ def test_a_function_takes_what_the_contract_says(name: str) -> None:
     """Parameters are called and ordered as in the contract."""
     taken = tuple(inspect.signature(getattr(gpucost, name)).parameters)
     assert taken[: len(FUNCTIONS[name])] == FUNCTIONS[name]
+
+
+def test_a_plan_made_now_and_read_back_is_one(tmp_path: Path) -> None:
+    """Document, report and options of a plan are those of its file, byte for byte."""
+    profile = gpucost.load_profile(ROOT / "examples" / "visual-search.json")
+    day = date.fromisoformat(AS_OF)
+    made = gpucost.make_plan(
+        (profile,), gpucost.load_catalog(day), gpucost.Requirements(), as_of=day
+    )
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(gpucost.plan_to_json(made)), encoding="utf-8")
+    back = gpucost.load_plan(path)
+    assert gpucost.plan_to_json(back) == gpucost.plan_to_json(made)
+    assert gpucost.render_report(back) == gpucost.render_report(made)
+    for name in ("o0", "visual-search/o1"):
+        assert gpucost.find_option(back, name) == gpucost.find_option(made, name)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
