@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "Show one launch: machines, events, bootstrap log."),
     "down": ("down", "End launches: destroy until gone."),
     "reap": ("reap", "Find and remove what a crash or a deadline left behind."),
+    "watch": ("watch", "Reap every ten minutes, from cron or a systemd timer."),
     "iam-policy": ("iam_policy", "Print the least permissions that launches need."),
     "explain": ("explain", "Explain a finding or an action code."),
     "accuracy": ("accuracy", "Score predictions on data left out of their fit."),

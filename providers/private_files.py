@@ -10,6 +10,9 @@ from pathlib import Path
 
 from pricing.errors import RefusedError
 
+_OURS = ("journal.sqlite", "locks", "keys", "ssh-hosts", "watch.json", "owner", ".")
+"""What names of ours in the state folder begin with."""
+
 _OTHERS = 0o077
 _OTHERS_WRITE = 0o022
 
@@ -18,12 +21,10 @@ class NotOursError(RefusedError):
     """A file or folder belongs to somebody else, is a link, or can be changed by others."""
 
 
-def private_folder(path: Path, own: frozenset[str] = frozenset()) -> None:
-    """Make a folder for its owner alone, or check the one that is there.
+def private_folder(path: Path) -> None:
+    """Make a folder, with its parents, for its owner alone, or check the one that is there.
 
-    Args:
-        path: it is made with its parents.
-        own: names of what we keep there; a folder with nothing else is closed to others.
+    One with nothing but ours in it is closed to others.
 
     Raises:
         NotOursError: others made it, or can change what is in it.
@@ -44,17 +45,15 @@ def private_folder(path: Path, own: frozenset[str] = frozenset()) -> None:
         )
     if not found.st_mode & _OTHERS:
         return
-    if not found.st_mode & stat.S_ISVTX and all(_is_own(one.name, own) for one in path.iterdir()):
+    if not found.st_mode & stat.S_ISVTX and all(
+        one.name.startswith(_OURS) for one in path.iterdir()
+    ):
         path.chmod(0o700)
     elif found.st_mode & _OTHERS_WRITE:
         raise NotOursError(
             f"{path}: others can write there, so what is in it could be swapped. "
             "GPUCOST_STATE_DIR names another folder, or: chmod go-w."
         )
-
-
-def _is_own(name: str, own: frozenset[str]) -> bool:
-    return any(name == one or name.startswith(f"{one}-") for one in own)
 
 
 def open_private(path: Path, flags: int) -> int:

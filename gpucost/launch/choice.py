@@ -21,6 +21,7 @@ from pricing.money import cents
 from providers.interface import OWN
 from providers.ownership_tags import clean
 from providers.registry import launchable
+from providers.ssh.address import check_address
 
 BOUGHT = ("on_demand", "spot")
 """Ways of buying that a launch can use; terms are bought at the provider's."""
@@ -71,7 +72,7 @@ def choose_type(
     if provider == OWN:
         if not host or count != 1:
             raise InputError(f"--type {place}: write ssh/USER@HOST[:PORT], one machine at a time.")
-        return Choice(offers=(), host=host)
+        return Choice(offers=(), host=check_address(host))
     provider, instance_type, in_place = parse_place(place)
     if region and in_place and region != in_place:
         raise InputError(f"--type {place} and --region {region} name two regions; leave one out.")

@@ -181,7 +181,10 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
     if CLOUDS[spec.provider].not_in_total:
         yield CLOUDS[spec.provider].not_in_total
     if offer is not None and offer.purchase == "spot":
-        yield "spot: the provider may take the machine back at any time"
+        yield (
+            "spot: the provider may take the machine back at any time, and its price may rise "
+            f"until the run costs the cap, ${show(spec.max_usd)}"
+        )
     if not CLOUDS[spec.provider].ends_itself:
         yield _end_told(spec)
 
@@ -194,8 +197,9 @@ def _end_told(spec: LaunchSpec) -> str:
             f"itself; that token reaches {end.reach}"
         )
     return (
-        "the machine does not end itself (--no-self-destroy). Put this into cron: "
-        "*/10 * * * * gpucost reap --yes"
+        "the machine does not end itself (--no-self-destroy). `gpucost watch --install` ends it "
+        "from this computer: a systemd timer, or a line for cron that it prints, runs what "
+        "`gpucost reap --yes` does every ten minutes"
     )
 
 

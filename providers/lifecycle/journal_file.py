@@ -18,9 +18,6 @@ from providers.private_files import open_private, private_folder
 FILE = "journal.sqlite"
 VERSION = 1
 LOCKS = "locks"
-KEPT = frozenset((FILE, LOCKS, "keys", "ssh", "watch"))
-"""What names in the state folder begin with."""
-
 BUSY_MS = 30_000
 BUSY_AGAIN_MS = 1_000
 """For how long a write waits for another process: the first time, and once that was in vain."""
@@ -100,7 +97,7 @@ def open_base(folder: Path) -> sqlite3.Connection:
     """
     path = folder / FILE
     with told(path, "opened"):
-        private_folder(folder, KEPT)
+        private_folder(folder)
         for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
             if name == FILE or os.path.lexists(folder / name):
                 os.close(open_private(folder / name, os.O_RDWR))

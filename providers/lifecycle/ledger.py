@@ -84,7 +84,7 @@ def price_within(
     """The highest price an hour at which so many machines for so long cost no more than that.
 
     A bill is linear in the price; what does not depend on it, such as addresses, comes off first.
-    Rounded down to a millionth of a dollar; 0 where the rest alone costs more.
+    Rounded down to a millionth of a dollar; 0 where the rest, or a minimum charge, costs more.
     """
     one, two = (
         usd_for(replace(offer, usd_per_hour=price), count, seconds, day)
@@ -92,5 +92,7 @@ def price_within(
     )
     hours = EXACT.subtract(two, one)
     left = EXACT.subtract(most_usd, EXACT.subtract(one, hours))
-    price = EXACT.divide(max(left, Decimal(0)), hours)
-    return price.quantize(_FINEST_PRICE, rounding=ROUND_DOWN)
+    price = EXACT.divide(max(left, Decimal(0)), hours).quantize(_FINEST_PRICE, rounding=ROUND_DOWN)
+    if price > 0 and usd_for(replace(offer, usd_per_hour=price), count, seconds, day) <= most_usd:
+        return price
+    return Decimal(0)

@@ -5,6 +5,7 @@ the machine; which machines were set up is remembered in the state folder.
 """
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from providers.interface import (
 )
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks, read_text
+from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"
@@ -174,8 +176,9 @@ class SshCloud:
     def remember(self, host: str) -> None:
         """Note a machine that is to be looked at from now on."""
         if host not in self._remembered():
-            self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with (self.state / _HOSTS).open("a", encoding="utf-8") as stream:
+            private_folder(self.state)
+            handle = open_private(self.state / _HOSTS, os.O_WRONLY | os.O_APPEND)
+            with os.fdopen(handle, "a", encoding="utf-8") as stream:
                 stream.write(f"{host}\n")
 
 

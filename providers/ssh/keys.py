@@ -4,8 +4,11 @@ import os
 import shutil
 from pathlib import Path
 
+from providers.private_files import open_private, private_folder
+
 _FOLDER = "keys"
 _PRIVATE = "id_ed25519"
+_KNOWN_HOSTS = "known_hosts"
 
 
 def make_key(state: Path, run: str) -> str:
@@ -20,8 +23,10 @@ def make_key(state: Path, run: str) -> str:
         serialization.NoEncryption(),
     )
     folder = state / _FOLDER / run
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder / _PRIVATE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for one in (state, folder.parent, folder):
+        private_folder(one)
+    os.close(open_private(folder / _KNOWN_HOSTS, os.O_RDWR))
+    handle = open_private(folder / _PRIVATE, os.O_WRONLY | os.O_TRUNC)
     with os.fdopen(handle, "wb") as stream:
         stream.write(private)
     public = key.public_key().public_bytes(
@@ -37,7 +42,7 @@ def key_file(state: Path, run: str) -> Path:
 
 def known_hosts(state: Path, run: str) -> Path:
     """Where the host keys of the run's machines are kept, as they were first seen."""
-    return state / _FOLDER / run / "known_hosts"
+    return state / _FOLDER / run / _KNOWN_HOSTS
 
 
 def drop_key(state: Path, run: str) -> None:

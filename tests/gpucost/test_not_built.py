@@ -12,7 +12,7 @@ from tests.gpucost.documents import training
 # Every command of the contract, in its order.
 CONTRACT = (
     *("profile", "import", "diagnose", "plan", "report", "recipe", "quote", "prices", "capacity"),
-    *("provision", "list", "show", "down", "reap", "run", "verify", "export", "reconcile"),
+    *("provision", "list", "show", "down", "reap", "run", "verify", "export", "reconcile", "watch"),
     *("accuracy", "doctor", "explain", "demo", "iam-policy", "completion"),
 )
 

@@ -38,13 +38,13 @@ def test_new_files_are_their_owners_alone(mask: int, tmp_path: Path) -> None:
 def test_what_was_open_is_closed(tmp_path: Path) -> None:
     """A folder with nothing but ours, and a file in it, lose what others could do there."""
     (tmp_path / "keys").mkdir()
-    (tmp_path / "file").write_text("")
-    (tmp_path / "file").chmod(0o644)
+    (tmp_path / "owner").write_text("")
+    (tmp_path / "owner").chmod(0o644)
     tmp_path.chmod(0o775)
-    private_folder(tmp_path, frozenset(("keys", "file")))
-    os.close(open_private(tmp_path / "file", os.O_RDWR))
+    private_folder(tmp_path)
+    os.close(open_private(tmp_path / "owner", os.O_RDWR))
     assert _mode(tmp_path) == 0o700
-    assert _mode(tmp_path / "file") == 0o600
+    assert _mode(tmp_path / "owner") == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
@@ -53,7 +53,7 @@ def test_a_folder_that_others_can_write_to_is_refused(mode: int, tmp_path: Path)
     (tmp_path / "something").write_text("of the user's")
     tmp_path.chmod(mode)
     with pytest.raises(NotOursError, match="others can write there"):
-        private_folder(tmp_path, frozenset(("keys",)))
+        private_folder(tmp_path)
     assert _mode(tmp_path) == mode
     tmp_path.chmod(0o700)
 
@@ -62,7 +62,7 @@ def test_a_folder_that_others_read_stays_so_where_it_holds_more(tmp_path: Path) 
     """A home folder that is named as the state folder is not closed to others."""
     (tmp_path / "something").write_text("of the user's")
     tmp_path.chmod(0o755)
-    private_folder(tmp_path, frozenset(("keys",)))
+    private_folder(tmp_path)
     assert _mode(tmp_path) == 0o755
 
 

@@ -1,0 +1,101 @@
+"""The cap: what a run may cost at most holds the whole bill, at the dearest price there may be."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpucost.launch.choice import Choice, with_dearest
+from gpucost.launch.live_price import Live
+from gpucost.launch.preview import Wish, build_spec, preview
+from pricing.catalog.catalog import Catalog
+from providers.aws.calls import creations
+from providers.interface import MACHINE
+from providers.lifecycle.ledger import price_within, usd_for
+from providers.offline import offline
+from tests.providers.launches import a_spec, an_offer
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+DAY = date(2026, 11, 20)
+
+
+@given(
+    provider=st.sampled_from(["aws", "digitalocean", "nebius"]),
+    count=st.integers(1, 8),
+    seconds=st.integers(1, 10**6).map(Decimal),
+    most=st.decimals("0.01", "100000", places=2),
+)
+def test_at_the_highest_price_within_the_cap_the_bill_is_within_it(
+    provider: str, count: int, seconds: Decimal, most: Decimal
+) -> None:
+    """Addresses and minimum times included; a millionth of a dollar an hour more may not be."""
+    offer = an_offer(provider)
+    price = price_within(offer, count, seconds, AT, most)
+    if price > 0:
+        assert usd_for(replace(offer, usd_per_hour=price), count, seconds, AT) <= most
+    more = price + Decimal("0.000002")
+    assert usd_for(replace(offer, usd_per_hour=more), count, seconds, AT) > most
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("cap", ["100", "7.77", "1000"])
+def test_spot_machines_are_never_paid_more_than_the_cap(count: int, cap: str) -> None:
+    """The price that EC2 is told as the highest keeps the bill of all machines within the cap."""
+    offer = an_offer("aws", purchase="spot")
+    spec = a_spec(
+        offer, regions=("us-east-1",), count=count, ttl_s=Decimal(7200), max_usd=Decimal(cap)
+    )
+    for creation in creations(spec, spec.places[0]):
+        if creation.kind != MACHINE:
+            continue
+        highest = creation.arguments["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"]
+        dearest = replace(offer, usd_per_hour=Decimal(highest))
+        bill = usd_for(dearest, count, spec.ttl_s, AT)
+        assert Decimal(cap) - Decimal("0.01") < bill <= Decimal(cap)
+
+
+def _previewed(live: Live | None, **wish: Any) -> Any:
+    """A plan at 44.00 USD/h, where the refreshed price list says 55.04 and history 50.00."""
+    offer = an_offer("aws", region="us-east-1", usd_per_hour=Decimal("55.04"), as_of=DAY)
+    old = replace(offer, usd_per_hour=Decimal(50), as_of=date(2025, 1, 1))
+    planned = replace(offer, usd_per_hour=Decimal("44.00"))
+    choice = with_dearest(
+        Choice(offers=(planned,), region="us-east-1"), Catalog(as_of=DAY, rows=(old, offer))
+    )
+    asked = Wish(ttl_s=Decimal(8 * 3600), **wish)
+    spec = build_spec(choice, asked, AT, live)
+    return preview(offline("aws"), spec, (), live, asked)
+
+
+def _unread() -> Live:
+    before = {"aws/g6.xlarge/us-east-1": Decimal("44.00")}
+    return Live(prices={}, before=before, read_at=AT, failure="the price list is denied")
+
+
+def test_without_a_live_price_the_dearest_known_one_counts() -> None:
+    """The preview shows it, the cap is held against it, and the difference to the plan refuses."""
+    seen = _previewed(_unread(), max_usd=Decimal(360))
+    assert seen.total is not None
+    assert seen.total.exact > 440
+    assert any("--max-cost is $360.00" in one for one in seen.refusals)
+    assert any("55.04" in one and "44 was planned" in one for one in seen.refusals)
+
+
+def test_a_stale_price_that_was_allowed_is_still_capped() -> None:
+    """--allow-stale takes the dearest known price; it does not lift the cap."""
+    seen = _previewed(_unread(), max_usd=Decimal(360), allow_stale=True)
+    assert any("--max-cost is $360.00" in one for one in seen.refusals)
+    assert _previewed(_unread(), allow_stale=True).refusals == ()
+
+
+def test_a_live_price_is_believed_before_any_other() -> None:
+    """Where the provider tells a price, plan, list and history do not matter."""
+    prices = {("g6.xlarge", "us-east-1", "on_demand"): Decimal("44.10")}
+    live = replace(_unread(), prices=prices, failure="")
+    seen = _previewed(live)
+    assert seen.refusals == ()
+    assert seen.spec.places[0].offer.usd_per_hour == Decimal("44.10")
