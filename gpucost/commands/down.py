@@ -72,7 +72,8 @@ def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) 
             _tell(targets, output)
             confirm(f"End {len(targets)} runs?", yes=yes)
         troubles = [trouble for one in targets for trouble in _end(one, journal, output)]
-    problems = [*(problem for one in troubles for problem in one.problems), *found.doubts]
+    problems = [problem for one in troubles for problem in one.problems]
+    problems += (*found.doubts, *journal.doubts)
     if problems:
         raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:

@@ -46,6 +46,7 @@ def command(everything: bool, offline: bool, output: Output) -> None:  # noqa: F
     """
     with open_journal(go_on=output.say) as journal:
         seen = _Seen() if offline else _ask(journal, output)
+        seen.doubts += journal.doubts
         runs = journal.deployments() if everything else journal.open_deployments()
         show_list([*runs, *seen.unknown], output, CLOCK.at(0.0), seen.machines, tuple(seen.asked))
     if seen.doubts:

@@ -37,7 +37,7 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
         owner = this_owner()
         reached = sessions(journal, output)
         pairs: list[tuple[Session, Verdict]] = []
-        doubts: list[str] = []
+        doubts = [*journal.doubts]
         for session in reached.sessions:
             seen = survey(session)
             doubts += seen.doubts

@@ -59,6 +59,13 @@ class Journal:
         self.lost = lost
         self._base = memory_base() if lost else open_base(folder)
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is not known because the file could not be used, in words."""
+        if not self.lost:
+            return ()
+        return (f"{self.lost} What only the journal knows was not looked at.",)
+
     def close(self) -> None:
         """Close the file."""
         self._base.close()

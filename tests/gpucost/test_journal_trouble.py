@@ -114,12 +114,13 @@ def test_a_journal_that_cannot_even_be_read_keeps_no_machine_alive(
     call: Call,
     journal: Path,
 ) -> None:
-    """What the provider lists ends; that the journal was not read is said, and it stays."""
+    """What the provider lists ends; that the journal was not read is exit 6, and it stays."""
     before = journal.stat().st_ino
     with closing(sqlite3.connect(journal, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN IMMEDIATE")
         ran = call(*(run if word == "RUN" else word for word in words))
+    assert ran.code == 6, ran.err
     assert "another process holds the journal" in ran.err
     assert cloud.estate.things["droplets"] == {}
     assert (_aside(journal), journal.stat().st_ino) == ([], before)
@@ -165,6 +166,36 @@ def test_a_full_disk_keeps_no_machine_alive(
         assert "not written down" in ran.err
         assert cloud.estate.things["droplets"] == {}
         assert list((disk / "state").glob("*unreadable*")) == []
+
+
+def test_with_the_journal_lost_list_asks_before_it_says_that_nothing_burns(
+    run: str, cloud: DigitalOcean, call: Call, journal: Path
+) -> None:
+    """A machine that no journal knows is listed."""
+    for path in journal.parent.glob("journal.sqlite*"):
+        path.unlink()
+    asked = len(cloud.requests)
+    ran = call("list")
+    assert len(cloud.requests) > asked
+    assert run in ran.out + ran.err
+    assert "0 machines burn" not in ran.err
+
+
+@pytest.mark.parametrize("damage", [b"no database" * 1000, b"SQLite format 3\0" + b"\xff" * 9000])
+def test_with_the_journal_damaged_list_asks_too(
+    damage: bytes, run: str, cloud: DigitalOcean, call: Call, journal: Path
+) -> None:
+    """It says that the journal is damaged (exit 6), leaves it, and lists what the provider has."""
+    for path in journal.parent.glob("journal.sqlite-*"):
+        path.unlink()
+    journal.write_bytes(damage)
+    asked = len(cloud.requests)
+    ran = call("list")
+    assert ran.code == 6
+    assert "damaged" in ran.err
+    assert len(cloud.requests) > asked
+    assert run in ran.out + ran.err
+    assert journal.read_bytes() == damage
 
 
 class _Signalled(Ready):
