@@ -3,7 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,6 +17,10 @@ MOST_LINES = 400
 MOST_FUNCTION_LINES = 50
 VAGUE = re.compile(r"(util|helper|manager|handler|common|misc|stuff|data\d|info)s?")
 MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
+
+# What the core asks nobody for, and the libraries through which it could.
+OUTSIDE = frozenset(("os.environ", "os.getenv", "date.today", "datetime.now", "time.time", "print"))
+OUTER_LIBRARIES = frozenset(("socket", "urllib", "http", "requests", "click", "rich"))
 
 # Where a float of money is meant: ratios and orders, never an amount that is shown or added.
 FLOATS_OF_MONEY = frozenset(
@@ -31,116 +38,133 @@ PROBE = "planner/telemetry/probe/path"
 MEASURE = "planner/telemetry/measure/"
 
 
-def _sources(*folders: str) -> list[Path]:
-    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+Node = TypeVar("Node", bound=ast.AST)
 
 
-def _id(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A file of Python, read and parsed once."""
+
+    path: Path
+    name: str
+    text: str
+    tree: ast.Module
+
+    def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
+        """Return the nodes of these kinds."""
+        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Return every function, nested ones included."""
+        return self.nodes(ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@cache
+def _modules(*folders: str) -> tuple[Module, ...]:
+    if len(folders) != 1:
+        return tuple(module for folder in folders for module in _modules(folder))
+    return tuple(_module(path) for path in sorted((ROOT / folders[0]).rglob("*.py")))
 
 
-def _table_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the lines of the longest tuple, list or dict of values in a function."""
+def _module(path: Path) -> Module:
+    text = path.read_text(encoding="utf-8")
+    name = path.relative_to(ROOT).as_posix()
+    return Module(path=path, name=name, text=text, tree=ast.parse(text))
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return a function's length without the longest tuple, list or dict of values in it."""
     tables = [
         (node.end_lineno or node.lineno) - node.lineno
         for node in ast.walk(function)
         if isinstance(node, ast.Tuple | ast.List | ast.Dict)
     ]
-    return max(tables, default=0)
+    return (function.end_lineno or 0) - function.lineno + 1 - max(tables, default=0)
 
 
-@pytest.mark.parametrize("path", _sources(*FOLDERS), ids=_id)
-def test_a_module_fits_in_a_head(path: Path) -> None:
+def test_a_module_fits_in_a_head() -> None:
     """No module is longer than 400 lines."""
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines <= MOST_LINES, f"{_id(path)} has {lines} lines; split it"
+    lines = {module.name: module.text.count("\n") for module in _modules(*FOLDERS)}
+    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}, "split them"
 
 
-@pytest.mark.parametrize("path", _sources(*FOLDERS), ids=_id)
-def test_a_function_fits_on_a_screen(path: Path) -> None:
+def test_a_function_fits_on_a_screen() -> None:
     """No function is longer than 50 lines, apart from a table of data inside it."""
-    long = {
-        function.name: (function.end_lineno or 0) - function.lineno + 1 - _table_lines(function)
-        for function in _functions(path)
+    lines = {
+        f"{module.name}: {function.name}": _lines(function)
+        for module in _modules(*FOLDERS)
+        for function in module.functions()
     }
-    assert {name: n for name, n in long.items() if n > MOST_FUNCTION_LINES} == {}
+    assert {name: n for name, n in lines.items() if n > MOST_FUNCTION_LINES} == {}
 
 
-@pytest.mark.parametrize("path", _sources(*FOLDERS), ids=_id)
-def test_a_module_is_named_after_what_it_does(path: Path) -> None:
+def test_a_module_is_named_after_what_it_does() -> None:
     """No module is called utils, helpers, manager or the like."""
-    assert not VAGUE.fullmatch(path.stem)
+    assert [m.name for m in _modules(*FOLDERS) if VAGUE.fullmatch(m.path.stem)] == []
 
 
-@pytest.mark.parametrize("path", _sources(*PACKAGES), ids=_id)
-def test_a_module_says_what_it_is(path: Path) -> None:
+def test_a_module_says_what_it_is() -> None:
     """Every module and package of ours begins with a docstring."""
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert [m.name for m in _modules(*PACKAGES) if not ast.get_docstring(m.tree)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_folder_of_code_is_a_package_with_types(package: str) -> None:
     """A folder that holds modules has an __init__.py; every package ships py.typed."""
     assert (ROOT / package / "py.typed").is_file()
-    for folder in {path.parent for path in _sources(package)} - {ROOT / PROBE}:
+    for folder in {module.path.parent for module in _modules(package)} - {ROOT / PROBE}:
         assert (folder / "__init__.py").is_file(), folder
 
 
-@pytest.mark.parametrize("path", _sources("tests"), ids=_id)
-def test_a_test_states_its_guarantee(path: Path) -> None:
+def test_a_test_states_its_guarantee() -> None:
     """Every test has a docstring."""
     silent = [
-        function.name
-        for function in _functions(path)
+        f"{module.name}: {function.name}"
+        for module in _modules("tests")
+        for function in module.functions()
         if function.name.startswith("test_") and not ast.get_docstring(function)
     ]
     assert silent == []
 
 
-@pytest.mark.parametrize("path", _sources(*PACKAGES), ids=_id)
-def test_money_does_not_become_a_float(path: Path) -> None:
+def test_money_does_not_become_a_float() -> None:
     """`float(...)` is not called on what is named after money, but for the ratios listed above."""
-    if _id(path) in FLOATS_OF_MONEY:
-        pytest.skip("ratios of money")
     calls = [
-        ast.unparse(node)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "float"
-        and MONEY.search(ast.unparse(node))
+        f"{module.name}: {ast.unparse(call)}"
+        for module in _modules(*PACKAGES)
+        if module.name not in FLOATS_OF_MONEY
+        for call in module.nodes(ast.Call)
+        if isinstance(call.func, ast.Name)
+        and call.func.id == "float"
+        and MONEY.search(ast.unparse(call))
     ]
     assert calls == []
 
 
-@pytest.mark.parametrize("path", _sources("planner", "pricing"), ids=_id)
-def test_the_core_asks_neither_clock_nor_environment(path: Path) -> None:
+def test_the_exceptions_are_of_this_tree() -> None:
+    """A module that may turn money into a float exists: the list holds no ghosts."""
+    assert {module.name for module in _modules(*PACKAGES)} >= FLOATS_OF_MONEY
+
+
+def _uses(module: Module) -> Iterator[str]:
+    yield from (
+        used
+        for node in module.nodes(ast.Attribute, ast.Name)
+        if (used := ast.unparse(node)) in OUTSIDE
+    )
+    imported = [
+        *(alias.name for node in module.nodes(ast.Import) for alias in node.names),
+        *(node.module or "" for node in module.nodes(ast.ImportFrom)),
+    ]
+    yield from (name for name in imported if name.split(".")[0] in OUTER_LIBRARIES)
+
+
+def test_the_core_asks_neither_clock_nor_environment() -> None:
     """`planner` and `pricing` read no clock, no environment, no network, and print nothing."""
-    if _id(path).startswith((PROBE, MEASURE)):
-        pytest.skip("runs inside the user's program, or beside it to measure it")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    forbidden = {"os.environ", "os.getenv", "date.today", "datetime.now", "time.time", "print"}
-    used = {
-        ast.unparse(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in forbidden
-    }
-    imported = {
-        name.split(".")[0]
-        for node in ast.walk(tree)
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert used == set()
-    assert imported.isdisjoint(("socket", "urllib", "http", "requests", "click", "rich"))
+    used = [
+        f"{module.name}: {use}"
+        for module in _modules("planner", "pricing")
+        if not module.name.startswith((PROBE, MEASURE))  # those run in or beside the user's program
+        for use in _uses(module)
+    ]
+    assert used == []

@@ -6,6 +6,7 @@ moto has no pricing service and no spot prices; both are answered here from plai
 import io
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
@@ -17,6 +18,12 @@ from werkzeug.wrappers import Response
 PER_PAGE = 2
 Price = tuple[str, str, str]
 """Instance type, region (of spot: zone), dollars as AWS prints them."""
+
+
+@cache
+def moto() -> DomainDispatcherApplication:
+    """Moto's server, started once a process; `AwsAccount.reset` empties what it holds."""
+    return DomainDispatcherApplication(create_backend_app)
 
 
 @dataclass(kw_only=True)
@@ -34,7 +41,7 @@ class Aws:
     spot: list[Price]
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
-    _ec2: Any = field(default_factory=lambda: DomainDispatcherApplication(create_backend_app))
+    _ec2: DomainDispatcherApplication = field(default_factory=moto)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""

@@ -7,7 +7,6 @@ how it misbehaves for as long as it is set, `faults` what goes wrong once.
 
 import io
 import json
-import os
 import re
 import socket
 import threading
@@ -29,11 +28,7 @@ from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of, names,
 from tests.providers.fakes.world import World
 
 REGIONS = ("eu-west-1", "us-east-1", "us-west-2")
-IMAGE = "ami-12c6146b"  # one that moto knows
-VALIDATED = (
-    *("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "MOTO_ENABLE_KEYPAIR_VALIDATION"),
-    "MOTO_ENABLE_AMI_VALIDATION",
-)
+IMAGE = "ami-12c6146b"  # the one of images.json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +81,6 @@ class AwsAccount:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        for name in VALIDATED:
-            os.environ[name] = "true"
         self.reset()
 
     def reset(self) -> None:
