@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit bench golden accuracy fit focus-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden accuracy fit focus-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,16 @@ layers: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n auto --durations=20
+
+quick: $(VENV)/.dev ## the inner loop: the tests that start no process and no server
+	$(BIN)/pytest -n auto -m "not slow"
+
+$(VENV)/.docs: $(VENV)/.runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## build the docs site into site/; a link that leads nowhere ends it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
@@ -84,4 +94,4 @@ test-tools: ## install what the tests need from the system (Debian)
 	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-focus .venv-torch build dist *.egg-info report.md
+	rm -rf $(VENV) .venv-focus .venv-torch build dist site *.egg-info report.md
