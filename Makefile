@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden accuracy fit focus-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit focus-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,13 +49,18 @@ docs: $(VENV)/.docs ## build the docs site into site/; a link that leads nowhere
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-accuracy: $(VENV)/.runtime ## score predictions on data left out of their fit, write docs/accuracy.md and what ships
-	$(BIN)/gpucost accuracy --data ../shared/datasets -o docs/accuracy.md -f json > .accuracy.json
-	mv .accuracy.json planner/models/data/accuracy.json
+$(VENV)/.research: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[research]'
+	@touch $@
 
-fit: $(VENV)/.dev ## fit the coefficients of predictions anew (needs the data sets)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[accuracy]'
-	$(BIN)/python -m planner.evaluation.fit ../shared/datasets $$(date -u +%F)
+data-given:
+	@test -d "$(DATA)" || { echo "DATA names no folder: make accuracy DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
+
+accuracy: data-given $(VENV)/.research ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
+	$(BIN)/python -m research.accuracy "$(DATA)" --page docs/accuracy.md --scores planner/models/data/accuracy.json
+
+fit: data-given $(VENV)/.research ## fit the coefficients of predictions anew on the data sets in DATA
+	$(BIN)/python -m research.fit "$(DATA)" $$(date -u +%F)
 
 bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring
 	$(BIN)/python benchmarks/startup.py

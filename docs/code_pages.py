@@ -1,4 +1,4 @@
-"""The pages of finding and action codes, and which action answers which wish."""  # noqa: INP001 - beside a script
+"""The pages of finding and action codes, and which action serves which aim."""  # noqa: INP001 - beside a script
 
 from collections.abc import Iterator
 
@@ -9,10 +9,9 @@ from planner.actions import ACTIONS, Action
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule
 
-# What the project was asked to optimise (its requirements 14 to 22 and 31): findings, actions.
-TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
+# What people want to improve: the findings that ask for it, the actions that do it.
+TOPICS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
-        "R14",
         "data loading: workers, prefetch, pinned memory, asynchronous copies, caches, GPU decoding",
         ("data-loading", "host-to-device"),
         (
@@ -29,15 +28,13 @@ TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
             "device-data",
         ),
     ),
-    ("R15", "half precision and TF32", ("no-mixed-precision",), ("mixed-precision", "tf32")),
+    ("half precision and TF32", ("no-mixed-precision",), ("mixed-precision", "tf32")),
     (
-        "R16",
         "batch size: what fits, accumulation, recomputing activations",
         ("small-batch", "memory-pressure"),
         ("larger-batch", "gradient-accumulation", "gradient-checkpointing"),
     ),
     (
-        "R17",
         "several GPUs: data, tensor and pipeline parallel, affinity, links",
         ("communication-bound", "slow-interconnect", "imbalanced-gpus"),
         (
@@ -52,32 +49,27 @@ TOPICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "R18",
         "inference: pruning, quantisation, batching",
         ("under-used-inference", "latency-risk", "memory-bandwidth-bound"),
         ("pruning", "quantization", "dynamic-batching", "kv-cache-room", "share-gpu", "scale-down"),
     ),
-    ("R19", "checkpoints", ("host-bound",), ("checkpoint-interval", "spot")),
+    ("checkpoints", ("host-bound",), ("checkpoint-interval", "spot")),
     (
-        "R20",
         "GPU memory: allocator settings, no needless copies",
         ("memory-pressure", "host-to-device"),
         ("allocator-tuning", "pinned-memory", "async-copy"),
     ),
     (
-        "R21",
         "newer and smaller GPUs, priced per job",
         ("memory-bandwidth-bound", "power-throttled", "over-provisioned-gpu"),
         ("newer-gpu", "smaller-gpu", "move-provider", "commit"),
     ),
     (
-        "R22",
         "compiled and fused execution",
         ("host-bound", "small-batch"),
         ("compile", "cuda-graphs", "fused-optimizer", "channels-last"),
     ),
     (
-        "R31",
         "restarts and elastic jobs, sized to the failure rate",
         ("host-bound",),
         ("data-parallel", "sharded-data-parallel", "checkpoint-interval"),
@@ -136,10 +128,10 @@ def actions() -> Iterator[str]:
         "1, Keras 3 and JAX; `N` is the value that the profile gives. What belongs to one kind of "
         "program is given to no other (`planner/actions/families.py`)."
     )
-    yield from ("", "## By wish", "")
+    yield from ("", "## By aim", "")
     yield from table(
-        ("", "what", "findings", "actions"),
-        [(number, words, _codes(found), _codes(does)) for number, words, found, does in TOPICS],
+        ("what", "findings", "actions"),
+        [(words, _codes(found), _codes(does)) for words, found, does in TOPICS],
     )
     yield from ("", "## Overview", "")
     yield from table(

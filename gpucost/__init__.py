@@ -126,12 +126,29 @@ def __dir__() -> list[str]:
 
 
 def _check_ours(package: str) -> None:
-    """Refuse a stranger's `planner` or `pricing` that stands before ours on the path."""
-    spec = find_spec(package)
+    """Refuse a stranger's `planner` or `templates` that stands before ours on the path.
+
+    Raises:
+        ImportError: one sentence: which file has the name of our package, and what to do.
+    """
     ours = Path(__file__).resolve().parent.parent / package / "__init__.py"
-    if spec is None or spec.origin is None or Path(spec.origin).resolve() != ours:
-        found = "nowhere" if spec is None else spec.origin or "a folder without __init__.py"
+    found = _found(package)
+    if found is None or found.resolve() != ours:
         raise ImportError(
-            f"{package} is found in {found}, not in gpucost's own folder {ours.parent.parent}; "
-            "put that later on sys.path, or use the gpucost command, which does so itself."
+            f"gpucost cannot be used in this program: {found or 'another module'} has the name of "
+            f"its package {package!r}; rename that, take its folder off sys.path, or call the "
+            "gpucost command in a process of its own, which it does not disturb.",
+            name=package,
         )
+
+
+def _found(package: str) -> Path | None:
+    """Return the file or folder that the name stands for; None where that cannot be said."""
+    try:
+        spec = find_spec(package)
+    except ValueError:  # a module that somebody made by hand
+        return None
+    if spec is None:
+        return None
+    places = (spec.origin, *(spec.submodule_search_locations or ()))
+    return next((Path(place) for place in places if place), None)

@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("watch", "Reap every ten minutes, from cron or a systemd timer."),
     "iam-policy": ("iam_policy", "Print the least permissions that launches need."),
     "explain": ("explain", "Explain a finding or an action code."),
-    "accuracy": ("accuracy", "Score predictions on data left out of their fit."),
+    "accuracy": ("accuracy", "Show how far predictions were off on data left out of their fit."),
     "demo": ("demo", "Plan a bundled measured job and write report.md."),
     "doctor": ("doctor", "Check this installation: prices, credentials, files."),
     "completion": ("completion", "Print shell completion."),

@@ -2,59 +2,28 @@
 
 import json
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import click
 
-from gpucost.files.writing import write_file
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
-from pricing.errors import InputError
-
-DATA = "../shared/datasets"
-_SHIPPED = "accuracy.json"
 
 
-@click.command(name="accuracy", epilog="Example: gpucost accuracy --data ../shared/datasets")
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False),
-    help=f"Folder of the data sets.  [default: {DATA}]",
-)
-@click.option("-o", "--output", "target", metavar="FILE", help="Write the page as Markdown, too.")
+@click.command(name="accuracy", epilog="Example: gpucost accuracy")
 @output_options
-def command(data: str | None, target: str | None, output: Output) -> None:
-    """Score predictions on published measurements left out of their fit: whole GPUs, whole tasks.
+def command(output: Output) -> None:
+    """Show how far predictions were off on measurements left out of their fit.
 
-    The data sets are not part of gpucost: without their folder the scores that shipped are shown.
+    Whole GPUs and whole tasks were left out. The data sets are not part of gpucost; these are the
+    scores that shipped with this version.
     """
-    folder = Path(data or DATA)
-    if folder.is_dir():
-        document = _scored(folder, target, output)
-    elif data:
-        raise InputError(f"--data {data}: no such folder.")
-    else:
-        document = json.loads(files("planner.models.data").joinpath(_SHIPPED).read_text("utf-8"))
-        output.say(f"{DATA} is absent: these are the scores that shipped, none is new.")
-        if target is not None:
-            output.say(f"{target} is not written: a page needs the data sets.")
+    document = json.loads(files("planner.models.data").joinpath("accuracy.json").read_text("utf-8"))
     if output.format == "json":
         print_json(document)
         return
     print_table(_class_table(document["rows"]), output)
     print_table(_score_table(document["scores"]), output)
     print_table(_coverage_table(document["coverages"]), output)
-
-
-def _scored(folder: Path, target: str | None, output: Output) -> dict[str, Any]:
-    from planner.evaluation.document import document, page  # noqa: PLC0415 - pandas, only here
-    from planner.evaluation.report import evaluate  # noqa: PLC0415 - the same
-
-    sections = evaluate(folder)
-    if target is not None:
-        write_file(target, page(sections))
-        output.say(f"wrote {target}")
-    return document(sections)
 
 
 def _class_table(rows: list[dict[str, Any]]) -> Table:

@@ -4,7 +4,7 @@ ln rate = task + p ln P + b ln B - m 8/M + board + architecture + GPU
 
 P: dense peak of the precision really used, TFLOP/s; B: memory bandwidth, TB/s; M: memory, GiB (jobs
 take the largest batch that fits, and a small batch fills a GPU badly). The coefficients are the
-posterior means of a hierarchical regression (planner/evaluation/effects.py) on Lambda's PyTorch
+posterior means of a hierarchical regression (research/effects.py) on Lambda's PyTorch
 training benchmarks; `planner/models/data/speed.toml` says which, and when.
 """
 

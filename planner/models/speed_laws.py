@@ -4,7 +4,7 @@ ln speed-up = p ln(P'/P) + b ln(B'/B) + w ln(W'/W) + family' - family
 
 P: dense peak of the precision used; B: memory bandwidth; W: board power limit (a board that may
 draw more keeps its clock under load). `planner/models/data/classes.toml` holds the exponents and
-the families' effects, fitted by planner/evaluation/class_fits.py on published measurements, with
+the families' effects, fitted by research/class_fits.py on published measurements, with
 the conformal quantiles that make 90 % intervals of them.
 """
 

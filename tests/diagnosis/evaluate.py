@@ -11,9 +11,9 @@ from pathlib import Path
 
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
+from tests.conftest import OUTSIDE
 from tests.diagnosis.labelled import LabelledCase, cases, nudged
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 # What must never be said of a GPU that does useful work.
 BELITTLING_CODES = frozenset(("idle", "idle-held", "over-provisioned-gpu"))
 BELITTLING_ACTIONS = frozenset(("smaller-gpu",))
@@ -124,5 +124,5 @@ def _firmness(shared: Path | None) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    data = SHARED if SHARED.is_dir() else None
+    data = OUTSIDE if OUTSIDE.is_dir() else None
     print("\n".join((*report(judge(data)), *_firmness(data))))  # noqa: T201

@@ -1,20 +1,17 @@
 """The rules find the labels: macro-F1, nothing useful called idle, firm under small changes."""
 
-from pathlib import Path
-
 import pytest
 
+from tests.conftest import OUTSIDE
 from tests.diagnosis.evaluate import Judged, f1_by_code, judge, macro_f1
 
 BAR = 0.9
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def judged() -> tuple[Judged, ...]:
     """Every case that can be read here; without the published recordings the rest."""
-    folder = ROOT.parent / "shared"
-    return judge(folder if folder.is_dir() else None)
+    return judge(OUTSIDE if OUTSIDE.is_dir() else None)
 
 
 def test_the_verdicts_are_the_labels(judged: tuple[Judged, ...]) -> None:

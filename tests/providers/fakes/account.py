@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import OUTSIDE
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Document
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
-SPEC = ROOT.parent / "shared" / "spec" / "digitalocean-openapi-min.json"
+SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.cross_gpu import quantile
-from planner.evaluation.score import Coverage, Score, Section, errors
-from planner.evaluation.throughput import several_gpus
 from planner.models.communication import Overhead, combine, growth, ring
+from research.cross_gpu import quantile
+from research.score import Coverage, Score, Section, errors
+from research.throughput import several_gpus
 
 # Boxes whose GPUs speak NVLink (SXM boards, V100 servers); of the rest, GeForce boards from the
 # 30 series on have no peer-to-peer access.

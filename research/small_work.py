@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.cross_gpu import quantile
-from planner.evaluation.score import Array, Score, Section, errors
-from planner.evaluation.several_gpus import placements
 from planner.prediction.kernels import log_ratio, spec_family
 from pricing.hardware import gpus
+from research.cross_gpu import quantile
+from research.score import Array, Score, Section, errors
+from research.several_gpus import placements
 
 # The clusters whose GPU is known; the models were trained in half precision.
 CLUSTER_GPU = {

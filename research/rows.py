@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from planner.evaluation import class_fits
-from planner.evaluation.published import Case, cases, of_class
-from planner.evaluation.score import Array, Errors, Row, Section, errors
 from planner.models.arithmetic import CUDA, peak_tflops
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
 from planner.models.work_class import WorkClass
 from planner.prediction.predict import predict
 from pricing.hardware import gpus
+from research import class_fits
+from research.published import Case, cases, of_class
+from research.score import Array, Errors, Row, Section, errors
 
 _TITLES: Mapping[WorkClass, str] = {
     "llm-training": "LLM training",

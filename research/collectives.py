@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.score import Array, Score, Section, errors
 from planner.models.allreduce import interpolate
+from research.score import Array, Score, Section, errors
 
 # Every power of two from 2 KiB to 512 MiB, where measured: algorithms switch between sizes.
 _KNOTS = tuple(float(2**power) for power in range(11, 30))

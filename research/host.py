@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.cross_gpu import quantile
-from planner.evaluation.score import Score, Section, errors
 from planner.models.input_pipeline import fed_rate
 from planner.models.power import CapLaw, carried_w, idle_fraction
+from research.cross_gpu import quantile
+from research.score import Score, Section, errors
 
 _KEY = ["dataset", "network", "batch_size", "optimizer"]
 _CORES = (1, 2, 3, 4, 5, 6, 9, 12, 24)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from planner.evaluation.cross_gpu import published
-from planner.evaluation.published import cases
-from planner.evaluation.rows import answers
-from planner.evaluation.throughput import runs
+from research.cross_gpu import published
+from research.published import cases
+from research.rows import answers
+from research.throughput import runs
 
 SHIPPED = json.loads(files("planner.models.data").joinpath("accuracy.json").read_text("utf-8"))
 # What docs/accuracy.md owns up to: set and what was left out.

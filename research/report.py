@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from planner.evaluation import (
+from pricing.errors import InputError
+from research import (
     co_location,
     collectives,
     cross_gpu,
@@ -13,8 +14,7 @@ from planner.evaluation import (
     several_gpus,
     small_work,
 )
-from planner.evaluation.score import Section
-from pricing.errors import InputError
+from research.score import Section
 
 SECTIONS: tuple[Callable[[Path], Section], ...] = (
     rows.section,

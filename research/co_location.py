@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.evaluation.class_fits import quantile
-from planner.evaluation.score import Coverage, Score, Section, errors
-from planner.evaluation.several_gpus import shares
 from planner.models.gpu_speed import fitted_as
 from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
+from research.class_fits import quantile
+from research.score import Coverage, Score, Section, errors
+from research.several_gpus import shares
 
 _GPUS = {"k80": "K80", "p100": "P100-SXM-16GB"}
 

@@ -11,15 +11,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from planner.evaluation import published as published_
-from planner.evaluation.effects import Fit, difference, features, fit, speed_table
-from planner.evaluation.rows import Predicted, answers, row
-from planner.evaluation.score import Row, Section
-from planner.evaluation.throughput import TASKS, Run, runs, specs_of
 from planner.models.gpu_speed import coefficients, log_spread
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
+from research import published as published_
+from research.effects import Fit, difference, features, fit, speed_table
+from research.rows import Predicted, answers, row
+from research.score import Row, Section
+from research.throughput import TASKS, Run, runs, specs_of
 
 Left = Literal["task", "both"]
 _NAMES = {"fp16": "Lambda, fp16", "fp32": "Lambda, fp32 / TF32"}

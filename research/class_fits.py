@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.evaluation.published import Case, of_class
 from planner.models.arithmetic import CUDA
 from planner.models.gpu_family import family
 from planner.models.speed_laws import FEATURES, scale_of, steps
 from planner.models.work_class import WorkClass
 from pricing.hardware import gpus
+from research.published import Case, of_class
 
 Array = npt.NDArray[np.float64]
 COVERAGE = 0.9

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.evaluation.throughput import Run, specs_of
+from research.throughput import Run, specs_of
 
 Key = tuple[str, ...]
 Features = dict[Key, float]

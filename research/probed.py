@@ -11,10 +11,6 @@ import numpy as np
 import pandas as pd
 
 from planner.diagnosis.diagnose import diagnose
-from planner.evaluation.class_fits import quantile
-from planner.evaluation.score import Coverage, Score, Section, errors
-from planner.evaluation.several_gpus import placements, shares
-from planner.evaluation.small_work import CLUSTER_GPU
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
@@ -23,6 +19,10 @@ from planner.prediction.predict import predict_from, split
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
+from research.class_fits import quantile
+from research.score import Coverage, Score, Section, errors
+from research.several_gpus import placements, shares
+from research.small_work import CLUSTER_GPU
 
 _BATCHES = 8  # of each model and cluster, evenly over those that were run
 _PLACES = 3  # every so many placements on several machines

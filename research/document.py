@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from planner.evaluation.score import Coverage, Errors, Row, Score, Section
+from research.score import Coverage, Errors, Row, Score, Section
 
 SCHEMA = "gpucost.accuracy/v1"
 

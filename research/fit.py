@@ -1,7 +1,7 @@
-"""Fits everything that predictions ship with: `python -m planner.evaluation.fit DATA DAY`.
+"""Fits everything that predictions ship with: `python -m research.fit DATA DAY`.
 
 Writes planner/models/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs
-scipy (prior widths) and pyarrow (two of the all-reduce files): `pip install gpucost[accuracy]`.
+scipy (prior widths) and pyarrow (two of the all-reduce files): `pip install -e .[research]`.
 """
 
 import json
@@ -12,7 +12,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from planner.evaluation import (
+from planner.models.gpu_family import families
+from planner.models.gpu_speed import fitted_as
+from research import (
     class_fits,
     co_location,
     collectives,
@@ -22,13 +24,11 @@ from planner.evaluation import (
     several_gpus,
     small_work,
 )
-from planner.evaluation.cross_gpu import cases, fitted_runs, intervals
-from planner.evaluation.effects import fit, likeliest_widths, speed_table
-from planner.evaluation.throughput import runs
-from planner.models.gpu_family import families
-from planner.models.gpu_speed import fitted_as
+from research.cross_gpu import cases, fitted_runs, intervals
+from research.effects import fit, likeliest_widths, speed_table
+from research.throughput import runs
 
-_OUT = Path(__file__).resolve().parent.parent / "data"
+_OUT = Path(__file__).resolve().parent.parent / "planner" / "models" / "data"
 _BY_MAKE = "Written by `make fit`; do not edit."
 _SPEED = f"""\
 # Coefficients of planner/models/gpu_speed.py. {_BY_MAKE}
