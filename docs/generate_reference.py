@@ -6,11 +6,13 @@ tests compare what it would write with what is there.
 
 import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import code_pages
@@ -33,6 +35,7 @@ from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+_LINE = 90
 _COMMON = frozenset(("--quiet", "--verbose", "--no-color", "--help"))
 
 # Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
@@ -51,8 +54,21 @@ def pages() -> dict[str, str]:
         "profile.md": _profile,
     }
     made = {name: "\n".join(maker()) + "\n" for name, maker in makers.items()}
-    text = json.dumps(schema(), indent=1, ensure_ascii=False)
-    return {**made, "profile.schema.json": f"{text}\n"}
+    return {**made, "profile.schema.json": f"{_flat(schema())}\n"}
+
+
+def _flat(document: dict[str, Any]) -> str:
+    """Return JSON with each list of words or numbers, and each small object, on one line."""
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    for opened, closed in (("[", "]"), ("{", "}")):
+        inner = re.compile(rf"\{opened}\s+([^][}}{{]*?)\s+\{closed}")
+        text = inner.sub(lambda found: _on_one_line(found, opened, closed), text)  # noqa: B023
+    return text
+
+
+def _on_one_line(found: re.Match[str], opened: str, closed: str) -> str:
+    words = " ".join(line.strip() for line in found[1].splitlines())
+    return f"{opened}{words}{closed}" if len(words) < _LINE else found[0]
 
 
 # --- cli.md ---

@@ -9,11 +9,17 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 
 _Json = Any
+_Definitions = dict[str, dict[str, _Json]]
 
 
 def schema() -> dict[str, _Json]:
-    """Return the JSON Schema (2020-12) of `profile.json`, from the declared fields."""
-    body = _object_schema(Profile)
+    """Return the JSON Schema (2020-12) of `profile.json`, from the declared fields.
+
+    What several fields share stands once, under `$defs`: each record by the name of its class, the
+    statistics by their limits.
+    """
+    definitions: _Definitions = {}
+    body = _object_schema(Profile, definitions)
     body["properties"] = {"schema": {"const": SCHEMA}, **body["properties"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -24,22 +30,32 @@ def schema() -> dict[str, _Json]:
             *({"required": [name]} for name in ("hardware", "job", "work")),
             {"required": ["gpus"], "properties": {"gpus": {"type": "array", "minItems": 1}}},
         ],
+        "$defs": dict(sorted(definitions.items())),
     }
 
 
-def _object_schema(cls: type) -> dict[str, _Json]:
+def _object_schema(cls: type, definitions: _Definitions) -> dict[str, _Json]:
     defaults = {f.name: f for f in fields(cls)}
-    properties = {name: _rule_schema(rule, defaults[name]) for name, rule in rules(cls).items()}
+    properties = {
+        name: _rule_schema(rule, defaults[name], definitions) for name, rule in rules(cls).items()
+    }
     return {"type": "object", "properties": properties}
 
 
-def _rule_schema(rule: Rule, declared: "Field[Any]") -> dict[str, _Json]:
+def _record(rule: Rule, definitions: _Definitions) -> dict[str, _Json]:
+    cls = record_class(rule)
+    if cls.__name__ not in definitions:
+        definitions[cls.__name__] = {}  # a record may hold its own kind
+        definitions[cls.__name__] = _object_schema(cls, definitions)
+    return {"$ref": f"#/$defs/{cls.__name__}"}
+
+
+def _rule_schema(rule: Rule, declared: "Field[Any]", definitions: _Definitions) -> dict[str, _Json]:
     kinds: dict[str, dict[str, _Json]] = {
         "text": {"type": ["string", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
         "integer": {"type": ["integer", "null"]},
         "number": {"type": ["number", "null"]},
-        "statistics": {"type": ["object", "null"], "properties": _slot_schemas()},
         "texts": {"type": ["array", "null"], "items": {"type": "string"}},
         "any": {},
     }
@@ -47,12 +63,14 @@ def _rule_schema(rule: Rule, declared: "Field[Any]") -> dict[str, _Json]:
         body = {**kinds[rule.kind], **_limits(rule)}
         if rule.choices:
             body["enum"] = [*rule.choices, None]
+    elif rule.kind == "statistics":
+        body = {"type": ["object", "null"], "properties": _slot_schemas(definitions)}
     elif rule.record is Statistics:
-        body = _statistics_schema(rule.low, rule.high)
+        body = _statistics(rule.low, rule.high, definitions)
     elif rule.kind == "record":
-        body = {"anyOf": [_object_schema(record_class(rule)), {"type": "null"}]}
+        body = {"anyOf": [_record(rule, definitions), {"type": "null"}]}
     else:
-        body = {"type": ["array", "null"], "items": _object_schema(record_class(rule))}
+        body = {"type": ["array", "null"], "items": _record(rule, definitions)}
     if declared.default not in (None, MISSING) and isinstance(declared.default, str | int):
         body["default"] = declared.default
     return {"description": rule.doc, **body}
@@ -63,21 +81,30 @@ def _limits(rule: Rule) -> dict[str, float]:
     return {name: limit for name, limit in named if limit is not None}
 
 
-def _statistics_schema(low: float | None, high: float | None) -> dict[str, _Json]:
-    each = {"type": ["number", "null"], **_limits(Rule(kind="number", doc="", low=low, high=high))}
-    body = {
-        "type": "object",
-        "properties": {f.name: each for f in fields(Statistics)},
-        "additionalProperties": False,
-    }
-    return {"anyOf": [body, {"type": ["number", "null"], **each}]}
+def _statistics(
+    low: float | None, high: float | None, definitions: _Definitions
+) -> dict[str, _Json]:
+    """Return a reference to statistics within these limits: an object, or the mean alone."""
+    limits = (("from", low), ("to", high))
+    words = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
+    name = "-".join(("Statistics", *words))
+    if name not in definitions:
+        each = {"type": ["number", "null"]}
+        each |= _limits(Rule(kind="number", doc="", low=low, high=high))
+        body = {
+            "type": "object",
+            "properties": {f.name: each for f in fields(Statistics)},
+            "additionalProperties": False,
+        }
+        definitions[name] = {"anyOf": [body, each]}
+    return {"$ref": f"#/$defs/{name}"}
 
 
-def _slot_schemas() -> dict[str, _Json]:
+def _slot_schemas(definitions: _Definitions) -> dict[str, _Json]:
     return {
         slot.name: {
             "description": f"{slot.meaning} [{slot.unit}]",
-            **_statistics_schema(slot.low, slot.high),
+            **_statistics(slot.low, slot.high, definitions),
         }
         for slot in SLOTS.values()
     }

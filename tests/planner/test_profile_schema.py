@@ -115,7 +115,7 @@ def test_every_field_is_declared(cls: type) -> None:
 
 def test_every_slot_is_published_with_its_unit() -> None:
     """The schema lists each metric, its unit and its range."""
-    body = schema()["properties"]["gpus"]["items"]["properties"]["metrics"]["properties"]
+    body = schema()["$defs"]["GpuReadings"]["properties"]["metrics"]["properties"]
     assert set(body) == set(SLOTS)
     for name, slot in SLOTS.items():
         assert f"[{slot.unit}]" in body[name]["description"]
