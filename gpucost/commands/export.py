@@ -23,6 +23,7 @@ _LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
     type=click.Choice(VERSIONS),
     default=VERSIONS[0],
     show_default=True,
+    expose_value=False,  # one version so far; click has checked it
     help="Version of FOCUS.",
 )
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
@@ -31,7 +32,6 @@ def command(
     plan_path: str,
     tool: str,  # noqa: ARG001 - one tool so far; click has checked it
     named: tuple[str, ...],
-    focus_version: str,  # noqa: ARG001 - one version so far; click has checked it
     target: str,
     output: Output,
 ) -> None:

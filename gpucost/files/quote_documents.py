@@ -88,6 +88,7 @@ def offer_document(place: str, asked: Asked, catalog: Catalog) -> dict[str, Any]
         commitment = commit(offer, catalog.offers)
         document["commitment"] = commitment_json(commitment)
         document["warnings"].append(commitment_note(commitment))
+    document["warnings"] += catalog.delisting(offer)
     region = parse_place(place)[2]
     if region is not None and offer.region == EVERYWHERE:
         document["warnings"].append(

@@ -38,12 +38,6 @@ def _table() -> Mapping[tuple[str, int, int], Knots]:
     return {key: tuple(sorted(knots)) for key, knots in found.items()}
 
 
-def all_reduce_s(message_bytes: float, gpu: str, ranks: int, nodes: int = 1) -> float | None:
-    """Return seconds of one all-reduce; None where the table has no such GPU and ranks."""
-    knots = _table().get((gpu, ranks, nodes))
-    return None if knots is None else interpolate(knots, message_bytes) / 1e6
-
-
 def typical_all_reduce_s(
     message_bytes: float, architecture: str, ranks: int, *, nvlink: bool
 ) -> float:

@@ -12,12 +12,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.models.estimate import Estimate
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
 _SECONDS_PER_MONTH = float(HOURS_PER_MONTH) * 3600.0
-_EDGES = (0.05, 0.5, 0.95)
 _LONGEST_FACTOR = 1e6  # beyond it the job never ends
 
 
@@ -131,22 +129,10 @@ class Availability:
             raise ValueError("a trace needs readings at a positive distance")
 
     @property
-    def share(self) -> float:
-        """Share of the time with capacity, 0-1."""
-        return sum(self.up) / len(self.up)
-
-    @property
     def mean_up_s(self) -> float | None:
         """Mean length of an up-time that ended in an interruption; None where none did."""
         ends = sum(a and not b for a, b in zip(self.up, self.up[1:], strict=False))
         return sum(self.up) * self.tick_s / ends if ends else None
-
-    def part(self, start: float, end: float) -> "Availability":
-        """Return the trace from one share of its length to another (0-1)."""
-        count = len(self.up)
-        return Availability(
-            tick_s=self.tick_s, up=self.up[round(start * count) : round(end * count)]
-        )
 
     def spells(self) -> list[tuple[float, float]]:
         """Return the up-times as (start, end) in seconds from the start of the trace."""
@@ -276,21 +262,6 @@ def replay_starts(
         replay(trace, work_s, checkpoints, interval_s=interval_s, start_s=start)
         for start in starts_s
     )
-
-
-def wall_time(runs: Sequence[Run]) -> Estimate | None:
-    """Return the wall time in seconds with the range that 90 % of the replayed runs kept.
-
-    None when fewer than one in twenty runs ended within the trace at the high end.
-    """
-    ended = sorted(run.wall_s if run.wall_s is not None else math.inf for run in runs)
-    if not ended:
-        return None
-    low, mid, high = (ended[min(len(ended) - 1, int(q * len(ended)))] for q in _EDGES)
-    if math.isinf(high):
-        return None
-    basis = f"{len(ended)} starts replayed on a trace: 5th, 50th and 95th percentile"
-    return Estimate(low=low, mid=mid, high=high, basis=basis)
 
 
 def miss_probability(runs: Sequence[Run], deadline_s: float) -> float:

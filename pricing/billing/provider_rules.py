@@ -101,11 +101,6 @@ class ProviderRules:
         held = (rule for rule in self.rules if rule.name == name and rule.confidence != LEAD)
         return tuple(dict.fromkeys(rule.kind for rule in held if rule.kind))
 
-    @property
-    def volume(self) -> BillingRule | None:
-        """Price of the usual volume storage in USD per GB or GiB and month."""
-        return self.rule("volume_storage")
-
     def egress(self, region: str) -> Egress | None:
         """What traffic to the internet costs from a region ("*" where it does not matter)."""
         return _egress(self.provider, self.day, region)

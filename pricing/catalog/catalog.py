@@ -155,17 +155,12 @@ class Catalog:
         """Whether its price was read more than 30 days before the day, or on no stated day."""
         return offer.is_stale(self.as_of)
 
-    def warnings_for(self, offer: Offer) -> tuple[str, ...]:
-        """What must be said beside every use of the price: age, window, withdrawal."""
-        found = offer.warnings(self.as_of)
-        if self._delisted(offer) and not offer.withdrawn:
-            found += (
-                (
-                    f"{offer.place}: this price is superseded and no later one is known; "
-                    "the provider may no longer sell it"
-                ),
-            )
-        return found
+    def delisting(self, offer: Offer) -> tuple[str, ...]:
+        """What must be said where its price is a leftover: superseded, with no later one known."""
+        if offer.withdrawn or not self._delisted(offer):
+            return ()
+        known = f"{offer.place}: this price is superseded and no later one is known"
+        return (f"{known}; the provider may no longer sell it.",)
 
     @cached_property
     def _sold(self) -> Mapping[tuple[str, str], Mapping[str, Sequence[Offer]]]:

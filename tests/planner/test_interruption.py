@@ -1,6 +1,7 @@
 """Interruptions: the closed form, replay on traces, deadlines, and published buckets."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
 
@@ -18,7 +19,6 @@ from planner.models.interruption import (
     parse_trace,
     replay,
     replay_starts,
-    wall_time,
 )
 from planner.options.spot import misses_deadline, rate
 from pricing.catalog.catalog import load_catalog
@@ -181,32 +181,9 @@ def test_billed_hours_are_forecast_from_the_first_half(traces: list[Availability
     """Median error at most 8 % when the rate of the first half meets the second."""
     errors = []
     for trace in traces:
-        up = trace.part(0.0, 0.5).mean_up_s or 0.0
-        replayed = _mean_billed(trace.part(0.5, 1.0), checkpoint_interval_s(up, COST))
+        half = len(trace.up) // 2
+        first, second = replace(trace, up=trace.up[:half]), replace(trace, up=trace.up[half:])
+        up = first.mean_up_s or 0.0
+        replayed = _mean_billed(second, checkpoint_interval_s(up, COST))
         errors.append(abs(expected_billed(DAY_S, up, COST).total_s / replayed - 1.0))
     assert median(errors) <= 0.08, errors
-
-
-def test_wall_time_is_a_range_that_holds(traces: list[Availability]) -> None:
-    """The 90 % range of a trace's starts holds for at least 85 % of its other starts."""
-    held = []
-    for trace in traces:
-        interval = checkpoint_interval_s(trace.mean_up_s or 0.0, COST)
-        hours = int(len(trace.up) * trace.tick_s // HOUR_S)
-        even, odd = (
-            replay_starts(
-                trace,
-                DAY_S,
-                COST,
-                interval_s=interval,
-                starts_s=[hour * HOUR_S for hour in range(first, hours, 2)],
-            )
-            for first in (0, 1)
-        )
-        wall = wall_time(even)
-        if wall is None:
-            continue
-        ended = [run.wall_s for run in odd if run.wall_s is not None]
-        held.append(mean(wall.low <= seconds <= wall.high for seconds in ended))
-    assert held
-    assert median(held) >= 0.85, held

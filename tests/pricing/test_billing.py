@@ -93,7 +93,8 @@ def test_rules_of_every_provider_are_readable(provider: str) -> None:
     held = rules(provider, ASKED_ON)
     for amount in (held.granularity_s, held.minimum_s, held.minimum_usd):
         assert amount is None or amount > 0
-    assert held.volume is None or held.volume.per in {"GB", "GiB"}
+    storage = held.rule("volume_storage")
+    assert storage is None or storage.per in {"GB", "GiB"}
     for offer in bundled_offers():
         if offer.provider == provider:
             held.egress(offer.region)

@@ -58,7 +58,7 @@ def test_prices_follow_their_windows(catalog: Catalog, day: str, price: str) -> 
 def test_a_day_before_the_first_price_is_said(catalog: Catalog) -> None:
     """The first known price is used for an earlier day, with a warning."""
     early = catalog.at(date(2024, 1, 1))
-    assert any("no price is known" in said for said in early.warnings_for(early.find(*EIGHT)))
+    assert any("no price is known" in said for said in early.find(*EIGHT).warnings(early.as_of))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,8 @@ def test_a_superseded_leftover_is_found_but_not_offered(catalog: Catalog) -> Non
     offer = catalog.find("digitalocean", "gpu-mi350x1-288gb")
     assert offer.usd_per_hour == Decimal("4.4")
     assert offer not in catalog.offers
-    assert "superseded" in catalog.warnings_for(offer)[-1]
+    assert "superseded" in catalog.delisting(offer)[0]
+    assert catalog.delisting(catalog.find(*EIGHT)) == ()
     assert offer in catalog.at(date(2026, 6, 1)).offers
 
 

@@ -39,7 +39,6 @@ COUNTERS = {
 }
 # Share of the device's memory in use, for sources that give no bytes.
 MEMORY_FRACTION = "fraction.memory"
-MEMORY_TOTAL = "identity.memory_gib"
 EXTRA = (*COUNTERS, MEMORY_FRACTION)
 
 
