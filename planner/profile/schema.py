@@ -89,8 +89,8 @@ def _statistics(
     words = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
     name = "-".join(("Statistics", *words))
     if name not in definitions:
-        each = {"type": ["number", "null"]}
-        each |= _limits(Rule(kind="number", doc="", low=low, high=high))
+        rule = Rule(kind="number", doc="", low=low, high=high)
+        each: dict[str, _Json] = {"type": ["number", "null"], **_limits(rule)}
         body = {
             "type": "object",
             "properties": {f.name: each for f in fields(Statistics)},
