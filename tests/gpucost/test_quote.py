@@ -398,12 +398,3 @@ def test_an_unknown_price_is_no_line(call: Call) -> None:
     )
     assert [line["what"] for line in ran.json["lines"]] == ["compute"]
     assert sum("is left out" in text for text in ran.json["warnings"]) == 2
-
-
-def test_a_leftover_price_says_so(call: Call) -> None:
-    """A size that the provider's newest reading leaves out is priced, and said to be a leftover."""
-    asked = ("digitalocean/gpu-mi350x1-288gb", "--duration", "1h", "--as-of", "2026-11-22")
-    assert any(
-        "no later one is known" in said
-        for said in call("quote", *asked, "-f", "json").json["warnings"]
-    )
