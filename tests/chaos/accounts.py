@@ -46,7 +46,6 @@ class DigitalOceanAccount:
         self.app.requests.clear()
         self.app.lost.clear()
         self.app.estate = Estate(world=world)
-        self.computers.known.clear()
         things, size = self.app.estate.things, self.app.sizes[0]
         now = datetime.now(UTC)
         for key, name, marked in (
@@ -171,7 +170,6 @@ class AwsTrialAccount:
 
     def reset(self, world: World) -> None:
         """Take away what is ours; what is not is made anew where it was touched."""
-        self.computers.known.clear()
         if not self.kept or set(self._there()) & self.kept != self.kept:
             self._furnish()
         self.app.forget(self.kept)

@@ -12,6 +12,7 @@ from email import message_from_string
 from typing import Protocol
 
 GRACE_S, SILENT_S = 900, 1800
+"""How long a machine stays whose bootstrap failed, and how long one may say nothing."""
 
 BOOT_S = 40.0
 """From the create call until cloud-init runs what comes first."""
@@ -151,6 +152,13 @@ class Computers:
     estate: Estate
     boot: Boot = field(default_factory=Boot)
     known: dict[str, Computer] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+
+    def reset(self, boot: Boot) -> None:
+        """Forget all machines; new ones boot like this."""
+        self.boot = boot
+        self.known.clear()
+        self.ended.clear()
 
     def now(self) -> Mapping[str, Computer]:
         """Those that are billed, after what is due has happened."""
@@ -161,6 +169,7 @@ class Computers:
             due = one.due()
             if due is not None and due <= at:
                 self.estate.end_itself(seen.id, due)
+                self.ended.add(seen.id)
             else:
                 found[seen.id] = one
         return found

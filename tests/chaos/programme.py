@@ -115,11 +115,13 @@ def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
         here.look(here.run(LIST), count)
         if alone:
             here.nobody(count, may_stay=here.kind == "digitalocean")
+            if here.kind == "aws":
+                here.hold_cap(count, machines=2 if "--count" in launch else 1)
         here.recover(count, heals=case.heals)
 
 
 _STEPS = {"digitalocean": 3, "aws": 3}
-_SAMPLE = ("lists 60 s late", "the end is shown 90 s late", "calls take 10 s")
+_SAMPLE = ("every read 60 s late", "tags deleted by somebody", "volumes denied", "5 reads lost")
 
 
 def everything(here: Stage) -> Iterator[tuple[str, Count]]:

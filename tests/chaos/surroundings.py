@@ -18,11 +18,12 @@ import templates
 from gpucost.commands import provision
 from gpucost.launch import live_price, state
 from gpucost.prices import cache as price_cache
-from pricing.errors import MissingCredentialsError
+from pricing.errors import MissingCredentialsError, ProviderError
 from providers.aws import access, cloud
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ssh import keys
+from providers.ssh import login as logins
 from providers.ssh.login import Status
 from tests.providers.fakes.driven_time import DrivenTime
 from tests.providers.launches import PUBLIC_KEY
@@ -51,7 +52,14 @@ class _Login:
 
     def deliver(self, machine: Resource, *_: Any) -> None:
         """Hand the token over."""
-        self._over_ssh("deliver", machine.id, self._token)
+        if self._over_ssh("deliver", machine.id, self._token) is None:
+            raise ProviderError(f"{machine.address} cannot be reached over SSH")
+
+    def proof(self, machine: Resource) -> Any:
+        """As the machine says."""
+        answer = self._over_ssh("proof", machine.id)
+        deadline, fault = answer or (None, "it cannot be reached over SSH")
+        return vars(logins)["Proof"](deadline=deadline, clock=None, fault=fault)
 
 
 def load() -> None:
@@ -147,6 +155,9 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
         token = "" if not spec.self_destroy else "token"
         return _Login(ask, reach, token)
 
+    def login_again(*_: Any) -> _Login:
+        return _Login(ask, reach, "token")
+
     def unread(offers: Any, _: str) -> live_price.Live:
         told = f"not read: {len(offers)}"
         return live_price.Live(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
@@ -156,6 +167,8 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
         stack.enter_context(mock.patch.object(state, "PATIENCE", patience))
         stack.enter_context(mock.patch.object(provision, "CLOCK", clock))
         stack.enter_context(mock.patch.object(provision, "open_login", open_login))
+        if hasattr(state, "login_again"):
+            stack.enter_context(mock.patch.object(state, "login_again", login_again))
         stack.enter_context(mock.patch.object(provision, "read_live", unread))
         stack.enter_context(mock.patch.object(cloud, "open_session", _session))
         yield

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from gpucost import cli
+from gpucost.commands import provision
 from tests.chaos.accounts import ACCOUNTS, Account
-from tests.chaos.computers import Boot
+from tests.chaos.computers import BOOT_S, LOOK_S, Boot
 from tests.chaos.exchange import exchange
 from tests.chaos.surroundings import forget_aws, load, prepare_aws, prepared
 from tests.chaos.truth import Count, check_ledger, lies
@@ -25,7 +25,11 @@ from tests.providers.fakes.driven_time import DrivenTime, driven_time
 from tests.providers.fakes.world import World
 
 TTL = timedelta(hours=2)
-_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale")
+_REACH = "ssh_from" in {option.name for option in provision.command.params}
+_LAUNCH = (
+    *("provision", "--ttl", "2h", "--yes", "--allow-stale"),
+    *(("--ssh-from", "anywhere") if _REACH else ()),
+)
 LAUNCHES: dict[str, dict[str, Command]] = {
     "digitalocean": {
         "1x GPU": (*_LAUNCH, "--type", "digitalocean/gpu-h100x1-80gb"),
@@ -43,13 +47,14 @@ DOWN: Command = ("down", "--all", "--yes")
 REAP: Command = ("reap", "--yes")
 LIST: Command = ("list", "--all")
 _ROUNDS = 4
+_SLACK = timedelta(seconds=BOOT_S + LOOK_S)  # its watch counts from boot, and looks now and then
 _BETWEEN_S = 600.0
 """The documented recovery: `down --all` and `reap`, and again ten minutes later."""
 
 
 @dataclass(kw_only=True)
 class Stage:
-    """An account to play with, and a folder for the journal of the trial."""
+    """An account to play with, and a folder for the journals and the logs of its trials."""
 
     kind: str
     account: Account
@@ -60,6 +65,7 @@ class Stage:
     number: int = 0
     before: set[str] = field(default_factory=set)
     deadline: datetime = field(default_factory=lambda: datetime.now(UTC))
+    told: bool = False
 
     @contextmanager
     def trial(self, world: World, boot: Boot | None = None, **more: str) -> Iterator[None]:
@@ -69,7 +75,7 @@ class Stage:
         self.state = self.folder / f"trial-{self.number}"
         self.log = self.folder / f"trial-{self.number}.log"
         self.account.reset(world)
-        self.account.computers.boot = boot or Boot()
+        self.account.computers.reset(boot or Boot())
         self.before = self.account.foreign()
         self.deadline = datetime.now(UTC) + TTL
         told = self.account.environment() | _PLAIN | {"GPUCOST_STATE_DIR": str(self.state)}
@@ -159,6 +165,7 @@ class Stage:
 
     def count_left(self, count: Count, *, side: bool = True) -> None:
         """Count what is left of ours and gone of others."""
+        self.told = self.told or bool(count.told)  # its logs stay
         machines, rest = self.account.left()
         gone = self.before - self.account.foreign()
         count.machines += len(machines)
@@ -179,15 +186,18 @@ class Stage:
             count.told.append(f"after the deadline: {machines}: {self.log}")
         count.may_stay += len(machines) if may_stay else 0
 
-    def hold_cap(self, count: Count, cap_usd: Decimal, usd_per_hour: Decimal) -> None:
-        """Hold what all machines have cost by now, or by the deadline, against the cap."""
-        spent = Decimal(0)
+    def hold_cap(self, count: Count, machines: int) -> None:
+        """Hold the life of all machines, up to now or their deadline, against what was confirmed.
+
+        The cap of these launches is the price of so many machines for the TTL, and every place has
+        one price; so dollars over the cap are hours over it.
+        """
+        lived = timedelta()
         for born, died in self.account.lives().values():
-            until = died or self.deadline
-            spent += usd_per_hour * Decimal((until - born).total_seconds()) / 3600
-        if spent > cap_usd:
+            lived += (died or self.account.app.world.now()) - born
+        if lived > TTL * machines + _SLACK:
             count.cap += 1
-            count.told.append(f"cap: ${spent:.2f} of ${cap_usd}: {self.log}")
+            count.told.append(f"cap: {lived} of {TTL * machines}: {self.log}")
 
 
 def _nothing(_: str) -> None:
@@ -219,4 +229,8 @@ def stage(kind: str) -> Iterator[Stage]:
         with driven_time() as time:
             here = Stage(kind=kind, account=account, time=time, folder=folder)
             here.warm()
-            yield here
+            try:
+                yield here
+            finally:
+                if not here.told:
+                    shutil.rmtree(folder)

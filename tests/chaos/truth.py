@@ -118,6 +118,8 @@ def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None
     for key, (born, died) in account.lives().items():
         if died is None:
             continue  # counted as left
+        if key not in known and key in account.computers.ended:
+            continue  # its making was never told, and nobody came before it ended itself
         count.billed += 1
         run, one = known.get(key, (None, None))
         told = "is not in the journal"

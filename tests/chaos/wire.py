@@ -205,5 +205,6 @@ def _wired(ask: Callable[..., Any], reach: Callable[[str], None]) -> Iterator[No
 
 def _named(method: str, url: str, body: Any) -> str:
     """A call for people: "POST /v2/droplets", "RunInstances"."""
-    form = parse_qs(body.decode() if isinstance(body, bytes) else "")
+    text = body.decode() if isinstance(body, bytes | bytearray) else str(body or "")
+    form = parse_qs(text)
     return form["Action"][0] if "Action" in form else f"{method} {url.partition('?')[0]}"
