@@ -12,19 +12,15 @@ from collections.abc import Mapping
 
 from planner.actions.action import Action
 from planner.actions.combine import combined
-from planner.actions.compute import KERNELS
 from planner.actions.effects import fitted
 from planner.actions.families import for_its_families
-from planner.actions.input import FEEDING
-from planner.actions.machines import STRUCTURAL, TOGETHER
+from planner.actions.tables import actions
 from planner.signals.condition import Signals
 from pricing.errors import InputError
 
 __all__ = ("ACTIONS", "Action", "action", "combined")
 
-ACTIONS: Mapping[str, Action] = {
-    one.code: for_its_families(one) for one in (*FEEDING, *KERNELS, *TOGETHER, *STRUCTURAL)
-}
+ACTIONS: Mapping[str, Action] = {one.code: for_its_families(one) for one in actions()}
 
 
 def action(code: str, signals: Signals) -> Action:
