@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
+from planner.actions import action
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements, check_sold
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
@@ -11,7 +12,9 @@ from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes, reclaimable
 from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
+from planner.models.power import cap_that_saves
 from planner.options.context import Case
+from planner.options.energy import energy_today
 from planner.options.machine_sizes import shapes
 from planner.options.running import how_it_runs_today
 from planner.options.search import candidates
@@ -82,7 +85,6 @@ def make_plan(
             *(fleet.notes if fleet else ()),
         ),
         warnings=warnings(planned, today, period),
-        site=requirements.site,
     )
 
 
@@ -136,6 +138,7 @@ def plan_job(
     drafts, rejected = candidates(case)
     choice = choose(case, drafts)
     best = recommended(choice.options, choice.recommended)
+    machine, baseline = how_it_runs_today(case), case.baseline
     return JobPlan(
         profile=case.profile,
         baseline=case.baseline,
@@ -146,7 +149,11 @@ def plan_job(
         recommended=choice.recommended,
         named=choice.named,
         assurance=assure(case.profile, case.findings, case.baseline, best, catalog.as_of),
-        machine=how_it_runs_today(case),
+        machine=machine,
+        remedies=tuple(action(code, case.signals) for code in machine.values),
+        work_cost=case.work_cost(baseline.cost),
+        energy=energy_today(case.profile, baseline.hours, asked.site, baseline.replicas),
+        power_cap=cap_that_saves(case.profile),
         first_step=first_step(case) if best is None else None,
         shapes=shapes(case, best.offer if best else case.baseline.offer),
         probe=propose(case, choice.options, choice.recommended),

@@ -32,6 +32,7 @@ STAY = "o0"
 
 _PERIODS = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0
+_SHARE = "fraction"  # the unit of what is read in percent
 _CENTS_BELOW = 10
 # What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
@@ -322,24 +323,14 @@ def against(finding: FindingDocument) -> str:
 
 
 def _readings(evidence: Iterable[ReadingDocument]) -> str:
-    return ", ".join(reading(e.name, e.metric, e.value) for e in evidence)
+    return ", ".join(reading(e.name, e.value, e.unit) for e in evidence)
 
 
-def reading(label: str, metric: str, value: float | str) -> str:
-    """Return one reading with its unit: `GPU busy 22 %`."""
+def reading(name: str, value: float | str, unit: str | None) -> str:
+    """Return one reading for people, a share in percent: `GPU busy 22 %`."""
     if isinstance(value, str):
-        return f"{label} {value}"
-    shares = (
-        "fraction",
-        "exposed",
-        "cpu_util",
-        "busiest_core",
-        "of_target",
-        "idle_share",
-        "throttle",
-    )
-    share = metric.startswith("util.") or any(word in metric for word in shares)
-    return f"{label} {value * _HUNDRED:.0f} %" if share else f"{label} {value:.4g}"
+        return f"{name} {value}"
+    return f"{name} {value * _HUNDRED:.0f} %" if unit == _SHARE else f"{name} {value:.4g}"
 
 
 def probe(proposal: ExperimentDocument) -> str:
@@ -358,7 +349,7 @@ def risk(option: OptionDocument) -> str:
         said.append("may be interrupted")
     if option.offer.purchase.startswith("reserved"):
         said.append("a commitment")
-    if option.hours.weak:
+    if option.hours.weak or (option.speed is not None and option.speed.weak):
         said.append("weak prediction")
     if option.offer.stale:
         said.append(f"price of {option.offer.as_of}")

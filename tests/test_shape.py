@@ -26,8 +26,7 @@ OUTER_LIBRARIES = frozenset(("socket", "urllib", "http", "requests", "click", "r
 FLOATS_OF_MONEY = frozenset(
     (
         "planner/options/data_transfer.py",  # days until paid back are a ratio
-        "planner/plan_document/from_option.py",  # saves.fraction is a ratio
-        "planner/plan_document/from_plan.py",  # the same
+        "planner/models/saving.py",  # a saving's fraction is a ratio
         "planner/plan/roi.py",  # payback in days is a ratio
         "templates/wording.py",  # percentages
     )

@@ -7,6 +7,7 @@ import click
 
 from gpucost.files.sources import read_sources
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.actions import action
 from planner.actions.machine_settings import today_settings
 from planner.actions.settings import profiled_run
 from planner.diagnosis.diagnose import diagnose
@@ -53,8 +54,9 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any
 
 def _remedies(profile: Profile) -> list[dict[str, Any]]:
     signals = measure(profile)
-    remedies = remedy_documents(signals, today_settings(signals, profiled_run(profile)))
-    return [encode(one) for one in remedies]
+    machine = today_settings(signals, profiled_run(profile))
+    fitted = (action(code, signals) for code in machine.values)
+    return [encode(one) for one in remedy_documents(fitted, machine)]
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:
@@ -74,4 +76,9 @@ def _row(name: str, finding: Finding) -> tuple[str, ...]:
 
 def _shown(evidence: Iterable[Evidence]) -> str:
     """Return readings for people: `GPU busy 22 %, CPU 96 %`."""
-    return ", ".join(wording.reading(SIGNALS[e.metric][1], e.metric, e.value) for e in evidence)
+    return ", ".join(_reading(e) for e in evidence)
+
+
+def _reading(one: Evidence) -> str:
+    signal = SIGNALS[one.metric]
+    return wording.reading(signal.name, one.value, signal.unit)

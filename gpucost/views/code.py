@@ -31,7 +31,7 @@ _GRADES = {
 def test_words(test: Test) -> str:
     """Return a test with the name of its reading: `GPU busy < 0.5`."""
     unknown = ", or not measured" if test.or_unknown else ""
-    return f"{SIGNALS[test.signal][1]} {test.words}{unknown}"
+    return f"{SIGNALS[test.signal].name} {test.words}{unknown}"
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:

@@ -13,7 +13,7 @@ from planner.models.failures import Survival, survival
 from planner.models.interruption import CHECKPOINTS, Checkpoints
 from planner.profile.model import Profile
 from planner.signals.condition import Signals
-from planner.signals.signals import Value, capability
+from planner.signals.signals import capability
 from pricing.hardware import Gpu
 from pricing.money import HOURS_PER_MONTH
 
@@ -154,7 +154,7 @@ def on_machine(signals: Signals, gpu: Gpu, run: Run) -> Signals:
     The memory that was held stays; its share of the other GPU's memory changes.
     """
     held = _number(signals, "mem.used_gib.max")
-    moved: dict[str, Value] = {
+    moved: dict[str, float | str | None] = {
         "hardware.gpu_count": float(run.gpus),
         "hardware.nodes": float(run.nodes),
         "hardware.cpu_cores_per_gpu": run.cores,

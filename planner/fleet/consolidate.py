@@ -16,6 +16,7 @@ from planner.fleet import machines_left
 from planner.fleet.home import Home, today
 from planner.fleet.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
 from planner.models.estimate import Estimate, exactly
+from planner.models.saving import Saving, saving
 from planner.prediction.sharing import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
@@ -98,6 +99,11 @@ class Fleet:
     unmoved: tuple[Unmoved, ...]
     together: tuple[Together, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def saving(self) -> Saving:
+        """What packing saves in the period, of what is paid today."""
+        return saving(self.cost_before, self.cost_after, of_nothing=0.0)
 
 
 def total(lines: Iterable[QuoteLine]) -> Decimal:

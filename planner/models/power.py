@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from planner.models.estimate import Estimate, within
 from planner.models.gpu_speed import coefficients
-from pricing.hardware import Gpu, gpus
+from planner.profile.model import Profile
+from pricing.hardware import Gpu, find, gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,13 @@ def best_cap(power_w: float, limit_w: float) -> Cap | None:
         slowdown=Estimate(low=1.0, mid=slowdown, high=slowdown * factor, basis=basis),
         energy=within(law.energy(power_w, cap_w), factor, basis),
     )
+
+
+def cap_that_saves(profile: Profile) -> Cap | None:
+    """Return the best cap for a measured job; None where its power is unknown, or none saves."""
+    power_w, gpu = profile.mean("power.board_w"), find(profile.hardware.gpu)
+    limit_w = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
+    return best_cap(power_w, limit_w) if power_w and limit_w else None
 
 
 # Idle power differs by kind of memory: boards with stacked memory idle at a smaller share.

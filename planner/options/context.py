@@ -10,6 +10,7 @@ from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
+from planner.models.work_cost import WorkCost, work_cost
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.predict import Split, predict_from, scaling
@@ -66,6 +67,11 @@ class Case:
     def periods(self) -> Decimal:
         """How many of the plan's periods the horizon holds: months, or the one run."""
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
+
+    def work_cost(self, cost: Decimal | None) -> WorkCost | None:
+        """Return what an amount of the job's work costs, of a bill of the period."""
+        unit = self.profile.work.unit if self.profile.work else None
+        return work_cost(cost, self.work.units, unit)
 
     @cached_property
     def memory_gib(self) -> float | None:

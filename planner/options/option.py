@@ -5,6 +5,9 @@ from decimal import Decimal
 
 from planner.actions.machine_settings import MachineSettings
 from planner.models.estimate import Estimate
+from planner.models.saving import Saving
+from planner.models.work_cost import WorkCost
+from planner.options.energy import Energy
 from planner.options.parallelism import Distribution
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
@@ -62,6 +65,9 @@ class Option:
         quote: the bill at the expected hours.
         cost_low: the bill at the low end of the hours.
         cost_high: the bill at the high end, what an old price may have risen by included.
+        saves: against today, expected.
+        work_cost: what an amount of work costs; None where work is not measured.
+        energy: of the period.
         benefit: what changing to it is worth.
         move: what moving there costs once; None in the same provider's region.
         why: one sentence.
@@ -80,6 +86,9 @@ class Option:
     quote: Quote
     cost_low: Decimal
     cost_high: Decimal
+    saves: Saving
+    work_cost: WorkCost | None
+    energy: Energy
     benefit: Benefit
     move: Move | None
     why: str

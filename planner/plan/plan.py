@@ -3,15 +3,18 @@
 from dataclasses import dataclass, field
 from datetime import date
 
+from planner.actions import ACTIONS, Action
 from planner.actions.machine_settings import MachineSettings
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
-from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet
 from planner.fleet.home import Home
+from planner.models.power import Cap
+from planner.models.work_cost import WorkCost
+from planner.options.energy import Energy
 from planner.options.machine_sizes import Shape
 from planner.options.option import Option
 from planner.plan.confidence import Assurance
@@ -45,6 +48,10 @@ class JobPlan:
         shapes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
         machine: how it runs today, and what each action would set there.
+        remedies: the actions on the job itself that apply today, with what they gain there.
+        work_cost: what an amount of work costs today; None where cost or work is unknown.
+        energy: of the period today.
+        power_cap: the power limit that takes least energy at little loss; None where none saves.
         home: the machine on whose GPU it could share; None where there is none.
     """
 
@@ -58,6 +65,10 @@ class JobPlan:
     named: Named
     assurance: Assurance
     machine: MachineSettings = field(default_factory=MachineSettings)
+    remedies: tuple[Action, ...] = ()
+    work_cost: WorkCost | None = None
+    energy: Energy = field(default_factory=Energy)
+    power_cap: Cap | None = None
     first_step: FirstStep | None = None
     shapes: tuple[Shape, ...] = ()
     probe: Proposal | None = None
@@ -115,7 +126,6 @@ class Plan:
         roi: saving against effort.
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
-        site: grid, PUE and host share, for energy and carbon.
     """
 
     as_of: date
@@ -130,7 +140,19 @@ class Plan:
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
-    site: Site = UNKNOWN_SITE
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The title of every action that a finding or an option names, by code."""
+        codes = {code for job in self.jobs for finding in job.findings for code in finding.actions}
+        codes |= {code for job in self.jobs for option in job.options for code in option.actions}
+        return {code: ACTIONS[code].title for code in sorted(codes)}
+
+    def placement_of(self, job: str) -> int | None:
+        """Return the GPU that a job is recommended to share; None where it goes its own way."""
+        if self.fleet is None or job not in self.recommended.packed_jobs:
+            return None
+        return next((one.id for one in self.fleet.placements if job in one.jobs), None)
 
     def check_feasible(self) -> None:
         """Raise when no job has a feasible option.

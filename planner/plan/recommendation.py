@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.fleet.consolidate import Fleet, Together
+from planner.models.saving import Saving, saving
 
 _ZERO = Decimal(0)
 
@@ -60,6 +61,11 @@ class Recommended:
     def saves(self) -> Decimal:
         """Dollars saved in the period."""
         return self.before - self.mid
+
+    @property
+    def saving(self) -> Saving:
+        """What is saved in the period, of what is paid today; no share of it where that is 0."""
+        return saving(self.before, self.mid, of_nothing=0.0)
 
     @property
     def packed_jobs(self) -> frozenset[str]:

@@ -15,10 +15,10 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.models.estimate import Estimate
+from planner.models.saving import Saving
 from planner.plan_document.bill import CostLine, CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative
 from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import Saving
 
 SCHEMA = "gpucost.plan/v1"
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from planner.actions import action
-from planner.actions.action import Range
+from planner.actions.action import Action, Range
 from planner.actions.machine_settings import MachineSettings
 from planner.diagnosis.finding import Finding
 from planner.options.machine_sizes import Shape
@@ -34,21 +33,20 @@ from planner.plan_document.jobs import (
     SurePart,
 )
 from planner.ranking.first_step import FirstStep
-from planner.signals.condition import Evidence, Signals
-from planner.signals.signals import SIGNALS, measure
+from planner.signals.condition import Evidence
+from planner.signals.signals import SIGNALS
 from pricing.money import cents
 
 
 def job_document(job: JobPlan, plan: Plan) -> JobDocument:
     """Return what is planned for one job."""
-    signals = measure(job.profile)
     return JobDocument(
         name=job.name,
         kind=job.profile.job.kind,
         baseline=baseline_document(job, plan),
         findings=tuple(finding_document(finding) for finding in job.findings),
-        remedies=remedy_documents(signals, job.machine),
-        options=tuple(option_document(option, job, plan) for option in job.options),
+        remedies=remedy_documents(job.remedies, job.machine),
+        options=tuple(option_document(option, plan) for option in job.options),
         rejected=tuple(
             RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
         ),
@@ -58,7 +56,7 @@ def job_document(job: JobPlan, plan: Plan) -> JobDocument:
         first_launchable=job.named.first_launchable,
         confidence=_sureness(job.assurance),
         first_step=_step(job.first_step),
-        placement=_placement_of(job.name, plan),
+        placement=plan.placement_of(job.name),
         shapes=tuple(_shape(shape, plan) for shape in job.shapes),
         probe=_experiment(job.probe, plan) if job.probe else None,
     )
@@ -79,9 +77,10 @@ def finding_document(finding: Finding) -> FindingDocument:
     )
 
 
-def remedy_documents(signals: Signals, machine: MachineSettings) -> tuple[RemedyDocument, ...]:
+def remedy_documents(
+    remedies: Iterable[Action], machine: MachineSettings
+) -> tuple[RemedyDocument, ...]:
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
-    fitted = (action(code, signals) for code in machine.values)
     return tuple(
         RemedyDocument(
             code=one.code,
@@ -91,7 +90,7 @@ def remedy_documents(signals: Signals, machine: MachineSettings) -> tuple[Remedy
             rests_on=one.grade,
             settings=dict(machine.values[one.code]),
         )
-        for one in fitted
+        for one in remedies
     )
 
 
@@ -104,16 +103,15 @@ def _effect(gain: Range | None) -> Effect | None:
 
 def _readings(evidence: Iterable[Evidence]) -> tuple[ReadingDocument, ...]:
     return tuple(
-        ReadingDocument(metric=e.metric, value=e.value, test=e.test, name=SIGNALS[e.metric][1])
+        ReadingDocument(
+            metric=e.metric,
+            value=e.value,
+            test=e.test,
+            name=SIGNALS[e.metric].name,
+            unit=SIGNALS[e.metric].unit,
+        )
         for e in evidence
     )
-
-
-def _placement_of(name: str, plan: Plan) -> int | None:
-    """Return the GPU that the job is recommended to share; None where it goes its own way."""
-    if plan.fleet is None or name not in plan.recommended.packed_jobs:
-        return None
-    return next((one.id for one in plan.fleet.placements if name in one.jobs), None)
 
 
 def _sureness(sure: Assurance) -> Sureness:

@@ -6,10 +6,12 @@ from decimal import Decimal
 from planner.actions.machine_settings import MachineSettings
 from planner.baseline.tenancy import Tenancy
 from planner.models.estimate import Estimate
-from planner.models.power import best_cap
+from planner.models.power import Cap
+from planner.models.saving import Saving
+from planner.models.work_cost import WorkCost
+from planner.options.energy import Energy
 from planner.options.option import Benefit, Move, Option
 from planner.options.parallelism import Distribution
-from planner.plan.energy import Energy, energy_of, energy_today
 from planner.plan.plan import JobPlan, Plan
 from planner.plan_document.bill import (
     CostLine,
@@ -28,18 +30,12 @@ from planner.plan_document.options import (
     OptionDocument,
     PowerCapAdvice,
     ReasonAgainst,
-    Saving,
     Spread,
     Worth,
 )
-from planner.profile.model import Profile
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
-from pricing.hardware import find
 from pricing.money import cents, plain
-
-_LEAST_UNITS = 1e-6  # less is no amount of work that has a price
-_LARGE_UNITS = ((1_000_000, "1M "), (1_000, "1k "), (1, ""))
 
 
 def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
@@ -59,14 +55,14 @@ def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
             at_least=bill is not None and bill.at_least,
             unknown=tuple(bill.unknown) if bill else (),
         ),
-        cost_per_work=_cost_per_work(baseline.cost, job),
-        energy=_energy(energy_today(job.profile, baseline.hours, plan.site, baseline.replicas)),
-        power_cap=_power_cap(job.profile),
+        cost_per_work=_per_work(job.work_cost),
+        energy=_energy(job.energy),
+        power_cap=_power_cap(job.power_cap) if job.power_cap else None,
         machine=_machine(job.machine),
     )
 
 
-def option_document(option: Option, job: JobPlan, plan: Plan) -> OptionDocument:
+def option_document(option: Option, plan: Plan) -> OptionDocument:
     """Return one way to run a job."""
     return OptionDocument(
         id=option.id,
@@ -87,9 +83,9 @@ def option_document(option: Option, job: JobPlan, plan: Plan) -> OptionDocument:
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
         ),
-        cost_per_work=_cost_per_work(option.cost, job),
-        energy=_energy(_energy_of(option, job, plan)),
-        saves=_saving(option, job.baseline.cost),
+        cost_per_work=_per_work(option.work_cost),
+        energy=_energy(option.energy),
+        saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
         benefit=_worth(option.benefit),
         why=option.why,
@@ -169,11 +165,9 @@ def _share(tenancy: Tenancy) -> BilledShare:
     return BilledShare(held=tenancy.held, of=tenancy.of, beside=tenancy.beside)
 
 
-def _saving(option: Option, today: Decimal | None) -> Saving:
-    saves = None if today is None else today - option.cost
-    known = saves is not None and bool(today)
-    fraction = round(float(saves / today), 4) if known and saves is not None and today else None
-    return Saving(usd=in_cents(saves), fraction=fraction)
+def saved(one: Saving) -> Saving:
+    """Return a saving in cents."""
+    return Saving(usd=in_cents(one.usd), fraction=one.fraction)
 
 
 def _machine(machine: MachineSettings) -> MachineDocument:
@@ -195,13 +189,7 @@ def _spread(one: Distribution) -> Spread:
     )
 
 
-def _power_cap(profile: Profile) -> PowerCapAdvice | None:
-    """Return the power limit that takes least energy at little loss; None where none saves."""
-    power_w, gpu = profile.mean("power.board_w"), find(profile.hardware.gpu)
-    limit_w = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)
-    cap = best_cap(power_w, limit_w) if power_w and limit_w else None
-    if cap is None:
-        return None
+def _power_cap(cap: Cap) -> PowerCapAdvice:
     return PowerCapAdvice(
         cap_w=digits(cap.cap_w),
         slowdown=rounded(cap.slowdown),
@@ -209,29 +197,13 @@ def _power_cap(profile: Profile) -> PowerCapAdvice | None:
     )
 
 
-def _cost_per_work(cost: Decimal | None, job: JobPlan) -> CostPerWork | None:
-    units = job.work.units
-    unit = job.profile.work.unit if job.profile.work else None
-    if not units or units < _LEAST_UNITS or unit is None or cost is None:
-        return None
-    size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
-    per = cost * size / Decimal(str(units))
-    return CostPerWork(unit=f"{prefix}{unit}", mid=_fine(per))
+def _per_work(one: WorkCost | None) -> CostPerWork | None:
+    return None if one is None else CostPerWork(unit=one.unit, mid=_fine(one.usd))
 
 
 def _fine(amount: Decimal) -> Decimal:
     """Return cents, or four significant digits of what is less than a dollar."""
     return cents(amount) if amount >= 1 else Decimal(plain(Decimal(f"{amount:.4g}")))
-
-
-def _energy_of(option: Option, job: JobPlan, plan: Plan) -> Energy:
-    """Return the energy of an option: all its GPUs work, on today's machine as many as today."""
-    offer, today = option.offer, job.baseline.offer
-    count = round(offer.gpu_count) * option.count if offer.gpu_count >= 1 else None
-    if today is not None and today.name == offer.name:
-        count = job.profile.gpu_count * job.baseline.replicas
-    hours = job.baseline.hours.mid
-    return energy_of(job.profile, option, gpus=count, today_h=hours, site=plan.site)
 
 
 def _energy(energy: Energy) -> EnergyUse:

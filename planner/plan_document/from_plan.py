@@ -1,6 +1,5 @@
 """The values of plan.json, of a plan that was just made: rounded as they are written."""
 
-from planner.actions import ACTIONS
 from planner.fleet.consolidate import Fleet, Placement
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommended
@@ -21,8 +20,8 @@ from planner.plan_document.from_option import (
     digits_of,
     offer_document,
     rounded,
+    saved,
 )
-from planner.plan_document.options import Saving
 from pricing.money import cents
 
 
@@ -43,23 +42,15 @@ def plan_document(plan: Plan) -> PlanDocument:
         assumptions=plan.assumptions,
         warnings=plan.warnings,
         recommended=_recommended(plan.recommended),
-        actions=_titles(plan),
+        actions=plan.titles,
     )
 
 
-def _titles(plan: Plan) -> dict[str, str]:
-    """Return the title of every action code that the plan names."""
-    codes = {code for job in plan.jobs for finding in job.findings for code in finding.actions}
-    codes |= {code for job in plan.jobs for option in job.options for code in option.actions}
-    return {code: ACTIONS[code].title for code in sorted(codes)}
-
-
 def _recommended(one: Recommended) -> RecommendedTotal:
-    fraction = float(one.saves / one.before) if one.before else 0.0
     return RecommendedTotal(
         cost_before=cents(one.before),
         cost=CostRange(low=cents(one.low), mid=cents(one.mid), high=cents(one.high)),
-        saves=Saving(usd=cents(one.saves), fraction=round(fraction, 4)),
+        saves=saved(one.saving),
         packed=tuple(sorted(one.packed_jobs)),
         unknown=one.unknown,
         at_least=one.at_least,
@@ -67,15 +58,13 @@ def _recommended(one: Recommended) -> RecommendedTotal:
 
 
 def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
-    saves = fleet.cost_before - fleet.cost_after
-    fraction = float(saves / fleet.cost_before) if fleet.cost_before else 0.0
     return FleetDocument(
         gpus_before=fleet.gpus_before,
         gpus_after=fleet.gpus_after,
         gpus_lower_bound=fleet.gpus_lower_bound,
         cost_before=cents(fleet.cost_before),
         cost_after=cents(fleet.cost_after),
-        saves=Saving(usd=cents(saves), fraction=round(fraction, 4)),
+        saves=saved(fleet.saving),
         placements=tuple(_placement(placement, plan) for placement in fleet.placements),
         unmoved=tuple(
             KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved

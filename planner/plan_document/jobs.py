@@ -8,6 +8,7 @@ from planner.models.estimate import Estimate
 from planner.plan_document.bill import CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative
 from planner.plan_document.options import STAY, BaselineDocument, OptionDocument, Settings
+from planner.signals.signals import SIGNALS
 
 Level = Literal["good", "fair", "low"]
 
@@ -21,12 +22,21 @@ class ReadingDocument:
         value: a number or a word.
         test: the comparison that held, such as `< 0.5`.
         name: the signal in words.
+        unit: `fraction` is read in percent; None for words, counts and ratios. Plans of versions
+            that did not write it get the signal's.
     """
 
     metric: str
     value: float | str
     test: str
     name: str
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take the unit of the signal where a plan does not carry it."""
+        signal = SIGNALS.get(self.metric)
+        if self.unit is None and signal is not None:
+            object.__setattr__(self, "unit", signal.unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

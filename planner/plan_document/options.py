@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.models.estimate import Estimate
+from planner.models.saving import Saving
 from planner.plan_document.bill import OfferDocument, OptionCost, TodayCost
 from planner.plan_document.checks import need
 
@@ -39,14 +40,6 @@ class PowerCapAdvice:
     cap_w: float
     slowdown: Estimate
     energy_fraction: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
-    """Dollars and share of today's bill; None where that is unknown."""
-
-    usd: Decimal | None
-    fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,10 @@ speed must not be predicted beyond what the method was fitted on.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from planner.models.saving import saving
 from planner.options.candidate import Draft
 from planner.options.context import Case
+from planner.options.energy import energy_of
 from planner.options.option import Option
 from planner.options.running import how_it_runs
 from planner.ranking.benefit import Weighed, weigh
@@ -181,6 +183,9 @@ def _option(id_: str, draft: Draft, case: Case) -> Option:
         quote=draft.quote,
         cost_low=weighed.low,
         cost_high=weighed.high,
+        saves=saving(case.baseline.cost, draft.quote.exact),
+        work_cost=case.work_cost(draft.quote.exact),
+        energy=energy_of(draft, actions, case),
         benefit=weighed.benefit,
         move=weighed.move,
         why=why(draft, case),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.signals.signals import Value
+from planner.signals.signal import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from statistics import median
 
 from planner.profile.model import Profile, Wait
-
-Value = float | str | None
+from planner.signals.signal import FRACTION, Signal
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
 _STEPPING = (None, "steady")
@@ -123,15 +122,27 @@ def slowest_rank(profile: Profile) -> str | None:
     return f"rank {slowest.rank} spends {slowest.own_fraction:.0%} of its time in {where}"
 
 
-SIGNALS: dict[str, tuple[Callable[[Profile], Value], str]] = {
-    "evaluation.data_wait": (evaluation_waits, "time with evaluation waiting for its data"),
-    "stalls.share": (stalled, "time in stalls"),
-    "stalls.longest_s": (longest_stall_s, "longest stall, s"),
-    "stalls.for_others": (stalled_for_others, "stalls in which the program does nothing"),
-    "ranks.behind": (rank_behind, "slowest rank's own work, over that of the others"),
-    "ranks.slowest": (slowest_rank, "slowest rank"),
-    "job.ended": (lambda profile: profile.job.ended, "how the job ended"),
-    **{f"waits.{group}": (seen(group), f"time seen in {group}") for group in _GROUPS},
-    **{f"waits.{group}.place": (place(group), f"line of {group}") for group in _GROUPS},
-    **{f"waits.{group}.of_place": (place_share(group), "time at that line") for group in _GROUPS},
+SIGNALS: dict[str, Signal] = {
+    "evaluation.data_wait": Signal(
+        evaluation_waits, "time with evaluation waiting for its data", FRACTION
+    ),
+    "stalls.share": Signal(stalled, "time in stalls", FRACTION),
+    "stalls.longest_s": Signal(longest_stall_s, "longest stall, s", "s"),
+    "stalls.for_others": Signal(
+        stalled_for_others, "stalls in which the program does nothing", FRACTION
+    ),
+    "ranks.behind": Signal(
+        rank_behind, "slowest rank's own work, over that of the others", FRACTION
+    ),
+    "ranks.slowest": Signal(slowest_rank, "slowest rank"),
+    "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),
+    **{
+        f"waits.{group}": Signal(seen(group), f"time seen in {group}", FRACTION)
+        for group in _GROUPS
+    },
+    **{f"waits.{group}.place": Signal(place(group), f"line of {group}") for group in _GROUPS},
+    **{
+        f"waits.{group}.of_place": Signal(place_share(group), "time at that line", FRACTION)
+        for group in _GROUPS
+    },
 }

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.signals import program_places as places
+from planner.signals.signal import FRACTION, Signal, Value
 from pricing import hardware
-
-Value = float | str | None
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
 _IDLE_BELOW = 0.05
@@ -22,7 +21,7 @@ _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50"
 
 def measure(profile: Profile) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured."""
-    return MappingProxyType({name: signal(profile) for name, (signal, _) in SIGNALS.items()})
+    return MappingProxyType({name: signal.read(profile) for name, signal in SIGNALS.items()})
 
 
 def is_snapshot(profile: Profile) -> bool:
@@ -285,87 +284,106 @@ def _serving(part: str) -> Callable[[Profile], float | None]:
     return signal
 
 
-_Signal = tuple[Callable[[Profile], Value], str]
-
-SIGNALS: dict[str, _Signal] = {
-    "job.kind": (lambda p: p.job.kind, "kind of job"),
-    "job.precision": (lambda p: p.job.precision, "precision"),
-    "job.batch_per_gpu": (lambda p: p.job.batch_per_gpu, "batch per GPU"),
-    "job.parallelism": (lambda p: p.job.parallelism, "parallelism"),
-    "job.family": (lambda p: family(p.job.framework), "kind of framework"),
-    "job.input": (_input, "what the input is"),
-    "serving.kv_cache_fraction": (_serving("kv_cache_fraction"), "KV cache in use"),
-    "serving.requests_waiting": (_serving("requests_waiting"), "requests waiting"),
-    "serving.preemptions_per_s": (_serving("preemptions_per_s"), "requests preempted a second"),
-    "job.latency_slo_ms": (lambda p: p.job.latency_slo_ms, "latency target, ms"),
-    "hardware.gpu_count": (lambda p: float(p.gpu_count), "GPUs"),
-    "hardware.cpu_cores_per_gpu": (_cores_per_gpu, "CPU cores a GPU"),
-    "hardware.nodes": (lambda p: float(p.hardware.nodes or 1), "machines"),
-    "hardware.network_gbps": (lambda p: p.hardware.network_gbps, "network, Gbit/s"),
-    "job.parameters": (lambda p: p.job.parameters, "parameters"),
-    "hardware.interconnect": (lambda p: p.hardware.interconnect, "interconnect"),
-    "hardware.compute_capability": (_capability, "compute capability"),
-    "hardware.tf32_over_fp32": (_tf32_over_fp32, "TF32 rate over FP32 rate"),
-    "util.kernel_time.mean": (_busy, "GPU busy"),
-    "util.kernel_time.p05": (_quantile("p05"), "GPU busy, p05"),
-    "util.kernel_time.p50": (_quantile("p50"), "GPU busy, median"),
-    "util.kernel_time.p95": (_quantile("p95"), "GPU busy, p95"),
-    "util.kernel_time.spread": (_spread, "busiest less idlest GPU"),
-    "util.kernel_time.least": (_least_busy, "idlest GPU"),
-    "util.kernel_time.most": (_most_busy, "busiest GPU"),
-    "util.kernel_time.idle_share": (idle_share, "time wholly idle, at least"),
-    "util.kernel_time.constant": (_constant, "GPU busy, the same 0 or 100 % in every sample"),
-    "util.video.mean": (_video, "video engine busy"),
-    "util.sm_active.mean": (lambda p: p.mean("util.sm_active"), "SM active"),
-    "util.sm_occupancy.mean": (lambda p: p.mean("util.sm_occupancy"), "SM occupancy"),
-    "util.fp32_active.mean": (lambda p: p.mean("util.fp32_active"), "FP32 pipe active"),
-    "util.tensor_active.mean": (lambda p: p.mean("util.tensor_active"), "tensor pipe active"),
-    "util.dram_active.mean": (lambda p: p.mean("util.dram_active"), "DRAM active"),
-    "util.mem_controller.mean": (lambda p: p.mean("util.mem_controller"), "memory controller busy"),
-    "mem.used_fraction.max": (_memory_share, "GPU memory held"),
-    "mem.used_gib.max": (_memory_held_gib, "GPU memory held, GiB"),
-    "power.fraction.mean": (_power_share, "power of limit"),
-    "power.over_idle": (_power_over_idle, "power over idle power"),
-    "power.cap_fraction": (_cap, "power limit of the board's own"),
-    "throttle.fraction.most": (_worst_throttled, "clocks held down"),
-    "temp.core_c.max": (lambda p: p.peak("temp.core_c"), "hottest core, °C"),
-    "io.pcie_rx_mib_s.mean": (lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s"),
-    "io.pcie_rx_fraction": (_pcie_share, "PCIe link in, of its rate"),
-    "host.cpu_util.mean": (_host("cpu_util"), "CPU"),
-    "host.cpu_busiest_core.mean": (_host("cpu_busiest_core"), "busiest CPU core"),
-    "host.cpu_cores_used": (_one_core, "CPU cores used"),
-    "host.ram_fraction.max": (_ram_share, "host memory held"),
-    "host.disk_read_mib_s.mean": (_host("disk_read_mib_s"), "disk reads, MiB/s"),
-    "host.net_rx_mib_s.mean": (_host("net_rx_mib_s"), "network in, MiB/s"),
-    "host.net_fraction": (_network_share, "network between machines in use"),
-    "work.rate_per_s": (lambda p: p.work.rate_per_s if p.work else None, "work done per second"),
-    "step.data_wait_fraction": (_step("data_wait_s"), "step spent waiting for data"),
-    "step.data_wait_exposed": (
-        _exposed(_step("data_wait_s")),
-        "step with the GPU waiting for data",
+SIGNALS: dict[str, Signal] = {
+    "job.kind": Signal(lambda p: p.job.kind, "kind of job"),
+    "job.precision": Signal(lambda p: p.job.precision, "precision"),
+    "job.batch_per_gpu": Signal(lambda p: p.job.batch_per_gpu, "batch per GPU"),
+    "job.parallelism": Signal(lambda p: p.job.parallelism, "parallelism"),
+    "job.family": Signal(lambda p: family(p.job.framework), "kind of framework"),
+    "job.input": Signal(_input, "what the input is"),
+    "serving.kv_cache_fraction": Signal(_serving("kv_cache_fraction"), "KV cache in use", FRACTION),
+    "serving.requests_waiting": Signal(_serving("requests_waiting"), "requests waiting"),
+    "serving.preemptions_per_s": Signal(
+        _serving("preemptions_per_s"), "requests preempted a second", "/s"
     ),
-    "step.h2d_exposed": (_exposed(_step("h2d_s")), "step with the GPU waiting for copies"),
-    "step.optimizer_exposed": (
-        _exposed(_step("optimizer_s")),
-        "step with the GPU waiting for the optimiser",
+    "job.latency_slo_ms": Signal(lambda p: p.job.latency_slo_ms, "latency target, ms", "ms"),
+    "hardware.gpu_count": Signal(lambda p: float(p.gpu_count), "GPUs"),
+    "hardware.cpu_cores_per_gpu": Signal(_cores_per_gpu, "CPU cores a GPU"),
+    "hardware.nodes": Signal(lambda p: float(p.hardware.nodes or 1), "machines"),
+    "hardware.network_gbps": Signal(lambda p: p.hardware.network_gbps, "network, Gbit/s", "Gbit/s"),
+    "job.parameters": Signal(lambda p: p.job.parameters, "parameters"),
+    "hardware.interconnect": Signal(lambda p: p.hardware.interconnect, "interconnect"),
+    "hardware.compute_capability": Signal(_capability, "compute capability"),
+    "hardware.tf32_over_fp32": Signal(_tf32_over_fp32, "TF32 rate over FP32 rate"),
+    "util.kernel_time.mean": Signal(_busy, "GPU busy", FRACTION),
+    "util.kernel_time.p05": Signal(_quantile("p05"), "GPU busy, p05", FRACTION),
+    "util.kernel_time.p50": Signal(_quantile("p50"), "GPU busy, median", FRACTION),
+    "util.kernel_time.p95": Signal(_quantile("p95"), "GPU busy, p95", FRACTION),
+    "util.kernel_time.spread": Signal(_spread, "busiest less idlest GPU", FRACTION),
+    "util.kernel_time.least": Signal(_least_busy, "idlest GPU", FRACTION),
+    "util.kernel_time.most": Signal(_most_busy, "busiest GPU", FRACTION),
+    "util.kernel_time.idle_share": Signal(idle_share, "time wholly idle, at least", FRACTION),
+    "util.kernel_time.constant": Signal(
+        _constant, "GPU busy, the same 0 or 100 % in every sample", FRACTION
     ),
-    "step.checkpoint_exposed": (
-        _exposed(_step("checkpoint_s")),
-        "step with the GPU waiting for checkpoints",
+    "util.video.mean": Signal(_video, "video engine busy", FRACTION),
+    "util.sm_active.mean": Signal(lambda p: p.mean("util.sm_active"), "SM active", FRACTION),
+    "util.sm_occupancy.mean": Signal(
+        lambda p: p.mean("util.sm_occupancy"), "SM occupancy", FRACTION
     ),
-    "step.untimed_exposed": (_exposed(_untimed), "step with the GPU waiting for other host code"),
-    "step.comm_fraction": (_step("comm_s"), "step spent in exposed communication"),
-    "latency.of_target": (_latency_share, "latency of target"),
+    "util.fp32_active.mean": Signal(
+        lambda p: p.mean("util.fp32_active"), "FP32 pipe active", FRACTION
+    ),
+    "util.tensor_active.mean": Signal(
+        lambda p: p.mean("util.tensor_active"), "tensor pipe active", FRACTION
+    ),
+    "util.dram_active.mean": Signal(lambda p: p.mean("util.dram_active"), "DRAM active", FRACTION),
+    "util.mem_controller.mean": Signal(
+        lambda p: p.mean("util.mem_controller"), "memory controller busy", FRACTION
+    ),
+    "mem.used_fraction.max": Signal(_memory_share, "GPU memory held", FRACTION),
+    "mem.used_gib.max": Signal(_memory_held_gib, "GPU memory held, GiB", "GiB"),
+    "power.fraction.mean": Signal(_power_share, "power of limit", FRACTION),
+    "power.over_idle": Signal(_power_over_idle, "power over idle power"),
+    "power.cap_fraction": Signal(_cap, "power limit of the board's own", FRACTION),
+    "throttle.fraction.most": Signal(_worst_throttled, "clocks held down", FRACTION),
+    "temp.core_c.max": Signal(lambda p: p.peak("temp.core_c"), "hottest core, °C", "°C"),
+    "io.pcie_rx_mib_s.mean": Signal(
+        lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s", "MiB/s"
+    ),
+    "io.pcie_rx_fraction": Signal(_pcie_share, "PCIe link in, of its rate", FRACTION),
+    "host.cpu_util.mean": Signal(_host("cpu_util"), "CPU", FRACTION),
+    "host.cpu_busiest_core.mean": Signal(_host("cpu_busiest_core"), "busiest CPU core", FRACTION),
+    "host.cpu_cores_used": Signal(_one_core, "CPU cores used"),
+    "host.ram_fraction.max": Signal(_ram_share, "host memory held", FRACTION),
+    "host.disk_read_mib_s.mean": Signal(_host("disk_read_mib_s"), "disk reads, MiB/s", "MiB/s"),
+    "host.net_rx_mib_s.mean": Signal(_host("net_rx_mib_s"), "network in, MiB/s", "MiB/s"),
+    "host.net_fraction": Signal(_network_share, "network between machines in use", FRACTION),
+    "work.rate_per_s": Signal(
+        lambda p: p.work.rate_per_s if p.work else None, "work done per second", "/s"
+    ),
+    "step.data_wait_fraction": Signal(
+        _step("data_wait_s"), "step spent waiting for data", FRACTION
+    ),
+    "step.data_wait_exposed": Signal(
+        _exposed(_step("data_wait_s")), "step with the GPU waiting for data", FRACTION
+    ),
+    "step.h2d_exposed": Signal(
+        _exposed(_step("h2d_s")), "step with the GPU waiting for copies", FRACTION
+    ),
+    "step.optimizer_exposed": Signal(
+        _exposed(_step("optimizer_s")), "step with the GPU waiting for the optimiser", FRACTION
+    ),
+    "step.checkpoint_exposed": Signal(
+        _exposed(_step("checkpoint_s")), "step with the GPU waiting for checkpoints", FRACTION
+    ),
+    "step.untimed_exposed": Signal(
+        _exposed(_untimed), "step with the GPU waiting for other host code", FRACTION
+    ),
+    "step.comm_fraction": Signal(_step("comm_s"), "step spent in exposed communication", FRACTION),
+    "latency.of_target": Signal(_latency_share, "latency of target", FRACTION),
     **places.SIGNALS,
-    "evaluation.data_wait_exposed": (
+    "evaluation.data_wait_exposed": Signal(
         _exposed(places.evaluation_waits),
         "time with the GPU waiting for evaluation's data",
+        FRACTION,
     ),
-    "stalls.exposed": (_exposed(places.stalled), "time with the GPU waiting in stalls"),
+    "stalls.exposed": Signal(
+        _exposed(places.stalled), "time with the GPU waiting in stalls", FRACTION
+    ),
     **{
-        f"waits.{group}.exposed": (
-            _exposed(places.seen(group)),
-            f"time with the GPU waiting for {words}",
+        f"waits.{group}.exposed": Signal(
+            _exposed(places.seen(group)), f"time with the GPU waiting for {words}", FRACTION
         )
         for group, words in (
             ("input", "input"),

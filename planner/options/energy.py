@@ -15,7 +15,8 @@ from planner.actions import ACTIONS
 from planner.baseline.site import Site
 from planner.models.estimate import Estimate
 from planner.models.power import idle_w, other_gpu_factor
-from planner.options.option import Option
+from planner.options.candidate import Draft
+from planner.options.context import Case
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find
 
@@ -56,29 +57,34 @@ def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 
     return Energy() if power is None else _energy(power, profile.gpu_count * replicas, hours, site)
 
 
-def energy_of(
-    profile: Profile, option: Option, *, gpus: int | None, today_h: float, site: Site
-) -> Energy:
-    """Return the energy of the period on an option.
+def energy_of(draft: Draft, actions: tuple[str, ...], case: Case) -> Energy:
+    """Return the energy of the period on a candidate.
 
     Args:
-        profile: what was measured.
-        option: its GPU, actions and hours.
-        gpus: GPUs at work; None for a slice of one, whose power is not known.
-        today_h: hours of the period today.
-        site: what is known of the place.
+        draft: its GPU, machines, speed and hours.
+        actions: codes of all that changes.
+        case: what was measured, where it runs today, what is known of the place.
     """
-    measured = _measured(profile)
-    if measured is None or gpus is None:
+    profile, site, hours = case.profile, case.asked.site, draft.hours
+    measured, count = _measured(profile), _gpus_at_work(draft, case)
+    if measured is None or count is None:
         return Energy()
-    busier = any(_makes_busier(code) for code in option.actions)
+    busier = any(_makes_busier(code) for code in actions)
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    there = find(option.offer.gpu)
+    there = find(draft.offer.gpu)
     if today is not None and there == today and not busier:
-        return _energy(measured, gpus, option.hours, site)
-    work = max(1.0, option.speed.high, today_h / max(option.hours.low, 1e-9)) if busier else 1.0
+        return _energy(measured, count, hours, site)
+    today_h = case.baseline.hours.mid
+    work = max(1.0, draft.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, there, work)
-    return Energy() if power is None else _energy(power, gpus, option.hours, site)
+    return Energy() if power is None else _energy(power, count, hours, site)
+
+
+def _gpus_at_work(draft: Draft, case: Case) -> int | None:
+    """Return all GPUs, on today's size as many as today; None for a slice of one GPU."""
+    if case.baseline.has_size(draft.offer):
+        return case.profile.gpu_count * case.baseline.replicas
+    return round(draft.offer.gpu_count) * draft.count if draft.offer.gpu_count >= 1 else None
 
 
 def _makes_busier(code: str) -> bool:

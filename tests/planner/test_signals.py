@@ -1,0 +1,52 @@
+"""Each signal carries its name and its unit: no output guesses them from a key."""
+
+import pytest
+
+from planner.plan_document.jobs import ReadingDocument
+from planner.signals.signal import FRACTION
+from planner.signals.signals import SIGNALS, measure
+from templates.wording import reading
+from tests.planner.factories import a_profile
+
+# Endings of the units that metrics are named with.
+UNITS = {"_gib": "GiB", "_mib_s": "MiB/s", "_gbps": "Gbit/s", "_fraction": FRACTION, "_c": "°C"}
+
+
+@pytest.mark.parametrize("ending", UNITS)
+def test_the_unit_is_the_one_of_the_key(ending: str) -> None:
+    """A signal whose key ends in a unit has that unit."""
+    found = {
+        key: SIGNALS[key].unit
+        for key in SIGNALS
+        if key.removesuffix(".mean").removesuffix(".max").endswith(ending)
+    }
+    assert found
+    assert set(found.values()) == {UNITS[ending]}
+
+
+def test_what_a_gpu_spends_its_time_on_is_a_share() -> None:
+    """Every `util.`, `step.` and `.exposed` signal is a fraction."""
+    shares = [k for k in SIGNALS if k.startswith(("util.", "step.")) or k.endswith("exposed")]
+    assert {SIGNALS[key].unit for key in shares} == {FRACTION}
+
+
+def test_a_share_stays_within_0_and_1() -> None:
+    """A profile that reads nearly full gives no fraction beyond 1."""
+    found = measure(a_profile({"util.kernel_time": 1.0, "util.sm_active": 0.99}))
+    shares = [v for k, v in found.items() if SIGNALS[k].unit == FRACTION and v is not None]
+    assert shares
+    assert all(isinstance(v, float | int) and 0 <= v <= 1 for v in shares)
+
+
+def test_people_read_shares_in_percent_and_the_rest_as_it_is() -> None:
+    """`fraction` is shown in percent; words and other units are not."""
+    assert reading("GPU busy", 0.22, FRACTION) == "GPU busy 22 %"
+    assert reading("longest stall, s", 12.345, "s") == "longest stall, s 12.35"
+    assert reading("kind of job", "training", None) == "kind of job training"
+
+
+def test_a_plan_that_was_written_without_units_reads_in_percent() -> None:
+    """A reading of an older plan has the unit of its signal; an unknown signal has none."""
+    old = ReadingDocument(metric="util.kernel_time.mean", value=0.22, test="< 0.5", name="GPU busy")
+    assert old.unit == FRACTION
+    assert ReadingDocument(metric="gone", value=1.0, test="> 0", name="gone").unit is None
