@@ -25,7 +25,7 @@ class Seen:
     Attributes:
         place: `function (file.py:line)`, the line in which it was seen most often; empty for the
             sum of rare places.
-        doing: what it did there, as `model.WORK` names it.
+        doing: what it did there, as `kinds.WORK` names it.
         phase: what went on, as `kinds.PHASES` names it; None where nothing stepped.
         time_fraction: share of the time of the steps, evaluation and stalls included.
     """
