@@ -48,7 +48,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 WITHOUT_PAUSES = """
 import sys
-from gpucost import state
+from gpucost.launch import state
 from gpucost.cli import run
 from providers.lifecycle.waiting import Clock
 
