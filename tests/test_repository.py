@@ -101,3 +101,12 @@ def test_an_issue_form_asks_only_for_commands_that_exist() -> None:
     """What a form tells people to type is a command of ours."""
     text = "".join(form.read_text(encoding="utf-8") for form in FORMS)
     assert set(re.findall(r"`gpucost ([a-z]+)", text)) <= set(COMMANDS)
+
+
+def test_the_site_leads_to_every_page() -> None:
+    """Each page of docs/ stands in the site's navigation; decisions are listed by their index."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    docs = ROOT / "docs"
+    pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    wanted = [page for page in pages if page != "README.md" and not page.startswith("adr/0")]
+    assert [page for page in wanted if page not in navigation] == []
