@@ -26,6 +26,9 @@ MACHINE = "machine"
 OWN = "ssh"
 """The provider of machines that the user already has."""
 
+ANYWHERE = ("0.0.0.0/0", "::/0")
+"""Every network, as `LaunchSpec.ssh_from`."""
+
 State = Literal["starting", "running", "ending", "gone"]
 
 
@@ -38,6 +41,7 @@ class Place:
         host: of such a machine: "user@host[:port]".
         region: the provider's name of it; empty where it has none.
         zone: within the region; empty where the provider chooses.
+        network: the provider's id of the private network; empty: its default one.
         user_data: the bootstrap for its machines, without any secret.
     """
 
@@ -45,6 +49,7 @@ class Place:
     host: str = ""
     region: str = ""
     zone: str = ""
+    network: str = ""
     user_data: str = field(default="", repr=False)
 
     @property
@@ -88,6 +93,9 @@ class LaunchSpec:
         ssh_key: a key at the provider that may log in, too; empty: none.
         image: in place of the provider's image for the size; empty: that one.
         self_destroy: whether the machine ends itself at its deadline.
+        ssh_from: networks that may reach port 22 of the machines, such as "203.0.113.7/32".
+        subnet: of a private network at the provider, for its machines; empty: the default one.
+        security_group: at the provider, in place of one of the run's own; empty: its own.
     """
 
     marks: Marks
@@ -99,6 +107,9 @@ class LaunchSpec:
     ssh_key: str = ""
     image: str = ""
     self_destroy: bool = True
+    ssh_from: tuple[str, ...] = ANYWHERE
+    subnet: str = ""
+    security_group: str = ""
 
     def __post_init__(self) -> None:
         problems = []
@@ -156,6 +167,7 @@ class Resource:
         state: of a machine; side resources are "running".
         created_at: by the provider's clock; None where it does not say.
         address: a machine's public address, once it has one.
+        private_address: by which machines of its run reach it; empty where it has none.
         instance_type: of a machine.
         purchase: how a machine is bought.
     """
@@ -168,6 +180,7 @@ class Resource:
     state: State = "running"
     created_at: datetime | None = None
     address: str = ""
+    private_address: str = ""
     instance_type: str = ""
     purchase: str = "on_demand"
 

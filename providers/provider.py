@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pricing.errors import InputError
+
 Kind = Literal["poweroff", "api", "none"]
 
 
@@ -106,3 +108,22 @@ class Provider:
     def ends_itself(self) -> bool:
         """Whether a machine ends itself at its deadline without a token of the account."""
         return not self.end.token
+
+
+def check_form(variable: str, provider: str, reach: str, token: str) -> None:
+    """Refuse what can be no token for machines to end themselves with, before it goes anywhere.
+
+    Raises:
+        InputError: it is empty, or holds blanks, quotes, control characters, letters beyond ASCII.
+    """
+    if not token:
+        raise InputError(
+            f"{variable} is not set, so a {provider} machine could not end itself at its deadline: "
+            "powered off it is still billed. Set it to a token that may delete machines there (it "
+            f"reaches {reach}), or say --no-self-destroy and let `gpucost reap` end it."
+        )
+    if not token.isascii() or not token.isprintable() or set(token) & set(" \"'\\"):
+        raise InputError(
+            f"{variable} holds blanks, quotes or other characters that no token has; copy the "
+            "token again."
+        )

@@ -1,18 +1,25 @@
-"""The bootstrap of a machine: scripts and settings in one cloud-init document, without a secret."""
+"""The bootstrap of a machine: what arms its end, and its settings, for cloud-init; no secret.
+
+The document has two parts. The first is a boothook: cloud-init runs it at every boot before
+anything else, so that a machine whose packages, disks or drivers fail still knows its deadline.
+"""
 
 import json
 import re
 import shlex
 from collections.abc import Iterator
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import InputError
-from templates.bootstrap_settings import MPS, deadline_units
+from templates.bootstrap_deadline import ENDS, SCRIPTS, deadline_values, units
+from templates.bootstrap_settings import MPS
 
-ENDS = ("poweroff", "api", "none")
+_BOUNDARY = "==gpucost=="
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 _SCRIPTS = (
     ("/opt/gpucost/bootstrap.sh", "bootstrap.sh.j2"),
@@ -36,8 +43,28 @@ def render_bootstrap(machine: dict[str, Any]) -> str:
     Raises:
         InputError: `end` or `sharing` is of no known kind.
     """
-    template = _environment().get_template("cloud-init.yaml.j2")
-    return template.render(run=machine["run"], files=list(_files(_checked(machine))))
+    values = _checked(machine)
+    document = MIMEMultipart("mixed", _BOUNDARY)
+    if values["end"] != "none":
+        document.attach(_part("cloud-boothook", _arming(values)))
+    config = _environment().get_template("cloud-config.yaml.j2")
+    document.attach(
+        _part("cloud-config", config.render(run=values["run"], files=list(_files(values))))
+    )
+    return document.as_string()
+
+
+def _part(kind: str, text: str) -> MIMEText:
+    """A part of the document; cloud-init knows what to do with it by its type."""
+    return MIMEText(text, kind, "us-ascii")
+
+
+def _arming(values: dict[str, Any]) -> str:
+    """The script that arms the end: it carries every file that this needs."""
+    texts = {path: _environment().get_template(name) for path, name in SCRIPTS.items()}
+    files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
+    files += [_file(path, "0644", text) for path, text in units(values).items()]
+    return _environment().get_template("arm.sh.j2").render(values, files=files)
 
 
 def render_files(machine: dict[str, Any]) -> str:
@@ -55,19 +82,15 @@ def _checked(machine: dict[str, Any]) -> dict[str, Any]:
     jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))
     launcher = machine["launcher"]
     told = {"nnodes": "1", "max_restarts": None, "numa": None, **launcher}
-    return {**machine, **told, "jobs": jobs, "several": told["nnodes"] != "1"}
+    deadline = deadline_values(machine["deadline"])
+    urls = {name: shlex.quote(machine[name]) for name in ("end_url", "end_id_url")}
+    return {**machine, **told, **deadline, **urls, "jobs": jobs, "several": told["nnodes"] != "1"}
 
 
 def _files(values: dict[str, Any]) -> Iterator[dict[str, str]]:
     yield _file("/etc/gpucost/environment", "0644", _variables(values))
     for path, name in _SCRIPTS:
         yield _file(path, "0755", _environment().get_template(name).render(values))
-    if values["end"] != "none":
-        service, timer = deadline_units(values)
-        end = _environment().get_template("end.sh.j2").render(values)
-        yield _file("/opt/gpucost/end.sh", "0755", end)
-        yield _file("/etc/systemd/system/gpucost-deadline.service", "0644", service)
-        yield _file("/etc/systemd/system/gpucost-deadline.timer", "0644", timer)
 
 
 def _file(path: str, mode: str, text: str) -> dict[str, str]:

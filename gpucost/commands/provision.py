@@ -1,7 +1,6 @@
 """`gpucost provision`: launch an option of a plan until a deadline, with a preview and a cap."""
 
 import contextlib
-import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +19,7 @@ from gpucost.launch.choice import (
     with_dearest,
 )
 from gpucost.launch.confirm import confirm
-from gpucost.launch.live_price import read_live
+from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import (
     Wish,
     build_spec,
@@ -28,7 +27,7 @@ from gpucost.launch.preview import (
     preview,
     with_key,
 )
-from gpucost.launch.ssh_access import new_door
+from gpucost.launch.ssh_access import login_to
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
@@ -38,9 +37,9 @@ from pricing.errors import GpucostError, InputError, RefusedError
 from providers.interface import OWN, Cloud, LaunchSpec, Preview
 from providers.lifecycle.journal import JournalError
 from providers.lifecycle.launch import launch
+from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
 from providers.offline import offline
-from providers.registry import CLOUDS
-from providers.ssh.connection import SshLogin
+from providers.ssh.caller_address import networks
 from providers.ssh.keys import drop_key, make_key
 from providers.ssh.login import Login
 
@@ -62,6 +61,14 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 @click.option("--purchase", type=click.Choice(BOUGHT), help="How it is bought.")
 @click.option("--max-cost", type=DOLLARS, help="Cap in USD.  [default: the total at the TTL]")
 @click.option("--ssh-key", default="", help="A key at the provider that may log in, too.")
+@click.option(
+    "--ssh-from",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Network that may reach SSH, or anywhere.  [default: this computer's address]",
+)
+@click.option("--subnet", default="", help="AWS: the subnet of the machines; the default VPC's.")
+@click.option("--security-group", default="", help="AWS: an own group instead of the run's.")
 @click.option("--image", default="", help="In place of the provider's image for the size.")
 @later_option("--idle")
 @later_option("--recipe")
@@ -93,6 +100,9 @@ def command(
         image=asked["image"],
         allow_stale=asked["allow_stale"],
         self_destroy=not asked["no_self_destroy"],
+        ssh_from=networks(asked["ssh_from"]),
+        subnet=asked["subnet"],
+        security_group=asked["security_group"],
     )
     if asked["dry_run"]:
         _dry_run(choice, wish, output, waits=asked["wait"])
@@ -177,9 +187,19 @@ def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None
 
 def _previewed(cloud: Cloud, choice: Choice, wish: Wish) -> Preview:
     live = read_live(choice.offers, choice.region) if choice.offers else None
-    spec = build_spec(choice, wish, datetime.now(UTC), live)
-    spec, remarks = cloud.check(spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME))
+    spec, remarks = _checked(cloud, choice, wish, live)
+    if abs(cloud.skew_s) >= LEAST_SKEW_S:  # its answers told that it is later or earlier there
+        spec, remarks = _checked(cloud, choice, wish, live)
+        remarks = (*remarks, *skew_told(cloud.name, cloud.skew_s))
     return preview(cloud, spec, remarks, live, wish)
+
+
+def _checked(
+    cloud: Cloud, choice: Choice, wish: Wish, live: Live | None
+) -> tuple[LaunchSpec, tuple[str, ...]]:
+    """The launch with a deadline by the provider's clock, as far as that is known."""
+    spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)
+    return cloud.check(spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME))
 
 
 def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
@@ -201,6 +221,5 @@ def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> No
 
 def open_login(spec: LaunchSpec) -> Login:
     """The way into the machines of a launch, with the end token where they need one."""
-    door = new_door(spec.provider, spec.marks.run, state_folder(), spec.places[0].host)
-    token = CLOUDS[spec.provider].end.token if spec.self_destroy else ""
-    return SshLogin(door=door, token=os.environ.get(token, "") if token else "")
+    host, run = spec.places[0].host, spec.marks.run
+    return login_to(spec.provider, run, state_folder(), host, self_destroy=spec.self_destroy)

@@ -20,11 +20,15 @@ from pricing.money import plain, show
 from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
 from providers.lifecycle.ledger import quote_machines
 from providers.ownership_tags import Marks, new_run
+from providers.provider import check_form
 from providers.registry import CLOUDS
+from providers.ssh.caller_address import CALLER
 from templates.bootstrap_files import render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
+
+_HOURS_PER_DAY = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,7 @@ class Wish:
         ssh_key, image: as in `LaunchSpec`.
         allow_stale: go ahead with a price that is old or has changed.
         self_destroy: whether the machine ends itself.
+        ssh_from, subnet, security_group: as in `LaunchSpec`.
     """
 
     ttl_s: Decimal
@@ -45,6 +50,9 @@ class Wish:
     image: str = ""
     allow_stale: bool = False
     self_destroy: bool = True
+    ssh_from: tuple[str, ...] = CALLER
+    subnet: str = ""
+    security_group: str = ""
 
 
 def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
@@ -61,13 +69,7 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
             "--no-wait leaves a machine before it has what it ends itself with; "
             "say --no-self-destroy, too, or leave it out."
         )
-    if not os.environ.get(end.token):
-        raise InputError(
-            f"{end.token} is not set, so a {provider} machine could not end itself at its "
-            "deadline: powered off it is still billed. Set it to a token that may delete machines "
-            f"there (it reaches {end.reach}), or say --no-self-destroy and run "
-            "`gpucost reap` from cron."
-        )
+    check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
 
 
 def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
@@ -96,15 +98,19 @@ def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> 
         ssh_key=wish.ssh_key,
         image=wish.image,
         self_destroy=wish.self_destroy,
+        ssh_from=wish.ssh_from,
+        subnet=wish.subnet,
+        security_group=wish.security_group,
     )
 
 
 def _priced(choice: Choice, live: Live | None) -> Iterator[Offer]:
-    """The offers at the price that counts."""
+    """The offers at the price that counts; one after the first only at a live one."""
     dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
-    for offer, most in zip(choice.offers, dearest, strict=True):
+    for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
         now = None if live is None else live.now(offer)
-        yield replace(offer, usd_per_hour=most) if now is None else now
+        if now is not None or not at or live is None:
+            yield replace(offer, usd_per_hour=most) if now is None else now
 
 
 def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, at: int) -> Place:
@@ -185,22 +191,43 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
             "spot: the provider may take the machine back at any time, and its price may rise "
             f"until the run costs the cap, ${show(spec.max_usd)}"
         )
-    if not CLOUDS[spec.provider].ends_itself:
-        yield _end_told(spec)
+    if spec.ssh_from == CALLER:
+        yield "SSH is open to the address of this computer alone; --ssh-from names another"
+    yield from _ends_told(spec)
 
 
-def _end_told(spec: LaunchSpec) -> str:
-    if spec.self_destroy:
-        end = CLOUDS[spec.provider].end
-        return (
+def _ends_told(spec: LaunchSpec) -> Iterator[str]:
+    """What nobody ends, and what that costs at worst: what remains impossible."""
+    end = CLOUDS[spec.provider].end
+    needs_token = bool(end.token)
+    if needs_token and spec.self_destroy:
+        yield (
             f"{end.token} is handed to the machine over SSH (root only) so that it can destroy "
             f"itself; that token reaches {end.reach}"
         )
-    return (
-        "the machine does not end itself (--no-self-destroy). `gpucost watch --install` ends it "
-        "from this computer: a systemd timer, or a line for cron that it prints, runs what "
-        "`gpucost reap --yes` does every ten minutes"
-    )
+    if needs_token and not spec.self_destroy:
+        yield (
+            "the machine does not end itself (--no-self-destroy). `gpucost watch --install` ends "
+            "it from this computer: a systemd timer, or a line for cron that it prints, runs what "
+            "`gpucost reap --yes` does every ten minutes"
+        )
+    offer = spec.places[0].offer
+    if offer is None:
+        return
+    day = f"${show(offer.usd_per_hour * spec.count * _HOURS_PER_DAY)} for each day"
+    until = "until `gpucost reap` runs on any computer with the credentials of the account"
+    if not spec.self_destroy:
+        yield f"nothing but gpucost ends it: past the deadline it costs {day} {until}"
+    elif needs_token:
+        yield (
+            "until the token is on the machine, minutes after the create call, it cannot end "
+            f"itself: should this computer die before that, it costs {day} {until}"
+        )
+    else:
+        yield (
+            "a machine whose system never starts cannot end itself: should this computer die "
+            f"before it sees that, it costs {day} {until}"
+        )
 
 
 def _refusals(

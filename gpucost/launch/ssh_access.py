@@ -1,11 +1,13 @@
 """How gpucost gets into the machines of a run."""
 
+import os
 from pathlib import Path
 
 from providers.interface import OWN, Deployment
 from providers.registry import CLOUDS
-from providers.ssh.connection import Door, own_door
+from providers.ssh.connection import Door, SshLogin, own_door
 from providers.ssh.keys import key_file, known_hosts
+from providers.ssh.login import Login
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> Door:
@@ -23,3 +25,19 @@ def door_of(run: Deployment, state: Path) -> Door:
     """The way into the machines of a run of the journal."""
     host = next((machine.id for machine in run.machines), "")
     return new_door(run.provider, run.marks.run, state, host)
+
+
+def login_to(
+    provider: str, run: str, state: Path, host: str = "", *, self_destroy: bool = True
+) -> Login:
+    """The way into machines of a run, with what they end themselves with where they need it."""
+    name = CLOUDS[provider].end.token if self_destroy else ""
+    token = os.environ.get(name, "") if name else ""
+    return SshLogin(door=new_door(provider, run, state, host), token=token)
+
+
+def login_again(provider: str, run: str, state: Path) -> Login | None:
+    """The way into machines of a run that was launched from here; None where its key is gone."""
+    if provider == OWN or not key_file(state, run).is_file():
+        return None
+    return login_to(provider, run, state)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpucost.arguments.parameters import today
+from gpucost.launch.ssh_access import login_again
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
@@ -114,6 +115,7 @@ def session_with(cloud: Cloud, journal: Journal, output: Output) -> Session:
         patience=PATIENCE,
         say=output.say,
         price=_price,
+        login=lambda run: login_again(cloud.name, run, state_folder()),
     )
 
 

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from email import message_from_string
+from email.mime.text import MIMEText
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,7 +28,9 @@ _IMAGE = (
 )
 """AWS' own image with NVIDIA driver, named by its public parameter; EC2 looks the id up itself."""
 
-_ANYWHERE = "0.0.0.0/0"  # who may reach port 22; only the run's key opens it
+SSH_FROM = "SshFrom"
+"""Argument of a group's creation that belongs to its second call."""
+
 _SSH_PORT = 22
 _TOKEN_LETTERS = 64
 
@@ -139,18 +143,8 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
                 "TagSpecifications": [tag_specification("key-pair", marks, name)],
             },
         )
-    name = marks.name(GROUP)
-    yield Creation(
-        kind="security-group",
-        name=name,
-        region=place.region,
-        call="ec2:CreateSecurityGroup, ec2:AuthorizeSecurityGroupIngress (port 22)",
-        arguments={
-            "GroupName": name,
-            "Description": "gpucost: SSH in, and the machines of the run among themselves",
-            "TagSpecifications": [tag_specification("security-group", marks, name)],
-        },
-    )
+    if not spec.security_group:
+        yield _group(spec, place)
     for name in spec.machine_names:
         yield Creation(
             kind=MACHINE,
@@ -161,13 +155,31 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
         )
 
 
-def ingress(group_id: str) -> list[dict[str, Any]]:
-    """What may come in: SSH, and everything from machines of the same run."""
-    ssh = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
-    return [
-        {**ssh, "IpRanges": [{"CidrIp": _ANYWHERE}]},
-        {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]},
-    ]
+def _group(spec: LaunchSpec, place: Place) -> Creation:
+    """The run's own group; who may reach port 22 is set by a second call."""
+    name = spec.marks.name(GROUP)
+    arguments = {
+        "GroupName": name,
+        "Description": "gpucost: SSH in, and the machines of the run among themselves",
+        "TagSpecifications": [tag_specification("security-group", spec.marks, name)],
+        SSH_FROM: list(spec.ssh_from),
+    }
+    return Creation(
+        kind="security-group",
+        name=name,
+        region=place.region,
+        call="ec2:CreateSecurityGroup, ec2:AuthorizeSecurityGroupIngress (port 22)",
+        arguments=arguments | ({"VpcId": place.network} if place.network else {}),
+    )
+
+
+def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What may come in: SSH from those networks, and everything from machines of the same run."""
+    rule: dict[str, Any] = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
+    four = [{"CidrIp": one} for one in ssh_from if ":" not in one]
+    six = [{"CidrIpv6": one} for one in ssh_from if ":" in one]
+    rule |= ({"IpRanges": four} if four else {}) | ({"Ipv6Ranges": six} if six else {})
+    return [rule, {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}]
 
 
 def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
@@ -179,7 +191,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         "MinCount": 1,
         "MaxCount": 1,
         "ClientToken": _token(name, place),
-        "SecurityGroups": [marks.name(GROUP)],
+        **_network(spec),
         "UserData": _user_data(spec, place),
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
@@ -196,11 +208,29 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     return body
 
 
+def _network(spec: LaunchSpec) -> dict[str, Any]:
+    """Where the machine is reached: in the default network by the group's name, else in a subnet.
+
+    In a subnet only ids of groups are taken; the run's own group stands there by its name until it
+    is made.
+    """
+    if spec.subnet:
+        group = spec.security_group or spec.marks.name(GROUP)
+        told = {"DeviceIndex": 0, "SubnetId": spec.subnet, "AssociatePublicIpAddress": True}
+        return {"NetworkInterfaces": [told | {"Groups": [group]}]}
+    if spec.security_group:
+        return {"SecurityGroupIds": [spec.security_group]}
+    return {"SecurityGroups": [spec.marks.name(GROUP)]}
+
+
 def _user_data(spec: LaunchSpec, place: Place) -> str:
-    """The bootstrap; where another key pair is named, the run's own key comes with it."""
-    if not (spec.ssh_key and spec.public_key and place.user_data):
+    """The bootstrap; where another key pair is named, the run's own key is one more part of it."""
+    document = message_from_string(place.user_data)
+    if not (spec.ssh_key and spec.public_key and document.is_multipart()):
         return place.user_data
-    return f'{place.user_data.rstrip()}\nssh_authorized_keys: ["{spec.public_key}"]\n'
+    text = f'#cloud-config\nssh_authorized_keys: ["{spec.public_key}"]\n'
+    document.attach(MIMEText(text, "cloud-config", "us-ascii"))
+    return document.as_string()
 
 
 def _spot(spec: LaunchSpec, place: Place) -> dict[str, Any]:

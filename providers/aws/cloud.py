@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
-from providers.aws import calls, inventory
+from providers.aws import calls, inventory, network
 from providers.aws.access import client, open_session, sentence, told
-from providers.aws.calls import KINDS, PROVIDER
+from providers.aws.calls import KINDS, PROVIDER, SSH_FROM
 from providers.aws.failures import classified, code_of, is_not_found
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
@@ -29,6 +29,7 @@ from providers.interface import (
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import Marks
+from providers.ssh.caller_address import with_caller
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
@@ -106,6 +107,7 @@ class AwsCloud:
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """The launch with the zones that have each type, and what the quotas say."""
+        spec = with_caller(spec, network.private_endpoint(self._ec2(_HOME)))
         places: list[Place] = []
         remarks: list[str] = []
         for place in spec.places:
@@ -116,6 +118,10 @@ class AwsCloud:
                 zones = self._zones(here)
             if not zones:
                 remarks.append(f"{place.instance_type} is not offered in {here.region}")
+                continue
+            here, zones, trouble = network.place(self._ec2(here.region), spec.subnet, here, zones)
+            if trouble:
+                remarks.append(trouble)
                 continue
             remarks.append(check_quota(self.session, here, spec.count))
             places += [replace(here, zone=zone) for zone in zones]
@@ -162,7 +168,7 @@ class AwsCloud:
         Raises:
             ProviderError: the group is there without its rules, of no use to a machine.
         """
-        rules = calls.ingress(group_id)
+        rules = calls.ingress(group_id, tuple(creation.arguments[SSH_FROM]))
         ec2 = self._ec2(creation.region)
         try:
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
@@ -211,12 +217,14 @@ def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
 
 
 def _make_group(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
+    arguments.pop(SSH_FROM)
     made: _Json = ec2.create_security_group(**arguments)
     tags = arguments["TagSpecifications"][0]["Tags"]
     return {**made, "Tags": tags, "GroupName": arguments["GroupName"]}
 
 
 def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
+    arguments |= network.with_group_ids(ec2, arguments)
     instance: _Json = ec2.run_instances(**arguments)["Instances"][0]
     return {**instance, "Tags": arguments["TagSpecifications"][0]["Tags"]}
 

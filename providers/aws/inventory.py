@@ -192,6 +192,7 @@ def _with(kind: str, item: _Json, region: str, marks: Marks) -> Resource:
         found,
         created_at=None if born is None else born.astimezone(UTC),
         address=str(item.get("PublicIpAddress") or ""),
+        private_address=str(item.get("PrivateIpAddress") or ""),
         instance_type=str(item.get("InstanceType", "")),
         purchase="spot" if item.get("InstanceLifecycle") == "spot" else "on_demand",
     )

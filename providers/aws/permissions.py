@@ -8,7 +8,8 @@ _READS = (
     *("ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
     *("ec2:DescribeInstances", "ec2:DescribeKeyPairs", "ec2:DescribeRegions"),
     *("ec2:DescribeSecurityGroups", "ec2:DescribeSpotInstanceRequests"),
-    *("ec2:DescribeSpotPriceHistory", "ec2:DescribeTags"),
+    *("ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeTags"),
+    "ec2:DescribeVpcs",
     *("pricing:GetProducts", "servicequotas:GetServiceQuota", "ssm:GetParameters"),
 )
 _MAKES = ("ec2:CreateSecurityGroup", "ec2:ImportKeyPair", "ec2:RunInstances")
@@ -19,6 +20,8 @@ _ON_OURS = (
 _TAGGED = ("instance", "volume", "key-pair", "security-group", "spot-instances-request")
 _USED = ("image", "network-interface", "placement-group", "subnet", "vpc")
 _RUN = f"{PREFIX}:run"
+_SPOT = "spot.amazonaws.com"
+"""Whose service-linked role EC2 makes at the first spot request of an account."""
 
 
 def policy(*, launches: bool = True) -> dict[str, Any]:
@@ -62,6 +65,13 @@ def _changing() -> list[dict[str, Any]]:
             "Action": "ec2:CreateTags",
             "Resource": "arn:aws:ec2:*:*:*/*",
             "Condition": {"StringEquals": {"ec2:CreateAction": [m[4:] for m in _MAKES]}},
+        },
+        {
+            "Sid": "FirstSpotRequestOfTheAccount",
+            "Effect": "Allow",
+            "Action": "iam:CreateServiceLinkedRole",
+            "Resource": f"arn:aws:iam::*:role/aws-service-role/{_SPOT}/AWSServiceRoleForEC2Spot",
+            "Condition": {"StringEquals": {"iam:AWSServiceName": _SPOT}},
         },
         {
             "Sid": "ChangeAndEndWhatIsOurs",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from providers.interface import MACHINE, Creation, LaunchSpec, Place
+from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place
 from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "digitalocean"
@@ -16,7 +16,6 @@ BASE_TAG = PREFIX
 """On every machine of ours, so that one list call finds them."""
 
 _SSH_PORT = "22"
-_ANYWHERE = ("0.0.0.0/0", "::/0")
 _EVERY_PROTOCOL = ("tcp", "udp", "icmp")
 
 
@@ -120,8 +119,8 @@ def image_of(size: str) -> str:
 def _firewall(spec: LaunchSpec) -> dict[str, Any]:
     """Only SSH comes in; machines of one run reach each other; everything goes out."""
     among = {"sources": {"tags": [run_tag(spec.marks)]}}
-    anywhere = list(_ANYWHERE)
-    inbound = [{"protocol": "tcp", "ports": _SSH_PORT, "sources": {"addresses": anywhere}}]
+    anywhere, allowed = list(ANYWHERE), list(spec.ssh_from)
+    inbound = [{"protocol": "tcp", "ports": _SSH_PORT, "sources": {"addresses": allowed}}]
     if spec.count > 1:
         inbound += [{"protocol": p, "ports": "0", **among} for p in _EVERY_PROTOCOL]
     outbound = [

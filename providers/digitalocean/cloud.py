@@ -16,6 +16,8 @@ from providers.digitalocean.access import Access, read_access
 from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.calls import KINDS, PROVIDER, Kind
 from providers.digitalocean.failures import classified, refusal
+from providers.digitalocean.provider import REAPER_TOKEN
+from providers.digitalocean.reaper_token import try_token
 from providers.errors import NoCapacityError, QuotaError, UncertainError
 from providers.interface import (
     MACHINE,
@@ -29,6 +31,7 @@ from providers.interface import (
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import Marks
+from providers.ssh.caller_address import with_caller
 
 _LAG_S = 180.0
 """Reads may miss a new Droplet: seconds were seen (pydo#468), no figure is documented; ours."""
@@ -43,7 +46,8 @@ def connect(connection: Connection) -> "DigitalOceanCloud":
     Raises:
         MissingCredentialsError, InputError: the environment names none, or wrongly.
     """
-    return DigitalOceanCloud(access=read_access(connection.environment))
+    reaper = connection.environment.get(REAPER_TOKEN, "")
+    return DigitalOceanCloud(access=read_access(connection.environment), reaper=reaper)
 
 
 @dataclass(kw_only=True)
@@ -52,6 +56,7 @@ class DigitalOceanCloud:
 
     Attributes:
         access: where and as whom.
+        reaper: the token with which machines end themselves; empty: none was given.
         name: as in offers.
         skew_s: by how much its clock is ahead of ours.
         lag_s: for how long its reads may not show what it has made.
@@ -59,6 +64,7 @@ class DigitalOceanCloud:
     """
 
     access: Access
+    reaper: str = field(default="", repr=False)
     name: str = PROVIDER
     skew_s: float = 0.0
     lag_s: float = _LAG_S
@@ -92,7 +98,14 @@ class DigitalOceanCloud:
         return (*(f"DELETE {path}" for path in paths), own)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch with the regions that the size is offered in and the key's id, and remarks."""
+        """The launch with the regions that the size is offered in and the key's id, and remarks.
+
+        Where machines must end themselves, the token for that is tried; whether there must be one
+        is the front door's to say.
+        """
+        if spec.self_destroy and self.reaper:
+            try_token(self.access, self.reaper)
+        spec = with_caller(spec, self.access.endpoint)
         account, used = self._account()
         with classified(self.access, "reading the sizes"):
             regions = {

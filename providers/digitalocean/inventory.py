@@ -152,12 +152,13 @@ def resource(kind: str, item: _Json, marks: Marks) -> Resource:
         marks=marks,
         state=_STATES.get(str(item.get("status")), "running") if machine else "running",
         created_at=None if created is None else datetime.fromisoformat(str(created)),
-        address=_address(item) if machine else "",
+        address=_address(item, "public") if machine else "",
+        private_address=_address(item, "private") if machine else "",
         instance_type=size,
         purchase="spot" if size.endswith("-spot") else "on_demand",
     )
 
 
-def _address(item: _Json) -> str:
+def _address(item: _Json, kind: str) -> str:
     networks = (item.get("networks") or {}).get("v4") or ()
-    return next((str(n["ip_address"]) for n in networks if n.get("type") == "public"), "")
+    return next((str(n["ip_address"]) for n in networks if n.get("type") == kind), "")

@@ -1,18 +1,25 @@
 """The launch: intent, one create call, result; wait until ready; all machines or none."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from functools import partial
 
 from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
+from pricing.money import EXACT, show
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, Resource
 from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
-from providers.lifecycle.ledger import usd_for
+from providers.lifecycle.ledger import bill_machine, usd_for
 from providers.lifecycle.presence import ask, evidence_of
+from providers.lifecycle.readiness import MOST_SKEW, await_ready, check_time
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Stopwatch
 from providers.ssh.login import Login
+
+_NOTHING = Decimal(0)
 
 
 def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deployment:
@@ -51,15 +58,16 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     """Try each place in order; a place without capacity is cleaned up before the next."""
     reasons: list[str] = []
     for place in spec.places:
-        if usd_for(place.offer, spec.count, spec.ttl_s, session.now()) > spec.max_usd:
-            reasons.append(f"{place.text}: dearer at the deadline than the cap")
+        spent = _spent(session, spec)
+        if _usd_until_deadline(session, spec, place) + spent > spec.max_usd:
+            reasons.append(f"{place.text}: {_over_cap(spent)}")
             continue
         try:
             session.journal.place_run(spec.marks.run, place.region, place.offer)
             _make_all(session, spec, place)
             machines = _await_running(session, spec)
             if login is not None:
-                _await_ready(session, machines, login)
+                await_ready(session, spec, machines, login)
         except NoCapacityError as error:
             reasons.append(f"{place.text}: {error.problems[0]}")
             session.say(f"no capacity: {reasons[-1]}")
@@ -76,27 +84,68 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     )
 
 
+def _usd_until_deadline(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
+    """What all machines cost from now until the deadline, exact."""
+    left_s = Decimal(str((spec.marks.deadline - session.now()).total_seconds()))
+    lived_s = min(spec.ttl_s, max(Decimal(1), left_s))
+    return usd_for(place.offer, spec.count, lived_s, session.now())
+
+
+def _spent(session: Session, spec: LaunchSpec) -> Decimal:
+    """What machines at places before have cost, exact; each at the price of its own place."""
+    found = session.journal.deployment(spec.marks.run)
+    total = Decimal(0)
+    for machine in () if found is None else found.machines:
+        offers = [one.offer for one in spec.places if one.region == machine.region]
+        bills = [bill_machine(machine, offer, session.now())[1] for offer in offers]
+        total = EXACT.add(total, max((usd for usd in bills if usd is not None), default=_NOTHING))
+    return total
+
+
+def _over_cap(spent: Decimal) -> str:
+    before = f" with the ${show(spent)} that places before it have cost" if spent else ""
+    return f"dearer at the deadline than the cap{before}"
+
+
 def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
     for creation in session.cloud.creations(spec, place):
+        check_time(session, spec)
         _make(session, spec, creation)
 
 
 def _make(session: Session, spec: LaunchSpec, creation: Creation) -> None:
-    run, journal = spec.marks.run, session.journal
-    journal.intend(run, creation, session.now())
+    run, journal, intended_at = spec.marks.run, session.journal, session.now()
+    journal.intend(run, creation, intended_at)
     try:
-        made = _create(session, creation)
+        made = _create(session, spec, creation)
     except UncertainError as error:
         session.say(f"the answer for {creation.name} is lost; looking whether it was made ...")
         made = _reconcile(session, spec, creation, error)
     except ProviderError as error:
         journal.refuse(run, creation, session.now(), error.problems[0])
         raise
+    made = _dated(session, made, intended_at)
     journal.record(made, session.now())
     session.say(f"made {made.kind} {made.name} ({made.id})")
 
 
-def _create(session: Session, creation: Creation) -> Resource:
+def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:
+    """What was made, with the time from which it is billed by the clock that will tell its end.
+
+    A time of creation that lies before the intent or in the future is by another clock than the
+    provider's answers; then the intent's counts, which is never too late.
+    """
+    born, now = made.created_at, session.now()
+    if born is None or intended_at - MOST_SKEW <= born <= now + MOST_SKEW:
+        return made
+    session.say(
+        f"warning: {session.cloud.name} says that {made.name} was made at {born:%H:%M:%S} UTC, and "
+        f"its own clock says {now:%H:%M:%S}; the bill is counted from {intended_at:%H:%M:%S}"
+    )
+    return replace(made, created_at=intended_at)
+
+
+def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
     """One call; only where the provider said that it did nothing is it made again."""
     patience = session.patience
     for _ in range(patience.calls - 1):
@@ -104,6 +153,7 @@ def _create(session: Session, creation: Creation) -> Resource:
             return session.cloud.create(creation)
         except ThrottledError as error:
             session.clock.sleep(min(error.wait_s, patience.longest_wait_s))
+            check_time(session, spec)
     return session.cloud.create(creation)
 
 
@@ -143,6 +193,7 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
     watch, patience = Stopwatch(session.clock), session.patience
     waiting = [(one, evidence_of(session, one)) for one in _made(session, spec)]
     while True:
+        check_time(session, spec)
         answers = [e.add(ask(session, one, spec.marks), watch.elapsed_s) for one, e in waiting]
         found = [one.resource for one in answers if one.resource is not None]
         ending = any(one.state == "ending" for one in found)
@@ -162,32 +213,6 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
 def _made(session: Session, spec: LaunchSpec) -> Iterable[Kept]:
     found = session.journal.deployment(spec.marks.run)
     return () if found is None else (one for one in found.machines if one.state == "made")
-
-
-def _await_ready(session: Session, machines: tuple[Resource, ...], login: Login) -> None:
-    """Wait for the bootstrap of every machine.
-
-    Raises:
-        ProviderError: one failed, with its reason, or says nothing.
-    """
-    waiting, watch, patience = list(machines), Stopwatch(session.clock), session.patience
-    while watch.elapsed_s < patience.bootstrap_s:
-        for machine in tuple(waiting):
-            status = login.status(machine)
-            if status.state == "failed":
-                raise ProviderError(f"{machine.name} is not usable: {status.reason}")
-            if status.state == "ready":
-                login.deliver(machine)
-                session.journal.note(machine.marks.run, session.now(), f"{machine.name} is ready")
-                waiting.remove(machine)
-        if not waiting:
-            return
-        watch.pause(patience.pause_s)
-    names = ", ".join(machine.name for machine in waiting)
-    raise ProviderError(
-        f"{names}: no word from the bootstrap within {patience.bootstrap_s:g} s (is port 22 "
-        "reachable from here?). `--no-wait` hands machines over as soon as they run."
-    )
 
 
 def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError) -> None:

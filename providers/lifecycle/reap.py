@@ -14,6 +14,7 @@ from typing import Literal
 from providers.interface import Deployment, Resource
 from providers.lifecycle.duplicates import duplicates, end_duplicates
 from providers.lifecycle.end import end_run, regions_of
+from providers.lifecycle.readiness import finish
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey
 from providers.ownership_tags import Marks, owns
@@ -31,8 +32,8 @@ class Verdict:
     Attributes:
         marks: of the run.
         provider: where it is.
-        action: remove it; keep it; adopt it into the journal; finish its launch; close its entry,
-            because nothing of it is there.
+        action: remove it; keep it; adopt it into the journal; finish its launch, where its machines
+            prove that they end themselves; close its entry, because nothing of it is there.
         why: in words.
         resources: what is there of it.
         regions: where to look for it; None: everywhere.
@@ -169,9 +170,18 @@ def _adopt(session: Session, verdict: Verdict) -> int:
 
 
 def _finish(session: Session, verdict: Verdict) -> int:
+    """Arm the machines of a launch that broke off; what does not prove that it is armed ends."""
     adopt(session, verdict.marks, verdict.resources)
-    run, at = verdict.marks.run, session.now()
-    session.try_writing(partial(session.journal.mark_run, run, "ready", at))
+    marks, at = verdict.marks, session.now()
+    machines = tuple(one for one in verdict.resources if one.is_machine)
+    status = finish(session, machines, marks.deadline)
+    if status.state == "failed":
+        session.say(f"{marks.run} is ended: {status.reason}")
+        return end_run(session, marks, verdict.regions, doing=f"reaped: {status.reason}")
+    if status.state == "pending":
+        session.say(f"{marks.run} is armed, and not set up yet: `gpucost reap` looks again.")
+        return _keep(session, verdict)
+    session.try_writing(partial(session.journal.mark_run, marks.run, "ready", at))
     return _keep(session, verdict)
 
 

@@ -8,6 +8,7 @@ from pricing.catalog.offer import Offer
 from providers.interface import Cloud, Resource
 from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.waiting import Clock, Patience
+from providers.ssh.login import Login
 
 
 def _silent(_: str) -> None:
@@ -15,6 +16,10 @@ def _silent(_: str) -> None:
 
 
 def _no_price(_: Resource) -> Offer | None:
+    return None
+
+
+def _no_login(_: str) -> Login | None:
     return None
 
 
@@ -29,6 +34,7 @@ class Session:
         patience: how long to wait for what.
         say: is told what happens, in sentences.
         price: the offer of a machine that was found and is not in the journal.
+        login: the way into the machines of a run; None where there is none from here.
     """
 
     cloud: Cloud
@@ -37,6 +43,7 @@ class Session:
     patience: Patience = field(default_factory=Patience)
     say: Callable[[str], None] = _silent
     price: Callable[[Resource], Offer | None] = _no_price
+    login: Callable[[str], Login | None] = _no_login
 
     def now(self) -> datetime:
         """The time by the provider's clock, as far as its answers told it."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-_LEAST_SKEW_S = 2.0  # the Date header has whole seconds and travelled for a while
+LEAST_SKEW_S = 2.0
+"""Less cannot be told: the Date header has whole seconds and travelled for a while."""
+
+_MOST_UNTOLD_S = 60.0
 
 
 def _now() -> datetime:
@@ -23,7 +26,7 @@ def skew_s(date: str) -> float | None:
         ahead_s = (parsedate_to_datetime(date) - _now()).total_seconds()
     except (TypeError, ValueError):
         return None
-    return ahead_s if abs(ahead_s) > _LEAST_SKEW_S else 0.0
+    return ahead_s if abs(ahead_s) > LEAST_SKEW_S else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +87,13 @@ class Patience:
     unasked_s: float = 30.0
     calls: int = 5
     longest_wait_s: float = 60.0
+
+
+def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
+    """What to say of a provider's clock that is over a minute off; nothing where it is less."""
+    if abs(skew_s) <= _MOST_UNTOLD_S:
+        return ()
+    way = "ahead of" if skew_s > 0 else "behind"
+    apart = timedelta(seconds=round(abs(skew_s)))
+    told = f"the clock of {provider} is {apart} (h:mm:ss) {way} this computer's"
+    return (f"{told}: deadlines and bills go by that of {provider}",)

@@ -1,30 +1,39 @@
-"""Machines over SSH: reads how far the bootstrap is, hands over the end token. Through paramiko.
+"""Machines over SSH: how far the bootstrap is, what ends the machine. Through paramiko.
 
-Nothing secret stands in a command line: what is handed over goes through standard input. The host
-key of a new machine is taken at the first connection and held to afterwards.
+Nothing secret stands in a command line: what is handed over goes through standard input, byte by
+byte, into a file. The host key of a new machine is taken at the first connection and held to
+afterwards.
 """
 
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.ssh.login import Status
+from providers.ssh.login import Proof, Status
 
 ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
 LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
-END_CONF = f"{ROOT}/etc/gpucost/end.conf"
+END_HEADER = f"{ROOT}/etc/gpucost/end.header"
+RENDEZVOUS = f"{ROOT}/etc/gpucost/rendezvous"
+ARMED = f"{ROOT}/opt/gpucost/armed"
 
 _CONNECT_S = 10.0
 _COMMAND_S = 30.0
 _PORT = 22
 _READY = "ready"
 _FAILED = "failed: "
+_RENDEZVOUS_PORT = 29500  # torchrun's own
+_AS_ROOT = '[ "$(id -u)" = 0 ] && as_root= || as_root="sudo -n"'
+_PUT = (
+    'umask 077 && mkdir -p "${1%/*}" && cat > "$1.new" && chmod "$2" "$1.new" && mv "$1.new" "$1"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,20 +132,53 @@ class SshLogin:
             return Status(state="failed", reason=word.removeprefix(_FAILED))
         return Status(state="pending")
 
-    def deliver(self, machine: Resource) -> None:
-        """Put the token where only root reads it, in the form that curl takes it.
+    def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
+        """Write where the peers are, and the token where only root reads it.
+
+        The token becomes no text of a shell or of a program's settings: it is a header in a file,
+        which curl sends as it is.
+
+        Raises:
+            ProviderError: one of them is not there afterwards.
+        """
+        if len(peers) > 1:
+            first = peers[0].private_address or peers[0].address
+            told = {"NODE_RANK": peers.index(machine), "MASTER_ADDR": first}
+            told |= {"MASTER_PORT": _RENDEZVOUS_PORT}
+            self._put(machine, RENDEZVOUS, "".join(f"{n}={v}\n" for n, v in told.items()), "0644")
+        if self.token:
+            self._put(machine, END_HEADER, f"Authorization: Bearer {self.token}\n", "0600")
+
+    def _put(self, machine: Resource, path: str, text: str, mode: str) -> None:
+        """Write a file of root's as a whole.
 
         Raises:
             ProviderError: it is not there afterwards.
         """
-        if not self.token:
-            return
-        folder = END_CONF.rpartition("/")[0]
-        command = f'umask 077 && mkdir -p "{folder}" && cat > "{END_CONF}"'
-        told = f'header = "Authorization: Bearer {self.token}"\n'
-        code, _ = self.door.run(machine.address, command, told)
+        command = f'{_AS_ROOT}; $as_root sh -c {shlex.quote(_PUT)} put "{path}" {mode}'
+        code, _ = self.door.run(machine.address, command, text)
         if code != 0:
-            raise ProviderError(f"{machine.name}: the end token could not be written ({code}).")
+            told = f"{machine.name}: {path.removeprefix(ROOT)} could not be written ({code})."
+            raise ProviderError(told)
+
+    def proof(self, machine: Resource) -> Proof:
+        """What ends the machine, as it says itself; a fault where it does not answer."""
+        try:
+            command = f'{_AS_ROOT}; $as_root env GPUCOST_ROOT="{ROOT}" "{ARMED}"'
+            code, text = self.door.run(machine.address, command)
+        except ProviderError as error:
+            return Proof(deadline=None, clock=None, fault=error.problems[0])
+        told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        fault = told.get("fault", "it does not say what ends it")
+        if told.get("run") != machine.marks.run:
+            fault = fault or f"it was set up for run {told.get('run')}"
+        if told.get("machine", machine.id) != machine.id:
+            fault = fault or f"it takes itself for {told['machine']}, and is {machine.id}"
+        if code != 0:
+            fault = fault or f"it says so with exit status {code}"
+        return Proof(
+            deadline=_time(told.get("deadline_s")), clock=_time(told.get("clock_s")), fault=fault
+        )
 
     def log(self, address: str) -> str:
         """The log of the bootstrap.
@@ -145,3 +187,11 @@ class SshLogin:
             ProviderError: the machine cannot be reached.
         """
         return self.door.run(address, f'cat "{LOG}"')[1]
+
+
+def _time(seconds: str | None) -> datetime | None:
+    """Seconds since 1970 as a time; None where they are no number."""
+    try:
+        return datetime.fromtimestamp(int(seconds or ""), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,6 +1,7 @@
-"""What is asked of a machine itself: whether its bootstrap is done, and to take the end token."""
+"""What is asked of a machine itself: how far its bootstrap is, and what ends it at its deadline."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from providers.interface import Resource
@@ -19,15 +20,37 @@ class Status:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a machine says about its own end, as it was seen there just now.
+
+    Attributes:
+        deadline: that its watch goes by; None where it has none.
+        clock: its time of day; None where it does not say.
+        fault: why it would not end itself; empty: it would.
+    """
+
+    deadline: datetime | None
+    clock: datetime | None
+    fault: str
+
+
 class Login(Protocol):
     """A way into machines."""
 
     def status(self, machine: Resource) -> Status:
         """How far it is; pending while it cannot be reached."""
 
-    def deliver(self, machine: Resource) -> None:
-        """Hand over what it needs to end itself, where the provider demands that.
+    def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
+        """Hand over what it needs to end itself, and where the other machines of the run are.
+
+        Args:
+            machine: who gets it.
+            peers: every machine of the run, in the order of their ranks.
 
         Raises:
             ProviderError: it could not be handed over.
         """
+
+    def proof(self, machine: Resource) -> Proof:
+        """What ends it; a fault where it cannot be asked."""

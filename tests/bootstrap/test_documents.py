@@ -1,6 +1,7 @@
 """Every bootstrap is a valid cloud-init document whose scripts shellcheck finds nothing in."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,15 +12,32 @@ import yaml
 
 from pricing.errors import InputError
 from templates.bootstrap_files import render_bootstrap, render_files
+from tests.bootstrap.box import parts
 from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
 
 _MOST_USER_DATA = 16_384  # bytes that EC2 takes
 machines = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 
 
+_HEREDOC = re.compile(
+    r"^put (\d+) (\S+) <<'END_OF_FILE'\n(.*?)^END_OF_FILE$", re.MULTILINE | re.DOTALL
+)
+
+
+def _config(machine: Machine) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(parts(render_bootstrap(machine))["cloud-config"])
+    return found
+
+
 def _files(machine: Machine) -> dict[str, dict[str, Any]]:
-    document = yaml.safe_load(render_bootstrap(machine))
-    return {file["path"]: file for file in document["write_files"]}
+    return {file["path"]: file for file in _config(machine)["write_files"]}
+
+
+def _armed(machine: Machine) -> dict[str, str]:
+    """The files that the boothook writes, and the boothook itself."""
+    hook = parts(render_bootstrap(machine)).get("cloud-boothook", "")
+    files = {path: text for _, path, text in _HEREDOC.findall(hook)}
+    return files | ({"boothook": hook} if hook else {})
 
 
 def _tool(name: str) -> str:
@@ -32,9 +50,10 @@ def _tool(name: str) -> str:
 @machines
 def test_cloud_init_takes_it(machine: Machine, tmp_path: Path) -> None:
     """`cloud-init schema` finds nothing, and the document fits every provider's limit."""
-    path = tmp_path / "user-data"
-    path.write_text(render_bootstrap(machine), encoding="utf-8")
-    assert path.stat().st_size <= _MOST_USER_DATA
+    path = tmp_path / "cloud-config"
+    document = render_bootstrap(machine)
+    assert len(document.encode("ascii")) <= _MOST_USER_DATA
+    path.write_text(parts(document)["cloud-config"], encoding="utf-8")
     ran = subprocess.run(
         [_tool("cloud-init"), "schema", "--config-file", str(path)],
         capture_output=True,
@@ -49,10 +68,11 @@ def test_cloud_init_takes_it(machine: Machine, tmp_path: Path) -> None:
 def test_shellcheck_finds_nothing(machine: Machine, tmp_path: Path) -> None:
     """Every script passes shellcheck without an exception but those that it names itself."""
     scripts = []
-    for name, file in _files(machine).items():
-        if file["content"].startswith("#!"):
+    texts = {name: file["content"] for name, file in _files(machine).items()} | _armed(machine)
+    for name, text in texts.items():
+        if text.startswith("#!"):
             scripts.append(tmp_path / Path(name).name)
-            scripts[-1].write_text(file["content"], encoding="utf-8")
+            scripts[-1].write_text(text, encoding="utf-8")
     assert len(scripts) >= 3
     ran = subprocess.run(
         [_tool("shellcheck"), *map(str, scripts)], capture_output=True, text=True, check=False
@@ -63,7 +83,7 @@ def test_shellcheck_finds_nothing(machine: Machine, tmp_path: Path) -> None:
 @machines
 def test_the_document_is_what_was_meant(machine: Machine) -> None:
     """Only known keys, modes as text, and the bootstrap as the one command."""
-    document = yaml.safe_load(render_bootstrap(machine))
+    document = _config(machine)
     assert set(document) == {"ssh_pwauth", "write_files", "runcmd"}
     assert document["runcmd"] == [["/opt/gpucost/bootstrap.sh"]]
     assert all(isinstance(file["permissions"], str) for file in document["write_files"])
@@ -72,25 +92,89 @@ def test_the_document_is_what_was_meant(machine: Machine) -> None:
 
 
 @machines
-def test_a_machine_with_an_end_has_a_timer(machine: Machine) -> None:
-    """The deadline is there as a time of day and as a time since boot, or not at all."""
-    files = _files(machine)
-    timer = files.get("/etc/systemd/system/gpucost-deadline.timer", {}).get("content", "")
+def test_a_machine_with_an_end_is_armed_by_the_boothook(machine: Machine) -> None:
+    """The deadline is there, as a time and as a length of life, before cloud-config is read."""
+    armed = _armed(machine)
     if machine["end"] == "none":
-        assert timer == ""
+        assert armed == {}
         assert "gpucost-deadline" not in render_bootstrap(machine)
         return
+    assert next(iter(parts(render_bootstrap(machine)))) == "cloud-boothook"
+    assert "echo 'k3f9xw2m 1795292100 28800' | put 0644 /etc/gpucost/deadline" in armed["boothook"]
+    timer = armed["/etc/systemd/system/gpucost-deadline.timer"]
     assert "OnCalendar=2026-11-21 20:15:00 UTC" in timer
     assert "OnBootSec=28800s" in timer
-    assert "enable --now gpucost-deadline.timer" in files["/opt/gpucost/bootstrap.sh"]["content"]
+
+
+def test_the_watch_waits_for_nothing_and_is_kept_alive(tmp_path: Path) -> None:
+    """Systemd finds no fault with the units; the watch starts before cloud-init is done."""
+    armed = _armed(a_machine())
+    units = [name for name in armed if name.startswith("/etc/systemd")]
+    for name in units:
+        text = armed[name].replace("ExecStart=/opt/gpucost/deadline.sh", "ExecStart=/bin/true")
+        (tmp_path / Path(name).name).write_text(text, encoding="utf-8")
+        assert "DefaultDependencies=no" in text  # sysinit.target waits for cloud-init
+    assert "Restart=always" in armed[units[0]]
+    assert "StartLimitIntervalSec=0" in armed[units[0]]
+    ran = subprocess.run(
+        [_tool("systemd-analyze"), "verify", *map(str, tmp_path.iterdir())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "gpucost" not in ran.stderr + ran.stdout
+
+
+def test_cloud_init_itself_arms_before_it_reads_the_rest(tmp_path: Path) -> None:
+    """cloud-init's own code takes the document apart, and runs the boothook as its handler does."""
+    _tool("cloud-init")
+    (tmp_path / "user-data").write_text(render_bootstrap(a_machine()), encoding="utf-8")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "systemctl").write_text('#!/bin/sh\necho "$*" >>"$GPUCOST_ROOT/calls"\n')
+    (tmp_path / "bin" / "systemctl").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "GPUCOST_ROOT": str(tmp_path)}
+    ran = subprocess.run(
+        ["/usr/bin/python3", "-c", _CLOUD_INIT, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "ModuleNotFoundError" in ran.stderr:
+        pytest.skip("cloud-init's modules are not where the system's Python finds them")
+    assert ran.stdout.split() == ["text/cloud-boothook", "text/cloud-config"], ran.stderr
+    assert (tmp_path / "etc/gpucost/deadline").read_text() == "k3f9xw2m 1795292100 28800\n"
+    assert (tmp_path / "opt/gpucost/deadline.sh").stat().st_mode & 0o111
+    started = (tmp_path / "calls").read_text().splitlines()[-1]
+    assert started == "start --no-block gpucost-deadline.service gpucost-deadline.timer"
+
+
+_CLOUD_INIT = """
+import pathlib, sys
+from cloudinit import helpers, user_data
+from cloudinit.handlers.boot_hook import BootHookPartHandler
+folder = pathlib.Path(sys.argv[1])
+paths = helpers.Paths({"cloud_dir": str(folder / "cloud")})
+paths.get_ipath = lambda name=None: str(folder / "cloud" / name)
+(folder / "cloud" / "boothooks").mkdir(parents=True)
+document = user_data.UserDataProcessor(paths).process((folder / "user-data").read_text())
+for part in document.walk():
+    if part.is_multipart():
+        continue
+    print(part.get_content_type())
+    if part.get_content_type() == "text/cloud-boothook":
+        text = part.get_payload(decode=True).decode()
+        handler = BootHookPartHandler(paths, None)
+        handler.handle_part(None, part.get_content_type(), "part-001", text, None)
+"""
 
 
 def test_the_end_is_the_providers() -> None:
     """DigitalOcean destroys by its API; at AWS what powers off is terminated."""
-    ocean = _files(a_machine())["/opt/gpucost/end.sh"]["content"]
-    assert 'DELETE "https://api.digitalocean.com/v2/droplets/$id"' in ocean
+    ocean = _armed(a_machine())["/opt/gpucost/end.sh"]
+    assert 'DELETE https://api.digitalocean.com/v2/droplets/"${id:?}"' in ocean
     assert "poweroff" not in ocean
-    assert "poweroff" in _files(a_machine(end="poweroff"))["/opt/gpucost/end.sh"]["content"]
+    assert "poweroff" in _armed(a_machine(end="poweroff"))["/opt/gpucost/end.sh"]
 
 
 def test_the_environment_is_the_plans() -> None:

@@ -1,91 +1,27 @@
 """The scripts run: under a root of their own, with the machine's tools replaced by small ones."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
-from templates.bootstrap_files import render_bootstrap
+from tests.bootstrap.box import Box
 from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
 
-TOKEN = "dop_v1_" + "4ea9e4" * 8
-_TOOLS = {
-    "systemctl": 'echo "systemctl $*" >>"$GPUCOST_ROOT/calls"',
-    "nvidia-smi": 'echo "nvidia-smi $*" >>"$GPUCOST_ROOT/calls"\n'
-    'case "$*" in *query-gpu=index*) seq 1 "$GPUS" ;; *driver_version*) echo 580.1 ;; esac',
-    "rocm-smi": 'for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done',
-    "nvidia-cuda-mps-control": 'echo "mps $*" >>"$GPUCOST_ROOT/calls"; [ "$1" = -d ] || cat',
-    "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
-    "*MOUNTPOINT*) ;; *) echo x ;; esac",
-    "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"',
-    "mount": 'echo "mount $*" >>"$GPUCOST_ROOT/calls"',
-    "mdadm": 'echo "mdadm $*" >>"$GPUCOST_ROOT/calls"',
-    "curl": 'echo "curl $*" >>"$GPUCOST_ROOT/calls"; echo 4711',
-    "torchrun": 'echo "torchrun $*" >>"$GPUCOST_ROOT/calls"',
-}
 
-
-Ran = subprocess.CompletedProcess[str]
-
-
-class Box:
-    """A machine's root folder, its scripts, and what they called."""
-
-    def __init__(self, root: Path, machine: Machine) -> None:
-        self.root = root
-        for file in yaml.safe_load(render_bootstrap(machine))["write_files"]:
-            path = root / file["path"].lstrip("/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file["content"], encoding="utf-8")
-            path.chmod(int(file["permissions"], 8))
-        (root / "bin").mkdir()
-        for name, text in _TOOLS.items():
-            (root / "bin" / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
-            (root / "bin" / name).chmod(0o755)
-
-    def run(
-        self, script: str, *arguments: str, **settings: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a script of the machine."""
-        environment = {
-            "PATH": f"{self.root}/bin:{os.environ['PATH']}",
-            "GPUCOST_ROOT": str(self.root),
-            "GPUCOST_TRIES": "2",
-            "GPUCOST_PAUSE_S": "0",
-            "GPUS": "1",
-            "DISKS": "/dev/vdc disk 0\\n",
-            **settings,
-        }
-        return subprocess.run(
-            [f"{self.root}/opt/gpucost/{script}", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    @property
-    def status(self) -> str:
-        """What the machine says of itself."""
-        return (self.root / "var/lib/gpucost/status").read_text(encoding="utf-8").strip()
-
-    @property
-    def calls(self) -> str:
-        """What was called, in order."""
-        path = self.root / "calls"
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+def armed_box(root: Path, machine: Machine) -> Box:
+    """A machine whose watch beats."""
+    box = Box(root, machine)
+    box.write("run/gpucost/beat", "15\n")
+    return box
 
 
 def test_a_good_machine_becomes_ready(tmp_path: Path) -> None:
-    """The deadline is armed first, then GPUs are counted, persistence is on, scratch is mounted."""
-    box = Box(tmp_path, a_machine())
+    """The watch is seen at work, then GPUs are counted, persistence is on, scratch is mounted."""
+    box = armed_box(tmp_path, a_machine())
     ran = box.run("bootstrap.sh")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert box.status == "ready"
-    first = box.calls.splitlines()[:2]
-    assert first == ["systemctl daemon-reload", "systemctl enable --now gpucost-deadline.timer"]
+    assert "ends itself at 2026-11-21 20:15:00 UTC" in box.read("var/lib/gpucost/bootstrap.log")
     assert "nvidia-smi -pm 1" in box.calls
     assert "mkfs -q -F -m 0 /dev/vdc" in box.calls
     assert f"mount -o noatime /dev/vdc {tmp_path}/scratch" in box.calls
@@ -104,15 +40,14 @@ def test_a_missing_gpu_is_a_failure_with_its_reason(
     tmp_path: Path, machine: Machine, gpus: str, told: str
 ) -> None:
     """What is paid for and not there makes the machine unusable, in words; its end stays armed."""
-    box = Box(tmp_path, machine)
+    box = armed_box(tmp_path, machine)
     assert box.run("bootstrap.sh", GPUS=gpus).returncode == 1
     assert box.status == told
-    assert "gpucost-deadline.timer" in box.calls
 
 
 def test_a_failing_command_is_named(tmp_path: Path) -> None:
     """Any command that fails is the reason, with its line."""
-    box = Box(tmp_path, a_machine())
+    box = armed_box(tmp_path, a_machine())
     (tmp_path / "bin" / "mkfs.ext4").write_text("#!/bin/bash\nexit 1\n", encoding="utf-8")
     assert box.run("bootstrap.sh").returncode == 1
     assert box.status.startswith("failed: line ")
@@ -122,10 +57,10 @@ def test_a_failing_command_is_named(tmp_path: Path) -> None:
 def test_several_empty_disks_become_one(tmp_path: Path) -> None:
     """Two scratch disks are joined; a machine without any keeps /scratch on its boot disk."""
     disks = "/dev/nvme1n1 disk 0\\n/dev/nvme2n1 disk 0\\n/dev/sr0 rom 1\\n"
-    box = Box(tmp_path / "two", a_machine())
+    box = armed_box(tmp_path / "two", a_machine())
     assert box.run("bootstrap.sh", DISKS=disks).returncode == 0
     assert "--raid-devices=2 /dev/nvme1n1 /dev/nvme2n1" in box.calls
-    none = Box(tmp_path / "none", a_machine())
+    none = armed_box(tmp_path / "none", a_machine())
     assert none.run("bootstrap.sh", DISKS="").returncode == 0
     assert "mkfs" not in none.calls
 
@@ -140,20 +75,10 @@ def test_no_disk_of_the_users_own_machine_is_formatted(tmp_path: Path) -> None:
 
 def test_mps_is_started_and_asked(tmp_path: Path) -> None:
     """A shared placement has its MPS daemon running before the machine says ready."""
-    box = Box(tmp_path, MACHINES["shared by MPS"])
+    box = armed_box(tmp_path, MACHINES["shared by MPS"])
     assert box.run("bootstrap.sh").returncode == 0
     assert "nvidia-smi -c EXCLUSIVE_PROCESS" in box.calls
     assert "mps -d" in box.calls
-
-
-def test_the_end_does_not_show_the_token(tmp_path: Path) -> None:
-    """Curl is told a file, never the token, so that `ps` cannot show it."""
-    box = Box(tmp_path, a_machine())
-    (tmp_path / "etc/gpucost/end.conf").write_text(f'header = "Authorization: Bearer {TOKEN}"\n')
-    box.run("end.sh", GPUCOST_ONCE="1")
-    assert "--request DELETE https://api.digitalocean.com/v2/droplets/4711" in box.calls
-    assert f"--config {tmp_path}/etc/gpucost/end.conf" in box.calls
-    assert TOKEN not in box.calls
 
 
 def test_a_command_runs_with_the_settings(tmp_path: Path) -> None:
@@ -162,6 +87,16 @@ def test_a_command_runs_with_the_settings(tmp_path: Path) -> None:
     ran = box.run("run", "bash", "-c", 'echo "$GPUCOST_PIN_MEMORY $TMPDIR"; exit 7')
     assert ran.stdout == "1 /scratch\n"
     assert ran.returncode == 7
+
+
+def test_nodes_find_each_other(tmp_path: Path) -> None:
+    """Rank and address of the first machine come from the launch, unless the caller sets them."""
+    box = Box(tmp_path, MACHINES["two nodes of eight"])
+    box.write("etc/gpucost/rendezvous", "NODE_RANK=1\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=29500\n")
+    assert box.run("run", "python", "train.py").returncode == 0
+    assert "is_host=false --rdzv-endpoint=10.0.0.1:29500" in box.calls
+    assert box.run("run", "true", MASTER_PORT="4242", NODE_RANK="0").returncode == 0
+    assert "is_host=true --rdzv-endpoint=10.0.0.1:4242" in box.calls
 
 
 def test_eight_gpus_get_eight_processes(tmp_path: Path) -> None:

@@ -8,11 +8,9 @@ import pytest
 from gpucost.launch import state
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
-from providers.ssh.login import Status
+from providers.ssh.login import Proof, Status
 from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.launches import HASTY, no_wait
-
-REAPER = "dop_v1_" + "4ea9e4" * 8
 
 
 class Ready:
@@ -20,15 +18,21 @@ class Ready:
 
     def __init__(self) -> None:
         self.delivered: list[str] = []
+        self.fault = ""
 
     def status(self, machine: Resource) -> Status:
         """Ready."""
         assert machine.address
         return Status(state="ready")
 
-    def deliver(self, machine: Resource) -> None:
+    def deliver(self, machine: Resource, machines: tuple[Resource, ...]) -> None:
         """Note it."""
+        assert machine in machines
         self.delivered.append(machine.name)
+
+    def proof(self, machine: Resource) -> Proof:
+        """It ends itself at the deadline of its marks."""
+        return Proof(deadline=machine.marks.deadline, clock=None, fault=self.fault)
 
 
 def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
@@ -38,6 +42,7 @@ def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
     monkeypatch.setattr(state, "CLOCK", Clock(sleep=no_wait))
     monkeypatch.setattr(state, "PATIENCE", HASTY)
     monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: ready)
+    monkeypatch.setattr(state, "login_again", lambda *_: ready)
     settings = {
         "GPUCOST_STATE_DIR": str(folder / "state"),
         "GPUCOST_OWNER": "ada",

@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import REAPER, Ready, prepare
-from tests.providers.fakes.account import TOKEN, a_digitalocean, spec
+from tests.gpucost.launching import Ready, prepare
+from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean, spec
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.sizes import a_gpu_size
 

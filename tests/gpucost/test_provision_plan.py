@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
-from tests.gpucost.launching import REAPER, Ready, prepare
-from tests.providers.fakes.account import a_digitalocean
+from tests.gpucost.launching import Ready, prepare
+from tests.providers.fakes.account import REAPER, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.fakes.sizes import a_gpu_size
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from pricing.catalog.offer import Offer
+from pricing.errors import ProviderError
 from pricing.money import usd
-from providers.interface import Cloud, LaunchSpec, Place
+from providers.interface import Cloud, LaunchSpec, Place, Resource
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ownership_tags import Marks, new_run
+from providers.ssh.login import Proof, Status
 
 HASTY = Patience(
     pause_s=5.0,
@@ -85,3 +87,33 @@ def a_session(cloud: Cloud, folder: Path, **changes: Any) -> Session:
         patience=HASTY,
     )
     return replace(session, **changes)
+
+
+class Said:
+    """A way into machines that answers in turn, and fails to take the token if told so."""
+
+    def __init__(self, *words: Status, takes: bool = True, faults: tuple[str, ...] = ()) -> None:
+        self.words = list(words)
+        self.takes = takes
+        self.faults = list(faults)
+        self.delivered: list[str] = []
+
+    def status(self, machine: Resource) -> Status:
+        """The next word; the last one for ever."""
+        _ = machine
+        return self.words.pop(0) if len(self.words) > 1 else self.words[0]
+
+    def deliver(self, machine: Resource, machines: tuple[Resource, ...]) -> None:
+        """Take it or not."""
+        assert machine in machines
+        if not self.takes:
+            raise ProviderError("the token could not be written")
+        self.delivered.append(machine.name)
+
+    def proof(self, machine: Resource) -> Proof:
+        """It ends itself, once it has run out of faults."""
+        fault = self.faults.pop(0) if self.faults else ""
+        return Proof(deadline=machine.marks.deadline, clock=None, fault=fault)
+
+
+PENDING, READY = Status(state="pending"), Status(state="ready")

@@ -93,4 +93,4 @@ class TestSsh(CloudContract):
         script = '#!/bin/sh\necho ready > "$GPUCOST_ROOT/var/lib/gpucost/status"\n'
         file = {"path": "/opt/gpucost/bootstrap.sh", "mode": "0755", "text": script}
         place = Place(offer=None, host=machine.host, user_data=json.dumps([file]))
-        return a_spec(places=(place,))
+        return a_spec(places=(place,), self_destroy=False)

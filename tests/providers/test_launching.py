@@ -17,7 +17,7 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import Presence
 from providers.lifecycle.session import Session
 from providers.ssh.login import Status
-from tests.providers.launches import a_session, a_spec, an_offer
+from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, an_offer
 
 BOTH = ("here", "there")
 
@@ -32,29 +32,6 @@ def cloud() -> MemoryCloud:
 def session(cloud: MemoryCloud, tmp_path: Path) -> Session:
     """A session that never waits."""
     return a_session(cloud, tmp_path)
-
-
-class Said:
-    """A way into machines that answers in turn, and fails to take the token if told so."""
-
-    def __init__(self, *words: Status, takes: bool = True) -> None:
-        self.words = list(words)
-        self.takes = takes
-        self.delivered: list[str] = []
-
-    def status(self, machine: Resource) -> Status:
-        """The next word; the last one for ever."""
-        _ = machine
-        return self.words.pop(0) if len(self.words) > 1 else self.words[0]
-
-    def deliver(self, machine: Resource) -> None:
-        """Take it or not."""
-        if not self.takes:
-            raise ProviderError("the token could not be written")
-        self.delivered.append(machine.name)
-
-
-PENDING, READY = Status(state="pending"), Status(state="ready")
 
 
 def test_the_intent_is_written_before_the_call(
@@ -201,10 +178,25 @@ def test_throttling_is_repeated_after_the_wait(cloud: MemoryCloud, session: Sess
 
 
 def test_ready_waits_for_every_bootstrap(cloud: MemoryCloud, session: Session) -> None:
-    """Each machine is asked until it is ready; then, and only then, it gets the end token."""
-    login = Said(PENDING, PENDING, READY)
+    """Each machine gets the end token before its bootstrap is done, and is asked until it is."""
+    login = Said(PENDING, PENDING, READY, faults=("not yet",))
     done = launch(session, a_spec(count=2, regions=BOTH), login)
-    assert login.delivered == [one.name for one in done.machines]
+    one, two = (machine.name for machine in done.machines)
+    assert login.delivered == [one, two, one]
+    told = [what for _, what in session.journal.events(done.marks.run)]
+    assert sum("is armed: it ends itself at" in what for what in told) == 2
+    armed = next(at for at, what in enumerate(told) if "is armed" in what)
+    assert armed < next(at for at, what in enumerate(told) if "is ready" in what)
+    assert cloud.things
+
+
+def test_a_machine_that_need_not_end_itself_is_not_asked(
+    cloud: MemoryCloud, session: Session
+) -> None:
+    """With --no-self-destroy there is nothing to prove."""
+    login = Said(READY, faults=("nothing ends it",) * 99)
+    spec = a_spec(regions=BOTH, self_destroy=False)
+    assert launch(session, spec, login).state == "ready"
     assert cloud.things
 
 
@@ -214,8 +206,9 @@ def test_ready_waits_for_every_bootstrap(cloud: MemoryCloud, session: Session) -
         (Said(Status(state="failed", reason="7 GPUs")), "not usable: 7 GPUs"),
         (Said(PENDING), "no word from the bootstrap"),
         (Said(READY, takes=False), "could not be written"),
+        (Said(READY, faults=("nothing watches",) * 99), "-1: nothing watches"),
     ],
-    ids=["failed", "silent", "without the token"],
+    ids=["failed", "silent", "without the token", "not armed"],
 )
 def test_a_machine_that_is_not_usable_is_removed(
     cloud: MemoryCloud, session: Session, login: Said, told: str

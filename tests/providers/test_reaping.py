@@ -15,7 +15,8 @@ from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey, unknown_runs
 from providers.lifecycle.waiting import Clock
 from providers.ownership_tags import Marks
-from tests.providers.launches import a_session, a_spec, no_wait
+from providers.ssh.login import Status
+from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
 
 @pytest.fixture
@@ -118,12 +119,43 @@ def test_a_launch_that_broke_off_is_finished_or_removed(
     for creation in cloud.creations(spec, spec.places[0])[:2]:
         session.journal.intend(spec.marks.run, creation, session.now())
         session.journal.record(cloud.create(creation), session.now())
+    session = replace(session, login=lambda _: Said(READY))
     (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert verdict.action == action
     carry_out(session, verdict)
     run = session.journal.deployment(spec.marks.run)
     assert run is not None
     assert (run.state, bool(cloud.things)) == (("ready", True) if count == 1 else ("ended", False))
+
+
+@pytest.mark.parametrize(
+    ("login", "state"),
+    [
+        (None, "ended"),
+        (Said(READY, faults=("no token",)), "ended"),
+        (Said(READY, takes=False), "ended"),
+        (Said(Status(state="failed", reason="7 GPUs")), "ended"),
+        (Said(PENDING), "launching"),
+        (Said(READY), "ready"),
+    ],
+    ids=["no key", "no proof", "no token", "failed", "not set up yet", "armed"],
+)
+def test_a_launch_is_only_finished_with_a_proof(
+    cloud: MemoryCloud, session: Session, login: Said | None, state: str
+) -> None:
+    """Killed before the token was handed over: reap delivers and sees the proof, or ends it."""
+    spec = _spec()
+    session.journal.open_run(spec, spec.max_usd, session.now())
+    for creation in cloud.creations(spec, spec.places[0]):
+        session.journal.intend(spec.marks.run, creation, session.now())
+        session.journal.record(cloud.create(creation), session.now())
+    session = replace(session, login=lambda _: login)
+    (verdict,) = judge(session, survey(session), "ada", all_owners=False)
+    carry_out(session, verdict)
+    run = session.journal.deployment(spec.marks.run)
+    assert run is not None
+    assert run.state == state
+    assert bool(cloud.things) == (state != "ended")
 
 
 def test_leftovers_of_an_end_are_removed(cloud: MemoryCloud, session: Session) -> None:

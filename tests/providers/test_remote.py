@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -73,12 +74,65 @@ def test_the_end_token_is_root_only_and_never_in_a_command(machine: Machine, doo
     """The token arrives through standard input, in a file of mode 0600 that curl can take."""
     login = SshLogin(door=door, token=TOKEN)
     assert TOKEN not in repr(login)
-    login.deliver(_resource(machine))
-    path = machine.root / "etc/gpucost/end.conf"
+    login.deliver(_resource(machine), (_resource(machine),))
+    path = machine.root / "etc/gpucost/end.header"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o077 == 0
-    assert path.read_text(encoding="utf-8") == f'header = "Authorization: Bearer {TOKEN}"\n'
+    assert path.read_text(encoding="utf-8") == f"Authorization: Bearer {TOKEN}\n"
     assert TOKEN not in (machine.root.parent / "log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("token", ['a"b', "a'b", "50%s", "$(reboot)", "a\nurl = x", "-K/x"])
+def test_an_odd_token_arrives_as_it_is(machine: Machine, door: Door, token: str) -> None:
+    """Whatever a token is made of, it is bytes of a file: nothing takes it apart."""
+    SshLogin(door=door, token=token).deliver(_resource(machine), ())
+    text = (machine.root / "etc/gpucost/end.header").read_text(encoding="utf-8")
+    assert text == f"Authorization: Bearer {token}\n"
+
+
+def test_the_machines_of_a_run_learn_where_the_first_is(machine: Machine, door: Door) -> None:
+    """Rank and private address of the first machine are handed over, where there are several."""
+    first = replace(_resource(machine), id="0", private_address="10.0.0.5", address="192.0.2.9")
+    mine = _resource(machine)
+    SshLogin(door=door).deliver(mine, (first, mine))
+    text = (machine.root / "etc/gpucost/rendezvous").read_text(encoding="utf-8")
+    assert text == "NODE_RANK=1\nMASTER_ADDR=10.0.0.5\nMASTER_PORT=29500\n"
+
+
+SAYS = "#!/bin/sh\nprintf 'run=%s\\ndeadline_s=1795292100\\nclock_s=1795263300\\n{}' {}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "run", "fault"),
+    [
+        ("fault=\\n", "", ""),
+        ("fault=nothing watches the deadline\\n", "", "nothing watches the deadline"),
+        ("fault=\\n", "another", "it was set up for run another"),
+        ("machine=77\\nfault=\\n", "", "it takes itself for 77, and is 1"),
+        ("", "", "it does not say what ends it"),
+    ],
+    ids=str,
+)
+def test_the_proof_is_what_the_machine_says(
+    machine: Machine, door: Door, more: str, run: str, fault: str
+) -> None:
+    """Armed is only who says so of this run and this machine; each other answer is a fault."""
+    one = _resource(machine)
+    login = SshLogin(door=door)
+    assert login.proof(one).fault  # nothing is there that could say so
+    path = machine.root / "opt/gpucost/armed"
+    path.parent.mkdir(parents=True)
+    path.write_text(SAYS.format(more, run or one.marks.run), encoding="utf-8")
+    path.chmod(0o755)
+    proof = login.proof(one)
+    assert proof.fault == fault
+    assert proof.deadline == datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
+
+
+def test_a_machine_that_does_not_answer_is_not_armed(machine: Machine, door: Door) -> None:
+    """No connection is a fault, in words."""
+    away = replace(_resource(machine), address="127.0.0.1:1")
+    assert "cannot be reached" in SshLogin(door=door).proof(away).fault
 
 
 def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: Door) -> None:

@@ -18,6 +18,7 @@ from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
+REAPER = "dop_v1_" + "4ea9e4" * 8
 SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
@@ -46,7 +47,7 @@ def spec() -> Document | None:
 @contextmanager
 def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
     """A DigitalOcean over https that the environment points at; it must keep its contract."""
-    fake = DigitalOcean(token=TOKEN, sizes=the_sizes(), spec=spec())
+    fake = DigitalOcean(token=TOKEN, others=(REAPER,), sizes=the_sizes(), spec=spec())
     authority = folder / "ca.pem"
     with serving(fake, authority) as address:
         monkeypatch.setenv("DIGITALOCEAN_TOKEN", TOKEN)

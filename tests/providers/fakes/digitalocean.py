@@ -75,7 +75,7 @@ class DigitalOcean:
 
     Attributes:
         token: of the account.
-        others: more tokens that are let in.
+        others: tokens that may do nothing but read and end Droplets.
         sizes: what GET /v2/sizes lists, as the API prints it.
         spec: the OpenAPI document to check against; None: unchecked.
         faults: what goes wrong next, first come first served.
@@ -175,9 +175,12 @@ class DigitalOcean:
         return Response(json.dumps(document), status, _JSON)
 
     def _work(self, request: Request) -> Answer:
-        told = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if told not in (self.token, *self.others):
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if given not in (self.token, *self.others):
             return _told(HTTPStatus.UNAUTHORIZED)
+        droplets = request.path.startswith("/v2/droplets") and request.method != "POST"
+        if given in self.others and not droplets:
+            return _told(HTTPStatus.FORBIDDEN)
         if request.path == "/v2/sizes":
             return HTTPStatus.OK, paged("sizes", self.sizes, request, World())
         return self.estate.answer(request, self.sizes)

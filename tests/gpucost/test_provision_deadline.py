@@ -1,0 +1,161 @@
+"""`gpucost provision` and the deadline: tried tokens, told clocks, SSH for the caller alone."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gpucost.conftest import Call
+from tests.gpucost.launching import Ready, prepare
+from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
+from tests.providers.fakes.aws_account import AwsAccount
+from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+
+OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
+AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
+TOKEN = "GPUCOST_DIGITALOCEAN_REAPER_TOKEN"  # noqa: S105 - the name of the variable
+
+
+@pytest.fixture(autouse=True)
+def no_network(login: Ready) -> None:
+    """Reach this machine only."""
+    assert login.delivered == []
+
+
+@pytest.fixture
+def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
+    """Machines that are ready."""
+    return prepare(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
+    """A DigitalOcean, and a token for its machines."""
+    assert login.delivered == []
+    monkeypatch.setenv(TOKEN, REAPER)
+    with a_digitalocean(tmp_path, monkeypatch) as fake:
+        for size in fake.sizes:
+            if size["slug"] == "gpu-h100x8-640gb":
+                size |= {"regions": ["nyc2"], "price_hourly": 35.28}
+        yield fake
+
+
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[AwsAccount]:
+    """An empty AWS."""
+    assert login.delivered == []
+    with an_aws(tmp_path, monkeypatch) as fake:
+        yield fake
+
+
+def _made(ocean: DigitalOcean) -> list[str]:
+    return [one for one in ocean.requests if one.startswith("POST")]
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        ("dop_v1_" + "0" * 64, (5, "HTTP 401")),
+        (f" {REAPER}", (2, "holds blanks")),
+        (f'{REAPER}"', (2, "holds blanks, quotes")),
+        (f"{REAPER}\n-K/etc/passwd", (2, "holds blanks")),
+        (f"{REAPER}é", (2, "other characters")),
+    ],
+    ids=["typo", "blank", "quote", "newline", "umlaut"],
+)
+def test_a_token_that_does_not_work_makes_no_machine(
+    ocean: DigitalOcean,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    token: str,
+    told: tuple[int, str],
+) -> None:
+    """The reaper token is tried first: a typo or an odd character is found before anything is."""
+    monkeypatch.setenv(TOKEN, token)
+    ran = call(*OCEAN, "--ttl", "2h")
+    assert ran.code == told[0]
+    assert told[1] in ran.err
+    assert token not in ran.err
+    assert _made(ocean) == []
+
+
+def test_a_token_that_may_not_end_machines_is_refused(ocean: DigitalOcean, call: Call) -> None:
+    """A token that reads and may not destroy is no end: it is asked for one that does not exist."""
+    ocean.faults.append(Fault(path="/v2/droplets", below=True, method="DELETE", status=403))
+    ran = call(*OCEAN, "--ttl", "2h")
+    assert ran.code == 5
+    assert "may not destroy Droplets" in ran.err
+    assert _made(ocean) == []
+    tried = [one for one in ocean.requests if one.startswith("DELETE")]
+    assert tried == ["DELETE /v2/droplets/2147483647"]
+
+
+def test_a_machine_that_is_not_armed_is_removed(
+    ocean: DigitalOcean, call: Call, login: Ready
+) -> None:
+    """Without the machine's own proof nothing is called ready, and nothing stays."""
+    login.fault = "nothing watches the deadline"
+    ran = call(*OCEAN, "--ttl", "2h")
+    assert ran.code == 5
+    assert "nothing watches the deadline" in ran.err
+    assert "is ready" not in ran.err
+    assert ocean.estate.things["droplets"] == {}
+
+
+def test_ssh_is_open_to_the_caller_alone(ocean: DigitalOcean, call: Call) -> None:
+    """Port 22 takes the address from which the provider is reached; --ssh-from takes others."""
+    assert call(*OCEAN, "--ttl", "2h").code == 0
+    assert _sources(ocean) == ["127.0.0.1/32"]
+    assert call("down", "--all", "--yes").code == 0
+    assert call(*OCEAN, "--ttl", "2h", "--ssh-from", "203.0.113.7", "--ssh-from", "2001:db8::/32")
+    assert _sources(ocean) == ["203.0.113.7/32", "2001:db8::/32"]
+    assert call("down", "--all", "--yes").code == 0
+    wrong = call(*OCEAN, "--ttl", "2h", "--ssh-from", "home", "--ssh-from", "10.0.0.0/99")
+    assert wrong.code == 2
+    assert "--ssh-from home is no network" in wrong.err
+    assert "--ssh-from 10.0.0.0/99 is no network" in wrong.err
+
+
+def _sources(ocean: DigitalOcean) -> list[str]:
+    (firewall,) = ocean.estate.things["firewalls"].values()
+    (ssh,) = [one for one in firewall["inbound_rules"] if one["ports"] == "22"]
+    found: list[str] = ssh["sources"]["addresses"]
+    return found
+
+
+def test_ssh_at_aws_is_open_to_the_caller_alone(aws: AwsAccount, call: Call) -> None:
+    """The security group of the run lets in the caller's address, and --ssh-from anywhere all."""
+    assert call(*AMAZON, "--ttl", "2h").code == 0
+    assert _cidrs(aws) == ["127.0.0.1/32"]
+    assert call("down", "--all", "--yes").code == 0
+    assert call(*AMAZON, "--ttl", "2h", "--ssh-from", "anywhere").code == 0
+    assert _cidrs(aws) == ["0.0.0.0/0", "::/0"]
+
+
+def _cidrs(aws: AwsAccount) -> list[str]:
+    groups = [g for v in aws.backend("us-east-1").groups.values() for g in v.values()]
+    (group,) = [one for one in groups if one.name.startswith("gpucost-")]
+    (ssh,) = [rule for rule in group.ingress_rules if rule.from_port == 22]
+    return [one.get("CidrIp") or one["CidrIpv6"] for one in ssh.ip_ranges]
+
+
+def test_the_preview_says_what_nobody_ends(call: Call) -> None:
+    """What remains impossible is one sentence with its dollars for each day."""
+    for arguments, told in (
+        (OCEAN, "until the token is on the machine"),
+        ((*OCEAN, "--no-self-destroy"), "nothing but gpucost ends it"),
+        (AMAZON, "a machine whose system never starts cannot end itself"),
+    ):
+        ran = call(*arguments, "--ttl", "8h", "--dry-run")
+        (line,) = [line for line in ran.out.splitlines() if told in line]
+        assert "for each day until `gpucost reap` runs" in line
+        assert "$" in line
+
+
+def test_the_policy_allows_the_first_spot_request(call: Call) -> None:
+    """EC2 makes its service-linked role at the first spot request: the policy allows that alone."""
+    policy: Any = json.loads(call("iam-policy").out)
+    (statement,) = [s for s in policy["Statement"] if "iam:CreateServiceLinkedRole" in s["Action"]]
+    assert statement["Condition"] == {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}
