@@ -13,7 +13,7 @@ from planner.diagnosis.fixes import fixes, reclaimable
 from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_home
 from planner.models.power import cap_that_saves
-from planner.options.context import Case
+from planner.options.context import JobContext
 from planner.options.energy import energy_today
 from planner.options.machine_sizes import shapes
 from planner.options.running import how_it_runs_today
@@ -167,13 +167,13 @@ def assess(
     asked: Requirements,
     period: Period,
     tenancy: Tenancy | None = None,
-) -> Case:
+) -> JobContext:
     """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
     findings = diagnose(profile, cost=baseline.cost)
-    return Case(
+    return JobContext(
         profile=profile,
         baseline=baseline,
         work=work,

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +30,14 @@ FLOATS_OF_MONEY = frozenset(
         "planner/models/saving.py",  # a saving's fraction is a ratio
         "planner/plan/roi.py",  # payback in days is a ratio
         "templates/wording.py",  # percentages
+    )
+)
+
+# Class names that still mean two things. No name comes in; this list only gets shorter.
+TWO_MEANINGS = frozenset(
+    (
+        *("Asked", "Bill", "Evidence", "Kept", "Kind", "Listing", "Place", "Reading"),
+        *("_Found", "_Part", "_Process", "_Service", "_Target", "_Words"),
     )
 )
 
@@ -167,3 +176,16 @@ def test_the_core_asks_neither_clock_nor_environment() -> None:
         for use in _uses(module)
     ]
     assert used == []
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """No two classes of ours have one name, but for those that are still to be renamed."""
+    found = Counter(
+        node.name
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if not path.is_relative_to(ROOT / PROBE)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in found.items() if count > 1} <= TWO_MEANINGS

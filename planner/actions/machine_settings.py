@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
-from planner.actions.settings import Run, Settings, on_machine, settings
+from planner.actions.settings import PlannedRun, Settings, on_machine, settings
 from planner.signals.condition import Signals
 from planner.signals.job_kinds import TRAINS
 from pricing.hardware import Gpu
@@ -93,7 +93,7 @@ class MachineSettings:
 
 
 def machine_settings(
-    actions: Iterable[str], signals: Signals, gpu: Gpu, run: Run, *, nnodes: str = ""
+    actions: Iterable[str], signals: Signals, gpu: Gpu, run: PlannedRun, *, nnodes: str = ""
 ) -> MachineSettings:
     """Return what to set on the machines of an option.
 
@@ -116,7 +116,7 @@ def machine_settings(
     ).also(actions)
 
 
-def today_settings(signals: Signals, run: Run) -> MachineSettings:
+def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
     """Return the job as it runs today: nothing is set, and what each action would set there."""
     return MachineSettings(
         values=_values(signals, run),
@@ -127,7 +127,7 @@ def today_settings(signals: Signals, run: Run) -> MachineSettings:
     )
 
 
-def _values(signals: Signals, run: Run) -> dict[str, Settings]:
+def _values(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
     return {
         code: settings(code, signals, run)
         for code, one in ACTIONS.items()

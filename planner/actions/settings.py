@@ -34,7 +34,7 @@ _DELAY_OF_TARGET = 0.1  # a tenth of the latency target may go into waiting for 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PlannedRun:
     """One copy of a job on its machines, as far as settings depend on it.
 
     Attributes:
@@ -64,10 +64,10 @@ def profiled_run(
     profile: Profile,
     hours: float = float(HOURS_PER_MONTH),
     checkpoints: Checkpoints = CHECKPOINTS,
-) -> Run:
+) -> PlannedRun:
     """Return the job on the machines that were profiled, over so many hours: a month's."""
     nodes, cores = profile.hardware.nodes or 1, profile.hardware.cpu_cores
-    return Run(
+    return PlannedRun(
         gpus=profile.gpu_count,
         nodes=nodes,
         vcpus=None if cores is None else cores / nodes,
@@ -117,11 +117,11 @@ def _half(signals: Signals) -> Settings:
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
 
 
-def _interval(_: Signals, run: Run) -> Settings:
+def _interval(_: Signals, run: PlannedRun) -> Settings:
     return {"interval_s": round(run.needs.checkpoint_every_s)}
 
 
-def _processes(_: Signals, run: Run) -> Settings:
+def _processes(_: Signals, run: PlannedRun) -> Settings:
     return {"nproc_per_node": run.processes, "max_restarts": run.needs.max_restarts}
 
 
@@ -141,14 +141,14 @@ _SETTINGS: dict[str, Callable[[Signals], Settings]] = {
     "gradient-accumulation": lambda _: {"steps": _ACCUMULATED},
     "dynamic-batching": _queue,
 }
-_SETTINGS_OF_RUN: dict[str, Callable[[Signals, Run], Settings]] = {
+_SETTINGS_OF_RUN: dict[str, Callable[[Signals, PlannedRun], Settings]] = {
     "checkpoint-interval": _interval,
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,
 }
 
 
-def on_machine(signals: Signals, gpu: Gpu, run: Run) -> Signals:
+def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     """Return the signals as they would be on another machine: its GPUs, cores and capability.
 
     The memory that was held stays; its share of the other GPU's memory changes.
@@ -164,7 +164,7 @@ def on_machine(signals: Signals, gpu: Gpu, run: Run) -> Signals:
     return {**signals, **moved}
 
 
-def settings(code: str, signals: Signals, run: Run) -> Settings:
+def settings(code: str, signals: Signals, run: PlannedRun) -> Settings:
     """Return what the action sets in this job; empty where nothing can be worked out.
 
     Args:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import Baseline
 from planner.models.estimate import Estimate, exactly
-from planner.options.candidate import Draft
-from planner.options.context import Case
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.sharing import SHARES
 from planner.profile.model import Profile, Statistics
@@ -52,7 +52,7 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
     )
 
 
-def find_home(case: Case, drafts: Iterable[Draft]) -> Home | None:
+def find_home(case: JobContext, drafts: Iterable[Candidate]) -> Home | None:
     """Return where a job is packed: today's machine, where it keeps the limits of place.
 
     Else the cheapest machine of one GPU that keeps every limit, of today's model unless others
@@ -81,7 +81,7 @@ def find_home(case: Case, drafts: Iterable[Draft]) -> Home | None:
     )
 
 
-def _busy_there(case: Case, draft: Draft) -> Profile:
+def _busy_there(case: JobContext, draft: Candidate) -> Profile:
     """Return the profile with its shares of a GPU's time as they would be on the draft's GPU.
 
     Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.

@@ -30,7 +30,7 @@ _BY_TIME = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class Candidate:
     """An option before ranking.
 
     Attributes:

@@ -25,7 +25,7 @@ from pricing.hardware import Gpu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class JobContext:
     """All that the checks of one job need.
 
     Attributes:
@@ -134,7 +134,7 @@ class Case:
         }
 
 
-def machines(offer: Offer, case: Case) -> int:
+def machines(offer: Offer, case: JobContext) -> int:
     """Return how many machines of a size one copy of the job would take.
 
     As many nodes as today, or whole large machines. Where a provider sells a GPU by ones and by
@@ -155,14 +155,14 @@ def machines(offer: Offer, case: Case) -> int:
     return 1
 
 
-def gpus_used(offer: Offer, case: Case) -> int:
+def gpus_used(offer: Offer, case: JobContext) -> int:
     """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
     if same_machine(offer, case) or idle_gpus(offer, case):
         return case.profile.gpu_count
     return round(offer.gpu_count) * machines(offer, case)
 
 
-def idle_gpus(offer: Offer, case: Case) -> int:
+def idle_gpus(offer: Offer, case: JobContext) -> int:
     """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
     wanted = case.profile.gpu_count
     if wanted == 1 or not _not_sold(offer, case):
@@ -171,12 +171,12 @@ def idle_gpus(offer: Offer, case: Case) -> int:
     return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
 
 
-def _not_sold(offer: Offer, case: Case) -> bool:
+def _not_sold(offer: Offer, case: JobContext) -> bool:
     """Whether the provider sells this GPU, but no machine with as many as the job wants."""
     wanted = case.profile.gpu_count
     return 1 < wanted < GPUS_PER_NODE and wanted not in case.catalog.gpu_counts(offer)
 
 
-def same_machine(offer: Offer, case: Case) -> bool:
+def same_machine(offer: Offer, case: JobContext) -> bool:
     """Return whether the offer is the size that runs the job today."""
     return case.baseline.has_size(offer)

@@ -15,8 +15,8 @@ from planner.actions import ACTIONS
 from planner.baseline.site import Site
 from planner.models.estimate import Estimate
 from planner.models.power import idle_w, other_gpu_factor
-from planner.options.candidate import Draft
-from planner.options.context import Case
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find
 
@@ -57,7 +57,7 @@ def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 
     return Energy() if power is None else _energy(power, profile.gpu_count * replicas, hours, site)
 
 
-def energy_of(draft: Draft, actions: tuple[str, ...], case: Case) -> Energy:
+def energy_of(draft: Candidate, actions: tuple[str, ...], case: JobContext) -> Energy:
     """Return the energy of the period on a candidate.
 
     Args:
@@ -80,7 +80,7 @@ def energy_of(draft: Draft, actions: tuple[str, ...], case: Case) -> Energy:
     return Energy() if power is None else _energy(power, count, hours, site)
 
 
-def _gpus_at_work(draft: Draft, case: Case) -> int | None:
+def _gpus_at_work(draft: Candidate, case: JobContext) -> int | None:
     """Return all GPUs, on today's size as many as today; None for a slice of one GPU."""
     if case.baseline.has_size(draft.offer):
         return case.profile.gpu_count * case.baseline.replicas

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.rejection import Reason
-from planner.options.candidate import Draft
-from planner.options.context import Case, gpus_used, machines, same_machine
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext, gpus_used, machines, same_machine
 from planner.options.host_room import HostNeed, host_lacks, host_need, host_unknown
 from planner.prediction.chip_needs import missing
 from planner.profile.model import Profile
@@ -22,13 +22,13 @@ BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _FAST_LINKS = ("nvlink", "xgmi")
 
 
-def refusals(offer: Offer, case: Case) -> Iterator[tuple[Reason, str]]:
+def refusals(offer: Offer, case: JobContext) -> Iterator[tuple[Reason, str]]:
     """Yield why the offer cannot run the job, the plainest reason first."""
     for check in (_who, _how_many, _region, _purchase, _capable, _fits, _carried, _connected):
         yield from check(offer, case)
 
 
-def _who(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _who(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     asked, gpu = case.asked, gpus().get(offer.gpu)
     named = offer.gpu in asked.gpus
     if gpu is None or gpu.memory_bandwidth_gb_s is None:
@@ -52,7 +52,7 @@ def _who(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         )
 
 
-def _how_many(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _how_many(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     wanted, total = case.profile.gpu_count, gpus_used(offer, case)
     if case.asked.gpu_counts:
         least, most = case.asked.gpu_counts
@@ -70,11 +70,11 @@ def _how_many(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield "gpu-count", f"{total} GPUs; the job uses {wanted}: more only cost more ({hurry})"
 
 
-def _in_a_hurry(case: Case) -> bool:
+def _in_a_hurry(case: JobContext) -> bool:
     return case.asked.objective == "time" or case.asked.deadline_h is not None
 
 
-def _region(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _region(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     if case.there(offer) is not None:
         return
     asked, there = case.asked.regions, continent_of(offer)
@@ -87,7 +87,7 @@ def _region(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
     yield "region", f"{place}; {stays} unless --region says otherwise"
 
 
-def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _purchase(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     today = case.baseline.offer
     allowed = case.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
     if offer.purchase not in allowed:
@@ -96,12 +96,12 @@ def _purchase(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield "purchase", f"spot may be interrupted, and this job is {case.profile.job.kind}"
 
 
-def _capable(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _capable(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     for lack in missing(case.profile, case.gpu, gpus()[offer.gpu]):
         yield "capability", lack
 
 
-def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _fits(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     room, total = gpu_memory_gib(offer), gpus_used(offer, case)
     same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
     splits = case.profile.job.splits_the_model
@@ -118,7 +118,7 @@ def _fits(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
 
 
-def host_need_on(offer: Offer, case: Case) -> HostNeed:
+def host_need_on(offer: Offer, case: JobContext) -> HostNeed:
     """Return what the job takes of the hosts of an offer.
 
     Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
@@ -130,7 +130,7 @@ def host_need_on(offer: Offer, case: Case) -> HostNeed:
     return replace(need, cores=need.cores * share)
 
 
-def _carried(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _carried(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     count = machines(offer, case)
     if same_machine(offer, case):
         return
@@ -143,7 +143,7 @@ def _carried(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         yield lack
 
 
-def unproven(offer: Offer, case: Case) -> str | None:
+def unproven(offer: Offer, case: JobContext) -> str | None:
     """Return what the job needs of a host that the offer does not state; None otherwise.
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
@@ -161,13 +161,13 @@ def unproven(offer: Offer, case: Case) -> str | None:
     return host_unknown(need, *known)
 
 
-def _unseen_need(case: Case) -> str:
+def _unseen_need(case: JobContext) -> str:
     if holds_in_advance(case.profile):
         return f"what {case.profile.job.framework} holds it took in advance, whatever it needs"
     return "memory use was not measured"
 
 
-def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
+def _connected(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
     count, today = machines(offer, case), case.profile.hardware
     splits = case.profile.job.splits_a_step
     fast = today.interconnect in _FAST_LINKS or (
@@ -188,7 +188,7 @@ def _connected(offer: Offer, case: Case) -> Iterable[tuple[Reason, str]]:
         )
 
 
-def too_slow(draft: Draft, case: Case) -> tuple[Reason, str] | None:
+def too_slow(draft: Candidate, case: JobContext) -> tuple[Reason, str] | None:
     """Return why a draft would be too slow for the job; None where it is not."""
     speed, profile = draft.speed, case.profile
     if case.work.fixed_work and not profile.job.kind.answers:

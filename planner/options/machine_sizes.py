@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from planner.baseline.baseline import gpu_memory_gib, price
 from planner.models.estimate import Estimate, divide
-from planner.options.context import Case
+from planner.options.context import JobContext
 from planner.options.feasibility import USABLE
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.signals.thresholds import NODE_NETWORK_GBPS
@@ -47,7 +47,7 @@ class Shape:
     remark: str
 
 
-def shapes(case: Case, offer: Offer | None) -> tuple[Shape, ...]:
+def shapes(case: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
     """Return the shapes of the offer's provider, GPU and purchase; empty where only one is sold.
 
     Training that its kernels limit only: other jobs do not spread over GPUs by themselves.
@@ -65,7 +65,7 @@ def shapes(case: Case, offer: Offer | None) -> tuple[Shape, ...]:
     return tuple(_shape(case, machine, count, single) for machine, count in wanted)
 
 
-def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
+def _machines(case: JobContext, offer: Offer) -> dict[int, Offer]:
     """The cheapest machine of each number of GPUs that the provider sells alike."""
     if case.memory_gib is not None and case.memory_gib > USABLE * gpu_memory_gib(offer):
         return {}
@@ -84,7 +84,7 @@ def _machines(case: Case, offer: Offer) -> dict[int, Offer]:
     return found
 
 
-def _shape(case: Case, machine: Offer, count: int, single: Offer) -> Shape:
+def _shape(case: JobContext, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
     target = Layout.of(machine, count)
     speed = case.speed(target, ())

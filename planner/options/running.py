@@ -1,18 +1,18 @@
 """How a candidate runs on its machines: spread over GPUs, what it survives, what is set there."""
 
 from planner.actions.machine_settings import MachineSettings, machine_settings, today_settings
-from planner.actions.settings import Run, profiled_run
+from planner.actions.settings import PlannedRun, profiled_run
 from planner.baseline.baseline import gpu_memory_gib
 from planner.models.failures import survival
-from planner.options.candidate import Draft
-from planner.options.context import Case, gpus_used
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext, gpus_used
 from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
 from pricing.hardware import gpus
 
 
 def how_it_runs(
-    draft: Draft, case: Case, actions: tuple[str, ...]
+    draft: Candidate, case: JobContext, actions: tuple[str, ...]
 ) -> tuple[Distribution | None, MachineSettings]:
     """Return how one copy of the job spreads over the machines, and what to set on each.
 
@@ -33,16 +33,16 @@ def how_it_runs(
     return spread, found
 
 
-def how_it_runs_today(case: Case) -> MachineSettings:
+def how_it_runs_today(case: JobContext) -> MachineSettings:
     """Return how the job runs today, and what each action would set there."""
     hours = case.work.hours.mid
     return today_settings(case.signals, profiled_run(case.profile, hours, case.asked.checkpoints))
 
 
-def _run(draft: Draft, case: Case) -> Run:
+def _run(draft: Candidate, case: JobContext) -> PlannedRun:
     offer, working = draft.offer, max(1, gpus_used(draft.offer, case))
     held = 1.0 if draft.tenancy is None else draft.tenancy.held / draft.tenancy.of
-    return Run(
+    return PlannedRun(
         gpus=working,
         nodes=max(1, draft.count // case.work.replicas),
         vcpus=None if offer.vcpus is None else offer.vcpus * held,
@@ -50,7 +50,7 @@ def _run(draft: Draft, case: Case) -> Run:
     )
 
 
-def _spread(draft: Draft, case: Case, run: Run) -> Distribution | None:
+def _spread(draft: Candidate, case: JobContext, run: PlannedRun) -> Distribution | None:
     offer = draft.offer
     layout = Layout.of(offer, run.nodes, run.gpus)
     return distribution(case.profile, layout, memory_gib=gpu_memory_gib(offer), needs=run.needs)

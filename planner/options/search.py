@@ -11,8 +11,8 @@ from planner.baseline.rejection import Reason, Rejected
 from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
-from planner.options.candidate import Draft
-from planner.options.context import Case, gpus_used, machines
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext, gpus_used, machines
 from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
@@ -23,9 +23,9 @@ from pricing.errors import InputError
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
-def candidates(case: Case) -> tuple[tuple[Draft, ...], tuple[Rejected, ...]]:
+def candidates(case: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the drafts that keep every limit, and one rejection per size and reason."""
-    drafts: list[Draft] = []
+    drafts: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     for offer in _cheapest_region(case):
         made, refused = _consider(offer, case)
@@ -39,7 +39,7 @@ def candidates(case: Case) -> tuple[tuple[Draft, ...], tuple[Rejected, ...]]:
     return tuple(drafts), tuple(sorted(kept, key=lambda r: (r.offer, r.reason)))
 
 
-def _cheapest_region(case: Case) -> Iterator[Offer]:
+def _cheapest_region(case: JobContext) -> Iterator[Offer]:
     """Yield one offer per size and purchase: the cheapest region, today's region on a tie.
 
     Today's machine is yielded as it is paid for, beside its size in a cheaper region.
@@ -63,7 +63,7 @@ def _cheapest_region(case: Case) -> Iterator[Offer]:
             yield cheapest
 
 
-def _named(offer: Offer, case: Case) -> bool:
+def _named(offer: Offer, case: JobContext) -> bool:
     """Whether the user's choice of providers and GPUs has room for an offer."""
     providers, models = case.asked.providers, case.asked.gpus
     return (not providers or offer.provider in providers) and (not models or offer.gpu in models)
@@ -73,12 +73,12 @@ def _size(offer: Offer) -> tuple[str, str, str]:
     return (offer.provider, offer.instance_type, offer.purchase)
 
 
-def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
+def _consider(offer: Offer, case: JobContext) -> tuple[list[Candidate], list[Rejected]]:
     refused = next(refusals(offer, case), None)
     if refused is not None:
         reason, detail = refused
         return [], [Rejected(offer=offer.name, reason=reason, detail=detail)]
-    made: list[Draft] = []
+    made: list[Candidate] = []
     over: list[Rejected] = []
     for actions in _action_sets(case):
         paid = machines(offer, case) * case.work.replicas
@@ -100,12 +100,12 @@ def _consider(offer: Offer, case: Case) -> tuple[list[Draft], list[Rejected]]:
     return made, over
 
 
-def _highest_cost(draft: Draft, case: Case) -> Decimal | None:
+def _highest_cost(draft: Candidate, case: JobContext) -> Decimal | None:
     """Return the bill at the high end of the hours, where a budget asks for it."""
     return None if case.asked.budget_usd is None else draft.cost_at("high")
 
 
-def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
+def _action_sets(case: JobContext) -> Iterator[tuple[Action, ...]]:
     """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle."""
     yield ()
     if case.fixes:
@@ -117,12 +117,12 @@ def _action_sets(case: Case) -> Iterator[tuple[Action, ...]]:
         yield (ACTIONS["idle-shutdown"],)
 
 
-def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
+def _draft(offer: Offer, case: JobContext, actions: tuple[Action, ...]) -> Candidate:
     count = machines(offer, case)
     speed = case.speed(Layout.of(offer, count, gpus_used(offer, case)), actions)
     if doubt := unproven(offer, case):
         speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
-    return Draft(
+    return Candidate(
         offer=offer,
         count=count * case.work.replicas,
         actions=tuple(a.code for a in actions),
@@ -137,29 +137,29 @@ def _draft(offer: Offer, case: Case, actions: tuple[Action, ...]) -> Draft:
     )
 
 
-def _unknown_today(offer: Offer, case: Case) -> tuple[str, ...]:
+def _unknown_today(offer: Offer, case: JobContext) -> tuple[str, ...]:
     """Return what the provider of today's machine has no known price for, at that provider."""
     today, bill = case.baseline.offer, case.baseline.quote
     return bill.unknown if today and bill and today.provider == offer.provider else ()
 
 
-def _risen(offer: Offer, case: Case) -> Decimal:
+def _risen(offer: Offer, case: JobContext) -> Decimal:
     """Return what the price may have risen by; today's is the same on both sides."""
     return Decimal(1) if offer == case.baseline.offer else risen_at_most(offer, case.catalog.as_of)
 
 
-def _tenancy(offer: Offer, case: Case) -> Tenancy | None:
+def _tenancy(offer: Offer, case: JobContext) -> Tenancy | None:
     """Return the job's part in the bill of the very machine that it stands on."""
     return case.baseline.tenancy if case.baseline.has_size_there(offer) else None
 
 
-def _interruptions(offer: Offer, case: Case) -> Interruptions | None:
+def _interruptions(offer: Offer, case: JobContext) -> Interruptions | None:
     if offer.purchase != "spot":
         return None
     return rate(offer, case.asked.spot_trace, case.asked.checkpoints)
 
 
-def _unfit_for_spot(draft: Draft, case: Case) -> tuple[Reason, str] | None:
+def _unfit_for_spot(draft: Candidate, case: JobContext) -> tuple[Reason, str] | None:
     """Return why spot capacity would not do: the work never ends, or not in time."""
     if draft.offer.purchase != "spot":
         return None
@@ -171,7 +171,7 @@ def _unfit_for_spot(draft: Draft, case: Case) -> tuple[Reason, str] | None:
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h)
 
 
-def _hours(case: Case, speed: Estimate, actions: tuple[Action, ...]) -> Estimate:
+def _hours(case: JobContext, speed: Estimate, actions: tuple[Action, ...]) -> Estimate:
     held = case.work.hours
     if case.work.fixed_work:
         return divide(held.mid, speed, speed.basis)

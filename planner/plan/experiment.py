@@ -10,7 +10,7 @@ from planner.baseline.baseline import price
 from planner.baseline.workload import Workload
 from planner.models.communication import link_class
 from planner.models.gpu_speed import coefficients
-from planner.options.context import Case
+from planner.options.context import JobContext
 from planner.options.option import Option
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import Offer
@@ -55,7 +55,7 @@ class Proposal:
         return math.log(self.factor_now / self.factor_after)
 
 
-def propose(case: Case, options: tuple[Option, ...], recommended: str) -> Proposal | None:
+def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> Proposal | None:
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
     The answer is the recommended option, else the one that would be, were it surer.
@@ -78,7 +78,7 @@ def propose(case: Case, options: tuple[Option, ...], recommended: str) -> Propos
     return min(thrifty, key=lambda one: (one.usd, -one.narrows), default=best)
 
 
-def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
+def _experiments(case: JobContext, about: Option) -> Iterator[Proposal]:
     training = case.profile.job.kind.trains
     now = math.sqrt(about.hours.high / about.hours.low)
     offer, count = about.offer, about.count
@@ -127,7 +127,7 @@ def _experiments(case: Case, about: Option) -> Iterator[Proposal]:
         )
 
 
-def _machine_of_two(case: Case, offer: Offer) -> Offer | None:
+def _machine_of_two(case: JobContext, offer: Offer) -> Offer | None:
     alike = (
         o
         for o in case.catalog.offers
@@ -137,7 +137,7 @@ def _machine_of_two(case: Case, offer: Offer) -> Offer | None:
     return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
 
 
-def _usd(offer: Offer, count: int, case: Case) -> Decimal:
+def _usd(offer: Offer, count: int, case: JobContext) -> Decimal:
     """Return the bill of the experiment, by the provider's own rules, without the job's data."""
     nothing = Workload(
         hours=case.work.hours,

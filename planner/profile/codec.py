@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import Any
 
-from planner.profile.fields import Rule
+from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 from pricing.errors import InputError
@@ -109,7 +109,7 @@ class _Reader:
         }
         return cls(**{name: value for name, value in values.items() if value is not None})
 
-    def _value(self, rule: Rule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
+    def _value(self, rule: FieldRule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
         match rule.kind:
             case "number":
                 return self._number(rule, raw, path)
@@ -142,13 +142,13 @@ class _Reader:
             return None
         return tuple(raw) if isinstance(raw, list) else raw
 
-    def _texts(self, rule: Rule, raw: _Json, path: str) -> tuple[str, ...] | None:
+    def _texts(self, rule: FieldRule, raw: _Json, path: str) -> tuple[str, ...] | None:
         if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
             self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
             return None
         return tuple(item for item in raw if _is_writable(item))
 
-    def _number(self, rule: Rule, raw: _Json, path: str) -> float | None:
+    def _number(self, rule: FieldRule, raw: _Json, path: str) -> float | None:
         if isinstance(raw, bool) or not isinstance(raw, int | float):
             self.report(path, f"is {_brief(raw)}: a number is wanted ({rule.doc}).")
             return None
@@ -167,14 +167,14 @@ class _Reader:
             return None
         return value
 
-    def _integer(self, rule: Rule, raw: _Json, path: str) -> int | None:
+    def _integer(self, rule: FieldRule, raw: _Json, path: str) -> int | None:
         value = self._number(rule, raw, path)
         if value is not None and value != int(value):
             self.report(path, f"is {raw}: a whole number is wanted ({rule.doc}).")
             return None
         return None if value is None else int(value)
 
-    def _text(self, rule: Rule, raw: _Json, path: str) -> str | None:
+    def _text(self, rule: FieldRule, raw: _Json, path: str) -> str | None:
         if not isinstance(raw, str):
             self.report(path, f"is {_brief(raw)}: text is wanted ({rule.doc}).")
             return None
@@ -197,12 +197,12 @@ class _Reader:
             return None
         return instant
 
-    def _record(self, rule: Rule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
+    def _record(self, rule: FieldRule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
         if rule.record is Statistics:
             return self._statistics(rule, raw, path)
         return self.record(record_class(rule), raw, path)
 
-    def _records(self, rule: Rule, raw: _Json, path: str) -> tuple[Any, ...] | None:
+    def _records(self, rule: FieldRule, raw: _Json, path: str) -> tuple[Any, ...] | None:
         if not isinstance(raw, list):
             self.report(path, f"is {_brief(raw)}: a list is wanted ({rule.doc}).")
             return None
@@ -224,17 +224,17 @@ class _Reader:
                     self.report(_join(path, name), sentence)
             elif raw[name] is not None:
                 slot = SLOTS[name]
-                rule = Rule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
+                rule = FieldRule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
                 found[name] = self._statistics(rule, raw[name], _join(path, name))
         return {name: value for name, value in found.items() if value != Statistics()}
 
-    def _statistics(self, rule: Rule, raw: _Json, path: str) -> Statistics:
+    def _statistics(self, rule: FieldRule, raw: _Json, path: str) -> Statistics:
         if isinstance(raw, int | float) and not isinstance(raw, bool):
             raw = {"mean": raw}  # a hand-written single figure
         if not isinstance(raw, dict):
             self.report(path, f'is {_brief(raw)}: write {{"mean": ..., "p95": ...}}.')
             return Statistics()
-        each = Rule(kind="number", doc=rule.doc, low=rule.low, high=rule.high)
+        each = FieldRule(kind="number", doc=rule.doc, low=rule.low, high=rule.high)
         names = tuple(f.name for f in fields(Statistics))
         for key in raw:
             if key not in names:
@@ -260,7 +260,7 @@ class _Reader:
                 self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")
 
 
-def _out_of_range(rule: Rule, value: float) -> str | None:
+def _out_of_range(rule: FieldRule, value: float) -> str | None:
     if rule.above is not None and value <= rule.above:
         return f"more than {rule.above:g} is wanted ({rule.doc})."
     if rule.low is not None and value < rule.low:
@@ -313,12 +313,12 @@ def _brief(raw: _Json) -> str:
 
 
 @cache
-def rules(cls: type) -> dict[str, Rule]:
+def rules(cls: type) -> dict[str, FieldRule]:
     """Return the declared rule of each field of a record class, by name."""
     return {f.name: f.metadata["rule"] for f in fields(cls) if "rule" in f.metadata}
 
 
-def record_class(rule: Rule) -> type[Any]:
+def record_class(rule: FieldRule) -> type[Any]:
     """Return the value class that a record rule declares."""
     if rule.record is None:
         raise TypeError(f"the field {rule.doc!r} declares no record class")

@@ -12,7 +12,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FieldRule:
     """What one field accepts.
 
     Attributes:
@@ -34,57 +34,57 @@ class Rule:
     record: type | None = None
 
 
-def _declare(rule: Rule, default: object = None) -> Any:  # noqa: ANN401 - stands where a value goes
+def _declare(rule: FieldRule, default: object = None) -> Any:  # noqa: ANN401 - stands where a value goes
     return field(default=default, metadata={"rule": rule})
 
 
 def text(doc: str, *, choices: tuple[str, ...] = (), default: str | None = None) -> Any:  # noqa: ANN401
     """Declare a text field."""
-    return _declare(Rule(kind="text", doc=doc, choices=choices), default)
+    return _declare(FieldRule(kind="text", doc=doc, choices=choices), default)
 
 
 def number(
     doc: str, *, low: float | None = 0.0, above: float | None = None, high: float | None = None
 ) -> Any:  # noqa: ANN401
     """Declare a number, at least zero unless told otherwise."""
-    return _declare(Rule(kind="number", doc=doc, low=low, above=above, high=high))
+    return _declare(FieldRule(kind="number", doc=doc, low=low, above=above, high=high))
 
 
 def fraction(doc: str) -> Any:  # noqa: ANN401
     """Declare a number from 0 to 1."""
-    return _declare(Rule(kind="number", doc=doc, low=0.0, high=1.0))
+    return _declare(FieldRule(kind="number", doc=doc, low=0.0, high=1.0))
 
 
 def integer(doc: str, *, low: int = 0, default: int | None = None) -> Any:  # noqa: ANN401
     """Declare a whole number."""
-    return _declare(Rule(kind="integer", doc=doc, low=low), default)
+    return _declare(FieldRule(kind="integer", doc=doc, low=low), default)
 
 
 def time(doc: str) -> Any:  # noqa: ANN401
     """Declare an instant."""
-    return _declare(Rule(kind="time", doc=doc))
+    return _declare(FieldRule(kind="time", doc=doc))
 
 
 def record(cls: type, doc: str, *, default: object = None) -> Any:  # noqa: ANN401
     """Declare a nested record."""
-    return _declare(Rule(kind="record", doc=doc, record=cls), default)
+    return _declare(FieldRule(kind="record", doc=doc, record=cls), default)
 
 
 def records(cls: type, doc: str) -> Any:  # noqa: ANN401
     """Declare a list of records."""
-    return _declare(Rule(kind="records", doc=doc, record=cls), ())
+    return _declare(FieldRule(kind="records", doc=doc, record=cls), ())
 
 
 def statistics(doc: str) -> Any:  # noqa: ANN401
     """Declare a map from slot to statistics."""
-    return field(default_factory=dict, metadata={"rule": Rule(kind="statistics", doc=doc)})
+    return field(default_factory=dict, metadata={"rule": FieldRule(kind="statistics", doc=doc)})
 
 
 def texts(doc: str) -> Any:  # noqa: ANN401
     """Declare a list of texts."""
-    return _declare(Rule(kind="texts", doc=doc), ())
+    return _declare(FieldRule(kind="texts", doc=doc), ())
 
 
 def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401
     """Declare JSON that is kept as it is."""
-    return _declare(Rule(kind="any", doc=doc), default)
+    return _declare(FieldRule(kind="any", doc=doc), default)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from planner.profile.fields import (
-    Rule,
+    FieldRule,
     anything,
     fraction,
     integer,
@@ -247,7 +247,7 @@ class GpuReadings:
 
 
 def _host(doc: str, high: float | None = None) -> Statistics | None:
-    rule = Rule(kind="record", doc=doc, record=Statistics, low=0.0, high=high)
+    rule = FieldRule(kind="record", doc=doc, record=Statistics, low=0.0, high=high)
     statistics_field: Statistics | None = field(default=None, metadata={"rule": rule})
     return statistics_field
 

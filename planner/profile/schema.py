@@ -4,7 +4,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from planner.profile.codec import record_class, rules
-from planner.profile.fields import Rule
+from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 
@@ -42,7 +42,7 @@ def _object_schema(cls: type, definitions: _Definitions) -> dict[str, _Json]:
     return {"type": "object", "properties": properties}
 
 
-def _record(rule: Rule, definitions: _Definitions) -> dict[str, _Json]:
+def _record(rule: FieldRule, definitions: _Definitions) -> dict[str, _Json]:
     cls = record_class(rule)
     if cls.__name__ not in definitions:
         definitions[cls.__name__] = {}  # a record may hold its own kind
@@ -50,7 +50,9 @@ def _record(rule: Rule, definitions: _Definitions) -> dict[str, _Json]:
     return {"$ref": f"#/$defs/{cls.__name__}"}
 
 
-def _rule_schema(rule: Rule, declared: "Field[Any]", definitions: _Definitions) -> dict[str, _Json]:
+def _rule_schema(
+    rule: FieldRule, declared: "Field[Any]", definitions: _Definitions
+) -> dict[str, _Json]:
     kinds: dict[str, dict[str, _Json]] = {
         "text": {"type": ["string", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
@@ -76,7 +78,7 @@ def _rule_schema(rule: Rule, declared: "Field[Any]", definitions: _Definitions) 
     return {"description": rule.doc, **body}
 
 
-def _limits(rule: Rule) -> dict[str, float]:
+def _limits(rule: FieldRule) -> dict[str, float]:
     named = (("minimum", rule.low), ("exclusiveMinimum", rule.above), ("maximum", rule.high))
     return {name: limit for name, limit in named if limit is not None}
 
@@ -89,7 +91,7 @@ def _statistics(
     words = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
     name = "-".join(("Statistics", *words))
     if name not in definitions:
-        rule = Rule(kind="number", doc="", low=low, high=high)
+        rule = FieldRule(kind="number", doc="", low=low, high=high)
         each: dict[str, _Json] = {"type": ["number", "null"], **_limits(rule)}
         body = {
             "type": "object",

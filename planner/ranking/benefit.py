@@ -8,8 +8,8 @@ is a saving that the 90 % interval does not take away.
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.options.candidate import Draft
-from planner.options.context import Case
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext
 from planner.options.data_transfer import data_bytes, move
 from planner.options.option import Benefit, Move
 from planner.ranking.changes import effort_hours
@@ -31,7 +31,7 @@ class Weighed:
         spends: all dollars of the horizon, effort and move included: comparable without today's.
     """
 
-    draft: Draft
+    draft: Candidate
     low: Decimal
     high: Decimal
     move: Move | None
@@ -53,7 +53,7 @@ class Weighed:
         return high >= low and (narrower == 0 or high - low > _HALF * narrower)
 
 
-def weigh(draft: Draft, case: Case) -> Weighed:
+def weigh(draft: Candidate, case: JobContext) -> Weighed:
     """Return what a draft is worth against today, over the horizon that was asked for."""
     periods = case.periods
     today, low, high = case.baseline.cost, draft.cost_at("low"), draft.cost_at("high")
@@ -79,7 +79,7 @@ def weigh(draft: Draft, case: Case) -> Weighed:
     )
 
 
-def _move(draft: Draft, case: Case) -> Move | None:
+def _move(draft: Candidate, case: JobContext) -> Move | None:
     today, month = case.baseline.cost, case.work.storage_h is not None
     saves = today - draft.quote.exact if today is not None and month else None
     data = data_bytes(case.profile, case.work)

@@ -5,8 +5,8 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.tenancy import Tenancy
 from planner.models.estimate import Estimate
-from planner.options.candidate import Draft
-from planner.options.context import Case, gpus_used, idle_gpus
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext, gpus_used, idle_gpus
 from planner.options.feasibility import unproven
 from planner.prediction.kernels import kernel_speed_up
 from pricing.hardware import gpus
@@ -17,12 +17,12 @@ _TEN = 10
 _OTHER_MACHINE_H = 1.0
 
 
-def codes(draft: Draft, case: Case) -> tuple[str, ...]:
+def codes(draft: Candidate, case: JobContext) -> tuple[str, ...]:
     """Return everything that has to be done: the actions on the job, and what the machine adds."""
     return (*draft.actions, *_structural(draft, case))
 
 
-def size(draft: Draft, case: Case) -> tuple[bool, bool, int]:
+def size(draft: Candidate, case: JobContext) -> tuple[bool, bool, int]:
     """Return how large a change it is, to compare: another provider, another machine, actions.
 
     Where the job runs weighs more than how many settings change: contracts, data and habits hang
@@ -33,7 +33,7 @@ def size(draft: Draft, case: Case) -> tuple[bool, bool, int]:
     return (away, _is_other(draft, case), len(codes(draft, case)))
 
 
-def effort_hours(draft: Draft, case: Case) -> float:
+def effort_hours(draft: Candidate, case: JobContext) -> float:
     """Return the engineering hours of a change: each action's own, and another machine's.
 
     All of them are our estimates, one for each action (planner/remedies).
@@ -43,11 +43,11 @@ def effort_hours(draft: Draft, case: Case) -> float:
     return sum(ACTIONS[code].effort_hours for code in draft.actions) + max(moves, machine)
 
 
-def _is_other(draft: Draft, case: Case) -> bool:
+def _is_other(draft: Candidate, case: JobContext) -> bool:
     return not case.baseline.has_size_bought_alike(draft.offer)
 
 
-def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
+def _structural(draft: Candidate, case: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
     offer, today = draft.offer, case.baseline.offer
     before, after = case.profile.gpu_count, gpus_used(offer, case)
@@ -66,7 +66,7 @@ def _structural(draft: Draft, case: Case) -> tuple[str, ...]:
     return tuple(found)
 
 
-def why(draft: Draft, case: Case) -> str:
+def why(draft: Candidate, case: JobContext) -> str:
     """Return one sentence on what changes: the speed, the actions, the hourly price."""
     today, offer = case.baseline.offer, draft.offer
     said = []

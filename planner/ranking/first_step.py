@@ -10,7 +10,7 @@ from typing import Literal
 from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
 from planner.diagnosis.finding import Finding
-from planner.options.context import Case
+from planner.options.context import JobContext
 from pricing.money import usd
 
 END = "end-job"
@@ -39,7 +39,7 @@ def must_end(findings: tuple[Finding, ...]) -> bool:
     return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
 
 
-def first_step(case: Case) -> FirstStep | None:
+def first_step(case: JobContext) -> FirstStep | None:
     """Return what to do first about a job that is left where it is; None where nothing is worth it.
 
     A cure is named only where all of the waste over the horizon would pay for its work.
@@ -73,7 +73,7 @@ def first_step(case: Case) -> FirstStep | None:
     return FirstStep(kind="try", what=_attempt(cure, case.asked), command=_way(cure))
 
 
-def _cure(cause: Finding, case: Case) -> Action | None:
+def _cure(cause: Finding, case: JobContext) -> Action | None:
     """Return the first action that gains something, and whose work the waste would pay for.
 
     Where no gain of any is known, the first that the waste would pay for.

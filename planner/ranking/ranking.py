@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.models.saving import saving
-from planner.options.candidate import Draft
-from planner.options.context import Case
+from planner.options.candidate import Candidate
+from planner.options.context import JobContext
 from planner.options.energy import energy_of
 from planner.options.option import Option
 from planner.options.running import how_it_runs
@@ -42,7 +42,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Ranking:
     """The options of one job in order of the objective, the recommended id, and the named ones."""
 
     options: tuple[Option, ...]
@@ -50,7 +50,7 @@ class Choice:
     named: Named
 
 
-def choose(case: Case, drafts: tuple[Draft, ...]) -> Choice:
+def choose(case: JobContext, drafts: tuple[Candidate, ...]) -> Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(drafts, key=lambda draft: _rank(draft, case))
     paying = [] if must_end(case.findings) else _paying(ranked, case)
@@ -61,7 +61,7 @@ def choose(case: Case, drafts: tuple[Draft, ...]) -> Choice:
     wanted = (best, smallest.draft if smallest else None, cheapest, first)
     listed = _shortlist(ranked, [draft for draft in wanted if draft is not None], case)
     ids = {id(draft): f"o{number}" for number, draft in enumerate(listed, start=1)}
-    return Choice(
+    return Ranking(
         options=tuple(_option(ids[id(draft)], draft, case) for draft in listed),
         recommended=ids.get(id(best), STAY),
         named=Named(
@@ -72,7 +72,7 @@ def choose(case: Case, drafts: tuple[Draft, ...]) -> Choice:
     )
 
 
-def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
+def _rank(draft: Candidate, case: JobContext) -> tuple[object, ...]:
     keys: dict[str, tuple[object, ...]] = {
         "cost": (draft.comparable, draft.hours.mid),
         "time": (draft.hours.mid, draft.comparable),
@@ -81,7 +81,7 @@ def _rank(draft: Draft, case: Case) -> tuple[object, ...]:
     return (*keys[case.asked.objective], draft.offer.place, draft.offer.purchase, draft.actions)
 
 
-def _paying(ranked: list[Draft], case: Case) -> list[Weighed]:
+def _paying(ranked: list[Candidate], case: JobContext) -> list[Weighed]:
     """Return what would be worth doing, in order of the objective.
 
     Where today's machine breaks a limit that was asked for, that is whatever keeps it.
@@ -98,7 +98,7 @@ def _paying(ranked: list[Draft], case: Case) -> list[Weighed]:
     return [found for draft in cheaper if (found := weigh(draft, case)).pays]
 
 
-def _best(paying: list[Weighed], case: Case) -> Draft | None:
+def _best(paying: list[Weighed], case: JobContext) -> Candidate | None:
     if not paying:
         return None
     if case.asked.objective == "time":
@@ -108,11 +108,11 @@ def _best(paying: list[Weighed], case: Case) -> Draft | None:
     return min(alike, key=lambda one: _smaller(one, case)).draft
 
 
-def _smaller(one: Weighed, case: Case) -> tuple[object, ...]:
+def _smaller(one: Weighed, case: JobContext) -> tuple[object, ...]:
     return (*size(one.draft, case), one.spends)
 
 
-def _cheapest(ranked: list[Draft], case: Case) -> Draft | None:
+def _cheapest(ranked: list[Candidate], case: JobContext) -> Candidate | None:
     """Return the draft with the least expected cost; None where today's machine costs no more."""
     trusted = (draft for draft in ranked if _is_known(draft))
     least = min(trusted, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
@@ -122,7 +122,7 @@ def _cheapest(ranked: list[Draft], case: Case) -> Draft | None:
     return least
 
 
-def _is_trusted(draft: Draft, case: Case) -> bool:
+def _is_trusted(draft: Candidate, case: JobContext) -> bool:
     """Return whether price and prediction are grounds to act on.
 
     One instant is none, nor are steps timed without a look at the GPU.
@@ -133,7 +133,7 @@ def _is_trusted(draft: Draft, case: Case) -> bool:
     return _is_known(draft)
 
 
-def _is_known(draft: Draft) -> bool:
+def _is_known(draft: Candidate) -> bool:
     """Return whether the bill is known.
 
     Not with an undated price, a speed beyond the fit, or spot whose interruptions are unknown.
@@ -143,7 +143,9 @@ def _is_known(draft: Draft) -> bool:
     return draft.offer.dated and not draft.speed.weak
 
 
-def _shortlist(ranked: list[Draft], wanted: Iterable[Draft], case: Case) -> list[Draft]:
+def _shortlist(
+    ranked: list[Candidate], wanted: Iterable[Candidate], case: JobContext
+) -> list[Candidate]:
     """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
@@ -160,16 +162,16 @@ def _shortlist(ranked: list[Draft], wanted: Iterable[Draft], case: Case) -> list
     return [draft for draft in ranked if id(draft) in kept]
 
 
-def _provider(draft: Draft) -> object:
+def _provider(draft: Candidate) -> object:
     return draft.offer.provider
 
 
-def _machine(draft: Draft) -> object:
+def _machine(draft: Candidate) -> object:
     offer = draft.offer
     return (offer.provider, offer.gpu, offer.gpu_count, draft.count, offer.purchase)
 
 
-def _option(id_: str, draft: Draft, case: Case) -> Option:
+def _option(id_: str, draft: Candidate, case: JobContext) -> Option:
     weighed, actions = weigh(draft, case), codes(draft, case)
     spread, machine = how_it_runs(draft, case, actions)
     return Option(

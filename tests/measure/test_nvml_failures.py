@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.telemetry.measure.capture.pace import Pace
-from planner.telemetry.measure.nvml.codes import Verdict, verdict
+from planner.telemetry.measure.nvml.codes import CodeVerdict, verdict
 from tests.fake_nvml.fixture import SOURCE
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows
@@ -181,7 +181,7 @@ def test_what_keeps_failing_is_said_and_still_tried(read_nvml: Read) -> None:
 
 def test_success_as_an_error_is_worth_another_try() -> None:
     """Where a list was empty pynvml raises NVMLError(SUCCESS): nothing is dropped for it."""
-    assert verdict(0) is Verdict.LATER
+    assert verdict(0) is CodeVerdict.LATER
 
 
 CODES = [

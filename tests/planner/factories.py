@@ -9,7 +9,7 @@ from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import apply, choose_period
 from planner.diagnosis.finding import Finding
-from planner.options.context import Case
+from planner.options.context import JobContext
 from planner.pipeline import assess, make_plan
 from planner.plan.plan import Plan
 from planner.profile.model import (
@@ -120,7 +120,7 @@ def plan(*profiles: Profile, offers: Iterable[Offer] = (TODAY,), **asked: Any) -
     return make_plan(profiles, a_catalog(*offers), Requirements(**asked), as_of=ASKED_ON)
 
 
-def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> Case:
+def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> JobContext:
     """What the checks of one job need, made as the pipeline makes it."""
     requirements = Requirements(**asked)
     profile = apply(profile, requirements)

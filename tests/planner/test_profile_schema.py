@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from planner.profile.codec import parse_profiles, rules
-from planner.profile.fields import Rule
+from planner.profile.fields import FieldRule
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.metrics import SLOTS
 from planner.profile.model import GpuReadings, Host, Job, Profile, Statistics
@@ -35,7 +35,7 @@ def _statistics() -> st.SearchStrategy[Any]:
     return LEAF | st.dictionaries(names, LEAF, max_size=1)
 
 
-def _field(rule: Rule) -> st.SearchStrategy[Any]:
+def _field(rule: FieldRule) -> st.SearchStrategy[Any]:
     """Values near a field's rule, some right and some wrong."""
     if rule.kind == "time":  # the schema's format is no assertion
         return st.none() | st.sampled_from(("2026-11-01T10:00:00Z", 7))

@@ -28,7 +28,7 @@ from planner.telemetry.formats.folded import Unfolded, unfolded
 from planner.telemetry.formats.folded import together as joined
 from planner.telemetry.formats.left_events import left_events
 from planner.telemetry.measure.capture.block import block_of_json
-from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.recording.events import together
 from planner.telemetry.recording.observed import Observed
 from planner.telemetry.recording.recording import (
@@ -84,7 +84,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
             f"{payload.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
             "cannot be trusted. Measure again: gpucost profile -- COMMAND."
         )
-    draft = Draft(payload, FORMAT, ours=True)
+    draft = RecordingBuilder(payload, FORMAT, ours=True)
     draft.rows_read = lines.read + lines.damaged
     if lines.damaged:
         draft.dropped["cut line"] += lines.damaged
@@ -168,7 +168,7 @@ def _keep_word(lines: _Lines, item: dict[str, Any]) -> bool:
     return True
 
 
-def _gpus(lines: _Lines, draft: Draft) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
+def _gpus(lines: _Lines, draft: RecordingBuilder) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
     frames, identities = [], {}
     for number, declared in sorted(lines.series.items()):
         gpu = declared.get("gpu")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import numbers
-from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.parsing.units import Meaning
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from pricing.errors import InputError
@@ -44,7 +44,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: there is no header, or no row under it.
     """
-    draft = Draft(payload, FORMAT)
+    draft = RecordingBuilder(payload, FORMAT)
     cells = _cells(payload, draft)
     samples = _values(cells, draft)
     index = pd.to_numeric(cells["gpu"]).astype(int)
@@ -68,7 +68,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     )
 
 
-def _cells(payload: Payload, draft: Draft) -> pd.DataFrame:
+def _cells(payload: Payload, draft: RecordingBuilder) -> pd.DataFrame:
     """Rows as text under the names of the header above them."""
     header: list[str] = []
     rows: list[dict[str, str]] = []
@@ -97,7 +97,7 @@ def _is_row(words: list[str], header: list[str]) -> bool:
     return words[header.index("gpu")].isdecimal()
 
 
-def _values(cells: pd.DataFrame, draft: Draft) -> pd.DataFrame:
+def _values(cells: pd.DataFrame, draft: RecordingBuilder) -> pd.DataFrame:
     columns: dict[str, np.ndarray] = {}
     for name in cells.columns:
         known = _NAMES.get(str(name))
@@ -111,7 +111,7 @@ def _values(cells: pd.DataFrame, draft: Draft) -> pd.DataFrame:
     return pd.DataFrame(columns, index=cells.index)
 
 
-def _times(cells: pd.DataFrame, hints: Hints) -> clock.Clock | None:
+def _times(cells: pd.DataFrame, hints: Hints) -> clock.SourceClock | None:
     if "time" not in cells:
         return None
     if "date" in cells:

@@ -11,7 +11,7 @@ import pandas as pd
 from planner.telemetry.formats.unread import UNREAD_LAST, booking, refusal, unread
 from planner.telemetry.parsing import clock, csv_text
 from planner.telemetry.parsing.positions import keys_by_position
-from planner.telemetry.parsing.recording_builder import Draft, real_uuid
+from planner.telemetry.parsing.recording_builder import RecordingBuilder, real_uuid
 from planner.telemetry.parsing.sheet import Sheet, joined, sheet_of
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 from pricing.errors import InputError
@@ -47,7 +47,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: a header and no row under it, so nothing was measured. "
             "Let nvidia-smi run with `-l 1` while the job runs."
         )
-    draft = Draft(payload, FORMAT)
+    draft = RecordingBuilder(payload, FORMAT)
     draft.dropped += rows.dropped
     sheet = joined([sheet_of(table, rows.delimiter, hints, draft) for table in filled])
     blocks = np.concatenate([np.array(table.blocks, dtype=np.int64) for table in filled])
@@ -79,7 +79,9 @@ def _no_header(name: str, head: str) -> str:
     )
 
 
-def _recording(draft: Draft, sheet: Sheet, blocks: NDArray[np.int64], hints: Hints) -> Recording:
+def _recording(
+    draft: RecordingBuilder, sheet: Sheet, blocks: NDArray[np.int64], hints: Hints
+) -> Recording:
     times = clock.parse(sheet.time, hints.zone) if sheet.time is not None else None
     if times is not None and not np.isfinite(times.t_s).any():
         draft.notes.append("no timestamp could be read; the rows' order is used.")
@@ -108,7 +110,10 @@ def _recording(draft: Draft, sheet: Sheet, blocks: NDArray[np.int64], hints: Hin
 
 
 def _keys(
-    sheet: Sheet, t_s: NDArray[np.float64] | None, blocks: NDArray[np.int64], draft: Draft
+    sheet: Sheet,
+    t_s: NDArray[np.float64] | None,
+    blocks: NDArray[np.int64],
+    draft: RecordingBuilder,
 ) -> pd.Series:
     """A key for each row: by uuid, else index, else PCI address, else its place in the tick."""
     if sheet.uuid is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.json_documents import documents
-from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: an answer is an error or of another kind, or holds no GPU metric.
     """
-    draft = Draft(payload, FORMAT)
+    draft = RecordingBuilder(payload, FORMAT)
     answers, damaged = documents(payload.text, payload.name)
     problems: list[str] = []
-    found: list[series.Series] = []
+    found: list[series.SampledSeries] = []
     for number, answer in enumerate(answers):
         where = payload.name if len(answers) == 1 else f"{payload.name}: answer {number + 1}"
         try:
@@ -51,7 +51,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
     return series.recording(draft, found, hints)
 
 
-def _series(answer: dict[str, Any], where: str, draft: Draft) -> list[series.Series]:
+def _series(
+    answer: dict[str, Any], where: str, draft: RecordingBuilder
+) -> list[series.SampledSeries]:
     if answer.get("status") != "success":
         said = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
         raise InputError(
@@ -69,7 +71,7 @@ def _series(answer: dict[str, Any], where: str, draft: Draft) -> list[series.Ser
     return [one for item in result if (one := _one(item, _POINTS[kind], draft)) is not None]
 
 
-def _one(item: object, field: str, draft: Draft) -> series.Series | None:
+def _one(item: object, field: str, draft: RecordingBuilder) -> series.SampledSeries | None:
     labels = item.get("metric") if isinstance(item, dict) else None
     points = item.get(field) if isinstance(item, dict) else None
     if not isinstance(labels, dict) or not isinstance(points, list):
@@ -78,10 +80,14 @@ def _one(item: object, field: str, draft: Draft) -> series.Series | None:
         return None
     times, values = _columns([points] if field == "value" else points, draft)
     named = {str(key).lower(): str(value) for key, value in labels.items()}
-    return series.Series(name=named.pop("__name__", ""), labels=named, t_s=times, readings=values)
+    return series.SampledSeries(
+        name=named.pop("__name__", ""), labels=named, t_s=times, readings=values
+    )
 
 
-def _columns(points: list[Any], draft: Draft) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _columns(
+    points: list[Any], draft: RecordingBuilder
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     try:
         table = np.array(points, dtype=float).reshape(-1, 2)
     except (ValueError, TypeError):

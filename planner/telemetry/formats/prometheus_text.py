@@ -11,7 +11,7 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.telemetry.parsing import series
-from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.recording_builder import RecordingBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: no line is a GPU metric.
     """
-    draft = Draft(payload, FORMAT)
+    draft = RecordingBuilder(payload, FORMAT)
     text = payload.text.replace("\r", "")
     try:
         points = _parsed(text)
@@ -58,7 +58,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     for point in points:
         values[point.name, point.labels].append(point)
     found = [
-        series.Series(
+        series.SampledSeries(
             name=name,
             labels=dict(labels),
             t_s=np.array([p.t_s if timed else i * step for i, p in enumerate(same)], dtype=float),
@@ -92,7 +92,7 @@ def _lowered(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name.lower(), value) for name, value in labels))
 
 
-def _tolerated(text: str, draft: Draft) -> list[_Point]:
+def _tolerated(text: str, draft: RecordingBuilder) -> list[_Point]:
     """Line by line: a line with a plain value is read by the labels that are still there."""
     kinds = dict(_TYPE.findall(text))
     points: list[_Point] = []

@@ -12,7 +12,7 @@ import pandas as pd
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import MOST
 from planner.telemetry.parsing.json_documents import documents
-from planner.telemetry.parsing.recording_builder import Draft
+from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.parsing.units import MIB, Meaning
 from planner.telemetry.profiling.merge import per_second
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -59,7 +59,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     Raises:
         InputError: no row is JSON, or none holds a reading.
     """
-    draft = Draft(payload, FORMAT)
+    draft = RecordingBuilder(payload, FORMAT)
     rows, damaged = documents(payload.text, payload.name)
     draft.rows_read = len(rows) + damaged
     if damaged:
@@ -102,7 +102,7 @@ def _numbers(rows: list[dict[str, Any]]) -> dict[str, NDArray[np.float64]]:
 
 
 def _gpus(
-    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: Draft
+    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: RecordingBuilder
 ) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
     columns: dict[int, dict[str, NDArray[np.float64]]] = defaultdict(dict)
     owned: set[int] = set()
@@ -200,7 +200,7 @@ def _ram_gib(wide: dict[str, NDArray[np.float64]]) -> float | None:
 
 
 def _count_unused(
-    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: Draft
+    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: RecordingBuilder
 ) -> None:
     used = [v for k, v in wide.items() if _HOST.fullmatch(k) or _is_used(k)]
     some = np.any([np.isfinite(v) for v in used], axis=0) & np.isfinite(t_s)

@@ -36,7 +36,7 @@ _DATE_LINE = re.compile(r"^\w{3} (\w{3} +\d+ \d\d:\d\d:\d\d) (?:(UTC|GMT) )?(?:\
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class SourceClock:
     """Parsed times.
 
     Attributes:
@@ -52,7 +52,7 @@ class Clock:
     stepped_back: bool = False
 
 
-def parse(texts: pd.Series, zone: tzinfo | None) -> Clock:
+def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
     """Return the instants of a column of texts.
 
     Args:
@@ -71,11 +71,11 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> Clock:
     if zoned.any():
         cells = cells.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
         times = pd.to_datetime(cells.where(zoned), utc=True, format="ISO8601", errors="coerce")
-        return Clock(t_s=_seconds(times)[codes], absolute=True)
+        return SourceClock(t_s=_seconds(times)[codes], absolute=True)
     naive = _seconds(_local(cells))[codes]
     back = _steps_back(naive)
     seconds = naive if zone is None else _to_utc(naive, back, zone)
-    return Clock(t_s=seconds, absolute=True, local=True, stepped_back=bool(back.any()))
+    return SourceClock(t_s=seconds, absolute=True, local=True, stepped_back=bool(back.any()))
 
 
 def _local(cells: pd.Series) -> pd.Series:
@@ -89,7 +89,7 @@ def _local(cells: pd.Series) -> pd.Series:
     return times
 
 
-def of_day(texts: pd.Series) -> Clock | None:
+def of_day(texts: pd.Series) -> SourceClock | None:
     """Return the instants of HH:MM:SS texts, counted over midnight; None for other texts."""
     if not len(texts) or not re.match(_OF_DAY, str(texts.iloc[0])):
         return None
@@ -99,7 +99,7 @@ def of_day(texts: pd.Series) -> Clock | None:
         return None
     known = pd.Series(seconds).ffill().bfill().to_numpy()
     midnights = np.cumsum(np.diff(known, prepend=known[:1]) < -_DAY_S / 2)
-    return Clock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
+    return SourceClock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
 
 
 def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -113,12 +113,12 @@ def is_date_line(text: str) -> bool:
     return bool(_DATE_LINE.match(text.strip()))
 
 
-def _epoch(numbers: NDArray[np.float64]) -> Clock:
+def _epoch(numbers: NDArray[np.float64]) -> SourceClock:
     typical = float(np.nanmedian(numbers))
     for least, scale in _EPOCHS:
         if typical >= least:
-            return Clock(t_s=placed(numbers * scale), absolute=True)
-    return Clock(t_s=placed(numbers), absolute=False)
+            return SourceClock(t_s=placed(numbers * scale), absolute=True)
+    return SourceClock(t_s=placed(numbers), absolute=False)
 
 
 def _seconds(times: pd.Series) -> NDArray[np.float64]:

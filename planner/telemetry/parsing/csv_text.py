@@ -21,7 +21,7 @@ _HEADER_WITHIN = 5000
 
 
 @dataclass(slots=True, kw_only=True)
-class Table:
+class CsvTable:
     """The rows under one header.
 
     Attributes:
@@ -47,7 +47,7 @@ class Rows:
         dropped: lines that are no rows, by reason; headers, dates and blank lines are not counted.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[CsvTable, ...]
     delimiter: str
     dropped: Counter[str]
 
@@ -59,7 +59,7 @@ def split(text: str, hints: Hints) -> Rows | None:
     if found is None:
         return None
     delimiter, header, first = found
-    tables = {tuple(header): Table(header=tuple(header))}
+    tables = {tuple(header): CsvTable(header=tuple(header))}
     table = tables[tuple(header)]
     dropped: Counter[str] = Counter()
     before = [line for line in lines[:first] if line.strip()]
@@ -76,7 +76,7 @@ def split(text: str, hints: Hints) -> Rows | None:
             block, date = block + 1, line.strip()
         elif cells := _names(line, delimiter, hints):
             raw, block, width = line, block + 1, len(cells)
-            table = tables.setdefault(cells, Table(header=cells))
+            table = tables.setdefault(cells, CsvTable(header=cells))
         elif fields_of(line, delimiter) == width:
             table.lines.append(line)
             table.blocks.append(block)
@@ -107,7 +107,7 @@ def _names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
     return tuple(cells) if is_header(cells, hints) else None
 
 
-def _last_line(table: Table, text: str, lines: list[str], dropped: Counter[str]) -> None:
+def _last_line(table: CsvTable, text: str, lines: list[str], dropped: Counter[str]) -> None:
     """Drop a last row that was cut inside its last cell: its unit is gone."""
     whole = text.endswith("\n") or len(table.lines) < 2  # noqa: PLR2004 - one to compare with
     if whole or table.lines[-1] != lines[-1]:
@@ -119,7 +119,7 @@ def _last_line(table: Table, text: str, lines: list[str], dropped: Counter[str])
         dropped["cut line"] += 1
 
 
-def frame(table: Table, delimiter: str, wanted: list[int]) -> pd.DataFrame:
+def frame(table: CsvTable, delimiter: str, wanted: list[int]) -> pd.DataFrame:
     """Return the wanted columns of a table as text, columns named by their position."""
     text = "\n".join(table.lines)
     if '"' in text or "\r" in text:

@@ -37,7 +37,7 @@ _MOST_GIB = 10_000.0
 _MILLI = 1e-3
 
 
-class Draft:
+class RecordingBuilder:
     """Collects what a reader finds, then checks it and makes the `Recording`.
 
     Args:

@@ -18,7 +18,7 @@ from planner.telemetry.parsing.prometheus_metrics import (
     METRICS,
     RATE_OR_COUNTER,
 )
-from planner.telemetry.parsing.recording_builder import Draft, real_uuid
+from planner.telemetry.parsing.recording_builder import RecordingBuilder, real_uuid
 from planner.telemetry.parsing.units import THROTTLE_BITS
 from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 from pricing.errors import InputError
@@ -42,7 +42,7 @@ _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class SampledSeries:
     """One metric of one label set.
 
     Attributes:
@@ -92,7 +92,9 @@ class Series:
         return None
 
 
-def recording(draft: Draft, found: Sequence[Series], hints: Hints, **more: bool) -> Recording:
+def recording(
+    draft: RecordingBuilder, found: Sequence[SampledSeries], hints: Hints, **more: bool
+) -> Recording:
     """Return the recording of many series.
 
     Args:
@@ -122,7 +124,7 @@ def recording(draft: Draft, found: Sequence[Series], hints: Hints, **more: bool)
     return draft.recording(samples, gpus, mig=any(one.instance for one in used), **more)
 
 
-def _clean(one: Series, draft: Draft) -> Series:
+def _clean(one: SampledSeries, draft: RecordingBuilder) -> SampledSeries:
     """The points that are values."""
     missing = ~(np.abs(one.readings) < MOST)
     blank = np.isin(one.readings, list(BLANKS))
@@ -163,7 +165,9 @@ def _nothing(name: str, others: list[str]) -> str:
     )
 
 
-def _figures(draft: Draft, used: Sequence[Series], table: Mapping[str, Meaning]) -> None:
+def _figures(
+    draft: RecordingBuilder, used: Sequence[SampledSeries], table: Mapping[str, Meaning]
+) -> None:
     values: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
     for one in used:
         values[one.name].append(one.readings)
@@ -174,14 +178,16 @@ def _figures(draft: Draft, used: Sequence[Series], table: Mapping[str, Meaning])
         draft.column(name or "value", slot, known.scale, raw)
 
 
-def _by_device(used: Sequence[Series], draft: Draft) -> dict[str, list[Series]]:
+def _by_device(
+    used: Sequence[SampledSeries], draft: RecordingBuilder
+) -> dict[str, list[SampledSeries]]:
     """Series by device: by uuid, else index where it names one uuid, else host and index."""
     uuids: dict[int, set[str]] = defaultdict(set)
     for one in used:
         if one.uuid is not None and one.index is not None:
             uuids[one.index].add(one.uuid)
-    members: dict[str, list[Series]] = defaultdict(list)
-    unlabelled: list[Series] = []
+    members: dict[str, list[SampledSeries]] = defaultdict(list)
+    unlabelled: list[SampledSeries] = []
     for one in used:
         same = uuids.get(-1 if one.index is None else one.index, set())
         uuid = one.uuid or (next(iter(same)) if len(same) == 1 else None)
@@ -198,7 +204,10 @@ def _by_device(used: Sequence[Series], draft: Draft) -> dict[str, list[Series]]:
 
 
 def _identity(
-    key: str, members: Sequence[Series], about: Sequence[Series], table: Mapping[str, Meaning]
+    key: str,
+    members: Sequence[SampledSeries],
+    about: Sequence[SampledSeries],
+    table: Mapping[str, Meaning],
 ) -> GpuIdentity:
     uuid = next((one.uuid for one in members if one.uuid), None)
     known = [*members, *(one for one in about if one.uuid == uuid)]
@@ -232,7 +241,9 @@ def _identity(
     )
 
 
-def _last_gib(members: Sequence[Series], table: Mapping[str, Meaning], target: str) -> float | None:
+def _last_gib(
+    members: Sequence[SampledSeries], table: Mapping[str, Meaning], target: str
+) -> float | None:
     for one in members:
         known = table[_key(one.name)]
         if known.target == target and known.scale is not None and len(one.readings):
@@ -241,10 +252,10 @@ def _last_gib(members: Sequence[Series], table: Mapping[str, Meaning], target: s
 
 
 def _frames(
-    key: str, members: Sequence[Series], table: Mapping[str, Meaning]
+    key: str, members: Sequence[SampledSeries], table: Mapping[str, Meaning]
 ) -> list[pd.DataFrame]:
     """One frame a job of a device; readings without a label are the job's while it runs."""
-    by_job: dict[str | None, list[Series]] = defaultdict(list)
+    by_job: dict[str | None, list[SampledSeries]] = defaultdict(list)
     for one in members:
         by_job[one.job].append(one)
     rest = _wide(by_job.pop(None, []), table)
@@ -263,7 +274,7 @@ def _frames(
     ]
 
 
-def _wide(members: Sequence[Series], table: Mapping[str, Meaning]) -> pd.DataFrame:
+def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.DataFrame:
     """One column a target, one row an instant."""
     ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
     for one in members:
@@ -287,7 +298,7 @@ def _wide(members: Sequence[Series], table: Mapping[str, Meaning]) -> pd.DataFra
     return wide.drop(columns=[c for c in _MEMORY if c in wide]).dropna(how="all")
 
 
-def _in_slot_units(one: Series, known: Meaning) -> tuple[str, NDArray[np.float64]]:
+def _in_slot_units(one: SampledSeries, known: Meaning) -> tuple[str, NDArray[np.float64]]:
     if known.target == BITMASK:
         bits = np.clip(one.readings, 0, THROTTLE_MOST).astype(np.int64)
         held = (bits & THROTTLE_BITS) != 0
@@ -298,7 +309,7 @@ def _in_slot_units(one: Series, known: Meaning) -> tuple[str, NDArray[np.float64
     return known.target, one.readings * (known.scale or 1.0)
 
 
-def _counts(one: Series) -> bool:
+def _counts(one: SampledSeries) -> bool:
     if one.counter is not None:
         return one.counter
     steps = np.diff(one.readings)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.telemetry.parsing.hints import Hints
-    from planner.telemetry.parsing.recording_builder import Draft
+    from planner.telemetry.parsing.recording_builder import RecordingBuilder
     from planner.telemetry.parsing.units import Meaning
 
 _THROTTLE = "throttle.fraction"
@@ -48,7 +48,9 @@ class Sheet:
     mig: pd.Series | None = None
 
 
-def sheet_of(table: csv_text.Table, delimiter: str, hints: Hints, draft: Draft) -> Sheet:
+def sheet_of(
+    table: csv_text.CsvTable, delimiter: str, hints: Hints, draft: RecordingBuilder
+) -> Sheet:
     """Return a table's columns; figures and missing values are counted in the draft."""
     named = {i: meaning(cell, hints) for i, cell in enumerate(table.header)}
     wanted = {i: known for i, known in named.items() if known is not None}
@@ -96,11 +98,11 @@ def joined(sheets: Sequence[Sheet]) -> Sheet:
 
 
 def _readings(
-    table: csv_text.Table,
+    table: csv_text.CsvTable,
     cells: pd.DataFrame,
     wanted: dict[int, Meaning],
     delimiter: str,
-    draft: Draft,
+    draft: RecordingBuilder,
 ) -> pd.DataFrame:
     parsed: dict[str, list[tuple[int, int, Numbers]]] = {}
     columns: dict[str, NDArray[np.float64]] = {}
@@ -130,7 +132,7 @@ def _text(cells: pd.DataFrame, wanted: dict[int, Meaning], target: str) -> pd.Se
 
 
 def _index(
-    cells: pd.DataFrame, wanted: dict[int, Meaning], draft: Draft
+    cells: pd.DataFrame, wanted: dict[int, Meaning], draft: RecordingBuilder
 ) -> tuple[pd.Series | None, pd.Series | None]:
     """The index column that tells most devices apart, and a `gpu` column that holds names.
 

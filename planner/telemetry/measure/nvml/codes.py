@@ -28,7 +28,7 @@ class Code(IntEnum):
     GPU_NOT_FOUND = 28
 
 
-class Verdict(Enum):
+class CodeVerdict(Enum):
     """What follows from a failed call."""
 
     GONE = "the device will answer nothing any more"
@@ -66,8 +66,8 @@ def code_of(error: Nvml) -> int:
     return int(getattr(error, "value", Code.FUNCTION_NOT_FOUND))
 
 
-def verdict(code: int) -> Verdict:
+def verdict(code: int) -> CodeVerdict:
     """Return what a failed call means; codes that are not listed are worth another try."""
     if code in LOST:
-        return Verdict.GONE
-    return Verdict.NEVER if code in LACKING else Verdict.LATER
+        return CodeVerdict.GONE
+    return CodeVerdict.NEVER if code in LACKING else CodeVerdict.LATER

@@ -11,7 +11,7 @@ from planner.telemetry.measure.nvml.codes import (
     LACKING,
     LOST,
     Code,
-    Verdict,
+    CodeVerdict,
     code_of,
     failures,
     verdict,
@@ -23,7 +23,7 @@ from planner.telemetry.measure.nvml.readings import (
     PCIE,
     READINGS,
     UTILISATION,
-    Reading,
+    NvmlReading,
 )
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Device:
             self._gpm = Gpm(self._nvml, of.handle, self._instance)
         except failures(self._nvml) as error:
             code = code_of(error)
-            why = LACKING[Code(code)] if verdict(code) is Verdict.NEVER else str(error)
+            why = LACKING[Code(code)] if verdict(code) is CodeVerdict.NEVER else str(error)
             self._shared.notes.lacks(self.label, GPM_SLOTS, why)
 
     @property
@@ -183,7 +183,7 @@ class Device:
         try:
             own = self._utilisation.share(self.handle, pids, now_s, whole)
         except failures(self._nvml) as error:
-            if verdict(code_of(error)) is not Verdict.NEVER:
+            if verdict(code_of(error)) is not CodeVerdict.NEVER:
                 raise
             self._has_utilisation = False
             self._shared.notes.say(
@@ -196,7 +196,7 @@ class Device:
             return {}
         return {_BUSY: own}
 
-    def _ask(self, reading: Reading, row: dict[str, Any]) -> None:
+    def _ask(self, reading: NvmlReading, row: dict[str, Any]) -> None:
         nvml = self._nvml
         while not self.lost:
             way = reading.ways[self._way[reading.what]]
@@ -205,14 +205,14 @@ class Device:
             except failures(nvml) as error:
                 code = code_of(error)
                 stuck = self._failures[reading.what] >= _STUBBORN - 1
-                if (stuck or verdict(code) is Verdict.NEVER) and self._next_way(reading):
+                if (stuck or verdict(code) is CodeVerdict.NEVER) and self._next_way(reading):
                     continue
                 self._fail(reading.what, code, reading)
             else:
                 self._failures.pop(reading.what, None)
             return
 
-    def _next_way(self, reading: Reading) -> bool:
+    def _next_way(self, reading: NvmlReading) -> bool:
         more = self._way[reading.what] + 1 < len(reading.ways)
         self._way[reading.what] += more
         return more
@@ -229,12 +229,12 @@ class Device:
         else:
             self._failures.pop(what, None)
 
-    def _fail(self, what: str, code: int, reading: Reading | None = None) -> None:
+    def _fail(self, what: str, code: int, reading: NvmlReading | None = None) -> None:
         """Draw the consequence of a failed call."""
         said = verdict(code)
-        if said is Verdict.GONE:
+        if said is CodeVerdict.GONE:
             self._lose(code)
-        elif said is Verdict.NEVER:
+        elif said is CodeVerdict.NEVER:
             self._drop(what, code, reading)
         else:
             self._failures[what] += 1
@@ -254,7 +254,7 @@ class Device:
             "Look for its Xid in `dmesg`."
         )
 
-    def _drop(self, what: str, code: int, reading: Reading | None) -> None:
+    def _drop(self, what: str, code: int, reading: NvmlReading | None) -> None:
         if reading is not None:
             self._forget(reading)
         elif what == GPM_SLOTS:
@@ -270,7 +270,7 @@ class Device:
             if slot in row:
                 self._forget(reading)
 
-    def _forget(self, reading: Reading) -> None:
+    def _forget(self, reading: NvmlReading) -> None:
         self._paces.pop(reading, None)
 
 

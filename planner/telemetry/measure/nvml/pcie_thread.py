@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml.codes import Verdict, code_of, failures, verdict
+from planner.telemetry.measure.nvml.codes import CodeVerdict, code_of, failures, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ class PcieThread:
             }
         except failures(nvml) as error:
             code = code_of(error)
-            if verdict(code) is not Verdict.LATER:
+            if verdict(code) is not CodeVerdict.LATER:
                 with self._lock:
                     self._handles.pop(key, None)
                 self._lacking(key, code)

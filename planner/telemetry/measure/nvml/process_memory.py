@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.nvml.codes import Code, Verdict, code_of, failures, verdict
+from planner.telemetry.measure.nvml.codes import Code, CodeVerdict, code_of, failures, verdict
 from planner.telemetry.parsing.units import GIB
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ProcessMemory:
             try:
                 found = getattr(self._nvml, call)(handle)
             except failures(self._nvml) as error:
-                if verdict(code_of(error)) is Verdict.NEVER:
+                if verdict(code_of(error)) is CodeVerdict.NEVER:
                     self._left_out.add((key, call))
                     continue
                 if code_of(error) != Code.NOT_FOUND:  # which is said where no process runs

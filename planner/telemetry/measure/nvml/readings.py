@@ -25,7 +25,7 @@ _UNSIGNED_INT = 1  # nvmlValueType_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class NvmlReading:
     """One thing that a device may be asked for.
 
     Attributes:
@@ -145,21 +145,21 @@ def _nvlink(nvml: Nvml, handle: Handle) -> dict[str, float]:
     }
 
 
-UTILISATION = Reading(what="utilisation", ways=(_utilisation,), often=True)
-PCIE = Reading(what="PCIe traffic counters", ways=(_pcie,), quiet=True)
-NVLINK = Reading(what="NVLink traffic counters", ways=(_nvlink,), quiet=True)
+UTILISATION = NvmlReading(what="utilisation", ways=(_utilisation,), often=True)
+PCIE = NvmlReading(what="PCIe traffic counters", ways=(_pcie,), quiet=True)
+NVLINK = NvmlReading(what="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
-    Reading(what="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
-    Reading(what="power draw", ways=(_power, _power_instant), often=True),
+    NvmlReading(what="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
+    NvmlReading(what="power draw", ways=(_power, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
-    Reading(what="energy counter", ways=(_energy,), often=True, quiet=True),
-    Reading(what="SM clock", ways=(_clock,), often=True),
-    Reading(what="throttle reasons", ways=(_throttle, _throttle_before_535), often=True),
-    Reading(what="power limit", ways=(_limit,)),
-    Reading(what="temperature", ways=(_temperature,)),
-    Reading(what="encoder utilisation", ways=(_encoder,), quiet=True),
-    Reading(what="decoder utilisation", ways=(_decoder,), quiet=True),
+    NvmlReading(what="energy counter", ways=(_energy,), often=True, quiet=True),
+    NvmlReading(what="SM clock", ways=(_clock,), often=True),
+    NvmlReading(what="throttle reasons", ways=(_throttle, _throttle_before_535), often=True),
+    NvmlReading(what="power limit", ways=(_limit,)),
+    NvmlReading(what="temperature", ways=(_temperature,)),
+    NvmlReading(what="encoder utilisation", ways=(_encoder,), quiet=True),
+    NvmlReading(what="decoder utilisation", ways=(_decoder,), quiet=True),
     PCIE,
     NVLINK,
 )
