@@ -1,49 +1,12 @@
 """`gpucost down`: end launches; done when each id of theirs is proved to be gone."""
 
-from dataclasses import dataclass
-
 import click
 
 from gpucost.launch.confirm import confirm
-from gpucost.launch.state import Reached, open_journal, sessions, state_folder, this_owner
+from gpucost.launch.ending import end, find_runs, tell
+from gpucost.launch.state import open_journal
 from gpucost.views.output import Output, common_options
-from pricing.errors import (
-    GpucostError,
-    InputError,
-    LaunchInterruptedError,
-    PartialError,
-    ProviderError,
-    RefusedError,
-)
-from pricing.money import show
-from providers.interface import Deployment, Kept, Resource
-from providers.lifecycle.end import end_run, regions_of
-from providers.lifecycle.journal import Journal
-from providers.lifecycle.ledger import bill_run
-from providers.lifecycle.reap import adopt
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
-from providers.ownership_tags import Marks, owns
-from providers.ssh.keys import drop_key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """A run to end: what the journal knows of it and what the provider lists."""
-
-    marks: Marks
-    session: Session
-    known: Deployment | None
-    there: tuple[Resource, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """Runs to end, and what keeps us from knowing all of them; whether anybody was asked."""
-
-    targets: list[_Target]
-    doubts: list[str]
-    was_asked: bool
+from pricing.errors import InputError, PartialError, ProviderError
 
 
 @click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
@@ -61,116 +24,15 @@ def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) 
     if bool(runs) == everything:
         raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
-        named = [journal.deployment(run) for run in dict.fromkeys(runs)]
-        known = [one for one in named if one is not None]
-        if runs and len(known) == len(named):
-            found = _known(journal, known, output)
-        else:
-            found = _search(journal, runs, output)
+        found = find_runs(journal, runs, output)
         targets = found.targets
         if targets:
-            _tell(targets, output)
+            tell(targets, output)
             confirm(f"End {len(targets)} runs?", yes=yes)
-        troubles = [trouble for one in targets for trouble in _end(one, journal, output)]
+        troubles = [trouble for one in targets for trouble in end(one, journal, output)]
     problems = [problem for one in troubles for problem in one.problems]
     problems += (*found.doubts, *journal.doubts)
     if problems:
         raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:
         output.say("nothing is there to end.")
-
-
-def _known(journal: Journal, wanted: list[Deployment], output: Output) -> _Found:
-    """Runs of the journal: only their providers are opened, and nothing needs to be listed."""
-    owner = this_owner()
-    for run in wanted:
-        _refuse_others(run.marks, owner)
-    reached = sessions(journal, output, dict.fromkeys(run.provider for run in wanted))
-    by_name = {session.cloud.name: session for session in reached.sessions}
-    targets = [
-        _Target(marks=run.marks, session=by_name[run.provider], known=run, there=())
-        for run in wanted
-        if run.provider in by_name
-    ]
-    doubts = _unreached(reached, wanted)
-    return _Found(targets=targets, doubts=doubts, was_asked=bool(targets))
-
-
-def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
-    """What is not ended because its provider could not be opened."""
-    told = []
-    for one in reached.missed(wanted):
-        runs = ", ".join(run.marks.run for run in wanted if run.provider == one.provider)
-        told.append(f"{one.text}{f' So {runs} may still be there.' if runs else ''}")
-    return told
-
-
-def _refuse_others(marks: Marks, owner: str) -> None:
-    if not owns(owner, marks.owner):
-        raise RefusedError(
-            f"{marks.run} belongs to {marks.owner}, and this is {owner} "
-            f"(GPUCOST_OWNER={marks.owner} acts for it)."
-        )
-
-
-def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> _Found:
-    """Runs that the providers list, with those of the journal; all of this owner without names."""
-    owner = this_owner()
-    named = [one for one in map(journal.deployment, runs) if one is not None]
-    known = {one.marks.run: one for one in (*journal.open_deployments(), *named)}
-    open_ = tuple(known.values())
-    reached = sessions(journal, output)
-    targets: list[_Target] = []
-    doubts = _unreached(reached, [one for one in open_ if not runs or one.marks.run in runs])
-    for session in reached.sessions:
-        seen = survey(session)
-        doubts += seen.doubts
-        here = {one.marks.run: one for one in open_ if one.provider == session.cloud.name}
-        for run in dict.fromkeys((*here, *(one.marks.run for one in seen.resources))):
-            there = tuple(one for one in seen.resources if one.marks.run == run)
-            marks = there[0].marks if there else here[run].marks
-            if run in runs:
-                _refuse_others(marks, owner)
-            if run in runs or (not runs and owns(owner, marks.owner)):
-                known_run = here.get(run)
-                targets.append(_Target(marks=marks, session=session, known=known_run, there=there))
-    told = {one.marks.run for one in targets} | set(known)
-    unknown = [run for run in runs if run not in told]
-    if unknown and not doubts:
-        raise InputError(f"{run}: no such run, in the journal or at a provider." for run in unknown)
-    return _Found(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
-
-
-def _tell(targets: list[_Target], output: Output) -> None:
-    for target in targets:
-        kept = () if target.known is None else target.known.resources
-        things: tuple[Kept | Resource, ...] = target.there or tuple(
-            one for one in kept if one.state in ("intended", "made")
-        )
-        names = ", ".join(f"{one.kind} {one.name}" for one in things) or "nothing known"
-        output.say(f"{target.marks.run} ({target.session.cloud.name}): {names}")
-
-
-def _end(target: _Target, journal: Journal, output: Output) -> list[GpucostError]:
-    run, session = target.marks.run, target.session
-    with journal.working_on(run) as mine:
-        if not mine:
-            return [PartialError(f"{run}: another gpucost is working on it; try again after it.")]
-        adopt(session, target.marks, target.there)
-        known = journal.deployment(run)
-        regions = None if known is None else regions_of(known)
-        try:
-            session.try_writing(lambda: journal.mark_run(run, "ending", session.now()))
-            end_run(session, target.marks, regions)
-        except KeyboardInterrupt as error:
-            told = f"interrupted while {run} was ended; `gpucost down {run}` goes on."
-            raise LaunchInterruptedError(told) from error
-        except GpucostError as error:
-            return [error]
-    drop_key(state_folder(), run)
-    ended = journal.deployment(run)
-    if ended is not None:
-        bill = bill_run(ended, session.now())
-        cost = "unknown" if bill.usd is None else f"${show(bill.usd)}"
-        output.say(f"{run} is gone: {bill.billed_s} s billed, {cost}")
-    return []

@@ -4,19 +4,15 @@ from collections.abc import Iterable
 
 import click
 
-from gpucost.launch.confirm import confirm
-from gpucost.launch.state import open_journal, sessions, state_folder, this_owner
+from gpucost.launch.reaping import Judged, carry_out_all
+from gpucost.launch.state import open_journal, sessions, this_owner
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import (
-    GpucostError,
-    LaunchInterruptedError,
     MissingCredentialsError,
     PartialError,
 )
-from providers.lifecycle.reap import Verdict, carry_out, judge
-from providers.lifecycle.session import Session
+from providers.lifecycle.reap import Verdict, judge
 from providers.lifecycle.survey import survey
-from providers.ssh.keys import drop_key
 
 _COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
 
@@ -36,7 +32,7 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
     with open_journal(go_on=output.say, mend=True) as journal:
         owner = this_owner()
         reached = sessions(journal, output)
-        pairs: list[tuple[Session, Verdict]] = []
+        pairs: Judged = []
         doubts = [*journal.doubts]
         for session in reached.sessions:
             seen = survey(session)
@@ -48,36 +44,13 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
         _show([verdict for _, verdict in pairs], reached.asked, output)
         for one in reached.unreached:
             output.say(f"note: {one.text}")
-        troubles = [] if dry_run else _carry_out(pairs, output, yes=yes)
+        troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)
     if not reached.asked:
         told = [one.text for one in missed] or ["no provider could be asked for orphans."]
         raise MissingCredentialsError(told)
     problems = [*(problem for one in troubles for problem in one.problems), *doubts]
     if problems:
         raise PartialError(dict.fromkeys(problems))
-
-
-def _carry_out(
-    pairs: list[tuple[Session, Verdict]], output: Output, *, yes: bool
-) -> list[GpucostError]:
-    removed = [verdict for _, verdict in pairs if verdict.action == "remove"]
-    if removed:
-        things = sum(len(verdict.resources) for verdict in removed)
-        confirm(f"Remove {things} resources of {len(removed)} runs?", yes=yes)
-    troubles: list[GpucostError] = []
-    for session, verdict in pairs:
-        try:
-            carry_out(session, verdict)
-            if verdict.action in ("remove", "close"):
-                drop_key(state_folder(), verdict.marks.run)
-        except KeyboardInterrupt as error:
-            told = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
-            raise LaunchInterruptedError(told) from error
-        except GpucostError as error:
-            troubles.append(error)
-    if removed and not troubles:
-        output.say(f"{len(removed)} runs removed.")
-    return troubles
 
 
 def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None:
