@@ -20,7 +20,7 @@ from page_text import MADE, prose, table
 
 from gpucost.cli import COMMANDS, LATER
 from planner.profile.codec import record_class, rules
-from planner.profile.fields import Rule as FieldRule
+from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Profile, Statistics
 from planner.profile.schema import schema
