@@ -230,3 +230,24 @@ def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=120,
     )
+
+
+_PATH = re.compile(
+    r"`((?:gpucost|planner|pricing|providers|templates|tests|research|docs)/[\w./<>-]+)`"
+)
+_NAMED = re.compile(r"in `([A-Z_]+)`, `([\w/]+\.py)`")
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_the_guides_name_files_that_are_there(page: str) -> None:
+    """A path that a guide names exists, and so does the table that it names in it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    paths = {path for path in _PATH.findall(text) if "<" not in path}
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+    tables = _NAMED.findall(text)
+    assert tables
+    assert [
+        (name, path)
+        for name, path in tables
+        if not re.search(rf"^{name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    ] == []

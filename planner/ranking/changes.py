@@ -36,7 +36,7 @@ def size(draft: Candidate, case: JobContext) -> tuple[bool, bool, int]:
 def effort_hours(draft: Candidate, case: JobContext) -> float:
     """Return the engineering hours of a change: each action's own, and another machine's.
 
-    All of them are our estimates, one for each action (planner/remedies).
+    All of them are our estimates, one for each action (`planner/actions`).
     """
     moves = sum(ACTIONS[code].effort_hours for code in _structural(draft, case))
     machine = _OTHER_MACHINE_H if _is_other(draft, case) else 0.0
