@@ -94,6 +94,5 @@ def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
     if abs(skew_s) <= _MOST_UNTOLD_S:
         return ()
     way = "ahead of" if skew_s > 0 else "behind"
-    apart = timedelta(seconds=round(abs(skew_s)))
-    told = f"the clock of {provider} is {apart} (h:mm:ss) {way} this computer's"
+    told = f"the clock of {provider} is {abs(skew_s) / 60:.0f} minutes {way} this computer's"
     return (f"{told}: deadlines and bills go by that of {provider}",)

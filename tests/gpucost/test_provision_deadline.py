@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+from tests.providers.fakes.world import World
 
 OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
 AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
@@ -137,8 +139,37 @@ def test_ssh_at_aws_is_open_to_the_caller_alone(aws: AwsAccount, call: Call) -> 
 def _cidrs(aws: AwsAccount) -> list[str]:
     groups = [g for v in aws.backend("us-east-1").groups.values() for g in v.values()]
     (group,) = [one for one in groups if one.name.startswith("gpucost-")]
-    (ssh,) = [rule for rule in group.ingress_rules if rule.from_port == 22]
-    return [one.get("CidrIp") or one["CidrIpv6"] for one in ssh.ip_ranges]
+    ranges = [rule.ip_range for rule in group.ingress_rules if rule.ip_range]
+    return [one.get("CidrIp") or one["CidrIpv6"] for one in ranges]
+
+
+def test_a_subnet_of_the_users(aws: AwsAccount, call: Call) -> None:
+    """With --subnet the machine and the run's group are in its network, with a public address."""
+    backend = aws.backend("us-east-1")
+    vpc = backend.create_vpc("10.9.0.0/16")
+    subnet = backend.create_subnet(vpc.id, "10.9.1.0/24", availability_zone="us-east-1a")
+    ran = call(*AMAZON, "--ttl", "2h", "--subnet", subnet.id, "-f", "json")
+    assert ran.code == 0, ran.err
+    (instance,) = [one for one in aws.instances() if one.state != "terminated"]
+    assert instance.subnet_id == subnet.id
+    assert [g.vpc_id for nic in instance.nics.values() for g in nic.group_set] == [vpc.id]
+    assert call("down", "--all", "--yes").code == 0
+    missing = call(*AMAZON, "--ttl", "2h", "--subnet", "subnet-0123456789abcdef0")
+    assert missing.code == 5
+    assert "there is no subnet subnet-0123456789abcdef0 in us-east-1" in missing.err
+
+
+def test_an_account_without_a_default_network_is_told_what_to_say(
+    aws: AwsAccount, call: Call
+) -> None:
+    """Where AWS has no default VPC, nothing is made, and --subnet is named."""
+    for vpc in list(aws.backend("us-east-1").vpcs.values()):
+        vpc.is_default = "false"
+    ran = call(*AMAZON, "--ttl", "2h")
+    assert ran.code == 5
+    assert "no default VPC" in ran.err
+    assert "--subnet" in ran.err
+    assert "RunInstances" not in aws.requests
 
 
 def test_the_preview_says_what_nobody_ends(call: Call) -> None:
@@ -159,3 +190,18 @@ def test_the_policy_allows_the_first_spot_request(call: Call) -> None:
     policy: Any = json.loads(call("iam-policy").out)
     (statement,) = [s for s in policy["Statement"] if "iam:CreateServiceLinkedRole" in s["Action"]]
     assert statement["Condition"] == {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_the_deadline_goes_by_the_providers_clock(
+    ocean: DigitalOcean, call: Call, hours: int
+) -> None:
+    """A computer whose clock is hours off makes machines that live as long as was asked."""
+    ocean.world = World(skew_s=hours * 3600.0)
+    ran = call(*OCEAN, "--ttl", "2h", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert f"is 180 minutes {'ahead of' if hours > 0 else 'behind'} this computer's" in ran.err
+    (droplet,) = ocean.estate.things["droplets"].values()
+    born = datetime.fromisoformat(droplet["created_at"])
+    deadline = datetime.fromisoformat(ran.json["deadline"])
+    assert abs((deadline - born).total_seconds() - 2 * 3600) < 30
