@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import REAPER, prepare
-from tests.providers.fakes.account import a_digitalocean, an_aws
+from tests.gpucost.launching import prepare
+from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 

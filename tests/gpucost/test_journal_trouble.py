@@ -16,9 +16,9 @@ from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Status
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import REAPER, Ready, prepare
+from tests.gpucost.launching import Ready, prepare
 from tests.providers.disks import a_small_disk, fill_up
-from tests.providers.fakes.account import a_digitalocean
+from tests.providers.fakes.account import REAPER, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import no_wait
 

@@ -15,8 +15,8 @@ from pricing.errors import InputError
 from providers.lifecycle.journal import Journal
 from providers.private_files import NotOursError
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import REAPER, Ready, prepare
-from tests.providers.fakes.account import TOKEN, a_digitalocean
+from tests.gpucost.launching import Ready, prepare
+from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 
 LAUNCH = (
