@@ -76,8 +76,9 @@ def journal(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three hours later, past the deadline."""
+def late(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    """Three hours after the launch, past the deadline."""
+    assert run
     now = lambda: datetime.now(UTC) + timedelta(hours=3)  # noqa: E731 - a clock
     monkeypatch.setattr(state, "CLOCK", Clock(now=now, sleep=no_wait))
 
@@ -141,7 +142,6 @@ def test_a_newer_versions_journal_is_left_as_it_is(
     assert (_aside(journal), journal.read_bytes()) == ([], before)
 
 
-@pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("words", ENDS, ids=" ".join)
 def test_a_full_disk_keeps_no_machine_alive(
     words: tuple[str, ...],
