@@ -99,7 +99,18 @@ def _cli() -> Iterator[str]:
 
 def _command(name: str) -> Iterator[str]:
     command: click.Command = import_module(f"gpucost.commands.{COMMANDS[name][0]}").command
-    with click.Context(command, info_name=f"gpucost {name}", parent=None) as context:
+    if not isinstance(command, click.Group):
+        yield from _section(f"gpucost {name}", command, "##")
+        return
+    yield from ("", f"## gpucost {name}", "", command.help or "")
+    if command.epilog:
+        yield from ("", f"`{command.epilog.removeprefix('Example: ')}`")
+    for below in command.commands.values():
+        yield from _section(f"gpucost {name} {below.name}", below, "###")
+
+
+def _section(path: str, command: click.Command, mark: str) -> Iterator[str]:
+    with click.Context(command, info_name=path, parent=None) as context:
         usage = " ".join(command.collect_usage_pieces(context))
         records = [
             record
@@ -107,8 +118,8 @@ def _command(name: str) -> Iterator[str]:
             if not _COMMON.intersection(parameter.opts)
             and (record := parameter.get_help_record(context)) is not None
         ]
-    yield from ("", f"## gpucost {name}", "", command.help or "", "")
-    yield from ("```text", f"gpucost {name} {usage}", "```")
+    yield from ("", f"{mark} {path}", "", command.help or "", "")
+    yield from ("```text", f"{path} {usage}", "```")
     if records:
         yield ""
         yield from table(("option", "meaning"), [(f"`{left}`", right) for left, right in records])

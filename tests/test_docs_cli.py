@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 import pytest
 
+from gpucost.arguments.command_group import DefaultGroup
 from gpucost.cli import COMMANDS, EPILOG, LATER
 
 FIRST_WORDS = frozenset((*COMMANDS, *LATER))
@@ -15,6 +16,11 @@ FIRST_WORDS = frozenset((*COMMANDS, *LATER))
 def _command(name: str) -> click.Command:
     command: click.Command = import_module(f"gpucost.commands.{COMMANDS[name][0]}").command
     return command
+
+
+def _leaves(command: click.Command) -> list[click.Command]:
+    """The command, or its sub-commands where it has some."""
+    return list(command.commands.values()) if isinstance(command, click.Group) else [command]
 
 
 def _examples(epilog: str | None) -> list[list[str]]:
@@ -34,6 +40,7 @@ def test_a_command_says_what_it_does(name: str) -> None:
     assert (_command(name).help or "").strip().endswith(".")
     assert COMMANDS[name][1].endswith(".")
     assert _command(name).name == name
+    assert all((one.help or "").strip().endswith(".") for one in _leaves(_command(name)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -41,7 +48,8 @@ def test_every_option_says_what_it_does(name: str) -> None:
     """Every option that is shown has a sentence of help."""
     silent = [
         parameter.opts[0]
-        for parameter in _command(name).params
+        for one in _leaves(_command(name))
+        for parameter in one.params
         if isinstance(parameter, click.Option) and not parameter.hidden and not parameter.help
     ]
     assert silent == []
@@ -52,24 +60,31 @@ def test_the_example_of_the_help_is_a_valid_command(name: str) -> None:
     """The example's options and values are accepted by the command that it shows."""
     examples = _examples(_command(name).epilog if name else EPILOG)
     assert examples
+    for below in _leaves(_command(name)) if name else ():
+        assert _examples(below.epilog)
+        examples += _examples(below.epilog)
     for words in examples:
         command, *arguments = _inner(words)
         assert not name or command == name
-        context = _command(command).make_context(command, arguments)
-        assert context.params
+        shown = _command(command)
+        if isinstance(shown, DefaultGroup):
+            command, *arguments = shown.in_order(arguments)
+            shown = shown.commands[command]
+        assert shown.make_context(command, arguments).params
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_has_one_spelling(name: str) -> None:
     """No two options of a command share a name, and long names use dashes."""
-    spelled = [
-        word
-        for parameter in _command(name).params
-        if isinstance(parameter, click.Option)
-        for word in (*parameter.opts, *parameter.secondary_opts)
-    ]
-    assert len(spelled) == len(set(spelled))
-    assert all(re.fullmatch(r"-[a-z]|--[a-z]+(-[a-z]+)*", word) for word in spelled)
+    for one in _leaves(_command(name)):
+        spelled = [
+            word
+            for parameter in one.params
+            if isinstance(parameter, click.Option)
+            for word in (*parameter.opts, *parameter.secondary_opts)
+        ]
+        assert len(spelled) == len(set(spelled))
+        assert all(re.fullmatch(r"-[a-z]|--[a-z]+(-[a-z]+)*", word) for word in spelled)
 
 
 def test_general_commands_are_those_of_the_code() -> None:

@@ -72,13 +72,26 @@ def load_section(name: str) -> tuple[dict[str, Any], str]:
 
 def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
-    for flag, option in long_options(command).items():
-        words = (_PREFIX, command.name or "", flag)
-        option.envvar = "_".join(words).upper().replace("-", "_")
+    for one in _with_subcommands(command):
+        for flag, option in _own_options(one).items():
+            words = (_PREFIX, command.name or "", flag)
+            option.envvar = "_".join(words).upper().replace("-", "_")
 
 
 def long_options(command: click.Command) -> dict[str, click.Option]:
-    """The options of a command by their long flags, without the dashes."""
+    """The options of a command and of its sub-commands by their long flags, without the dashes."""
+    found: dict[str, click.Option] = {}
+    for one in _with_subcommands(command):
+        found = {**_own_options(one), **found}
+    return found
+
+
+def _with_subcommands(command: click.Command) -> tuple[click.Command, ...]:
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return (command, *below)
+
+
+def _own_options(command: click.Command) -> dict[str, click.Option]:
     return {
         flag.removeprefix("--"): option
         for option in command.params

@@ -1,0 +1,107 @@
+"""A command with sub-commands, one of which is meant where none is named.
+
+`gpucost prices --gpu H100` lists as it always did, and `gpucost prices --provider aws update` is
+`gpucost prices update --provider aws`: a sub-command may stand anywhere among the options.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from gpucost.arguments.settings import long_options
+from pricing.errors import InputError
+
+
+class SubCommand(click.Command):
+    """A sub-command that names its siblings' options by their owner, all at once."""
+
+    foreign = "{flag} does not go with {command}; leave it out."
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return the arguments that are left.
+
+        Raises:
+            InputError: options of a sibling were given.
+        """
+        group = ctx.parent.command if ctx.parent else None
+        if isinstance(group, DefaultGroup):
+            own = long_options(self)
+            others = {flag for one in group.commands.values() for flag in long_options(one)}
+            given = dict.fromkeys(_flags(args))
+            wrong = [flag for flag in given if flag in others and flag not in own]
+            if wrong:
+                name = group.full_name(ctx, self)
+                raise InputError(
+                    self.foreign.format(flag=f"--{flag}", command=name) for flag in wrong
+                )
+        return super().parse_args(ctx, args)
+
+
+def _flags(args: list[str]) -> Iterator[str]:
+    for word in args:
+        if word == "--":
+            return
+        if word.startswith("--"):
+            yield word[2:].partition("=")[0]
+
+
+class DefaultGroup(click.Group):
+    """A group whose sub-command need not be named.
+
+    Attributes:
+        meant: says which is meant by arguments that name none.
+    """
+
+    command_class = SubCommand
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - click's
+        meant: Callable[[list[str]], str],
+        **rest: Any,  # noqa: ANN401 - click's
+    ) -> None:
+        super().__init__(*args, **rest)
+        self.meant = meant
+
+    def full_name(self, ctx: click.Context, command: click.Command) -> str:
+        """Return how the sub-command is called: without its name where that is what is meant."""
+        path = ctx.parent.command_path if ctx.parent else self.name or ""
+        return path if self.meant([]) == command.name else f"{path} {command.name}"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the sub-command first, and hand the settings of the group down to it."""
+        if ctx.default_map:
+            ctx.default_map = dict.fromkeys(self.commands, ctx.default_map)
+        return super().parse_args(ctx, self.in_order(args))
+
+    def in_order(self, args: list[str]) -> list[str]:
+        """Return the arguments with the sub-command first; help of the whole group has none."""
+        named = next((word for word in args if word in self.commands), None)
+        if named is not None:
+            place = args.index(named)
+            return [named, *args[:place], *args[place + 1 :]]
+        wants_help = any(word in ("-h", "--help") for word in args)
+        return args if wants_help else [self.meant(args), *args]
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage of what is meant, and of the others."""
+        meant = self.commands[self.meant([])]
+        others = "|".join(name for name in self.commands if name != meant.name)
+        return [f"[{others}]", *meant.collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of what is meant, what the others take beside them, then all names."""
+        meant = self.commands[self.meant([])]
+        meant.format_options(ctx, formatter)
+        for name, one in self.commands.items():
+            known = {flag for option in meant.params for flag in option.opts}
+            records = [
+                record
+                for option in one.params
+                if known.isdisjoint(option.opts) and (record := option.get_help_record(ctx))
+            ]
+            if records:
+                with formatter.section(f"Options of {name}"):
+                    formatter.write_dl(records)
+        self.format_commands(ctx, formatter)
