@@ -179,7 +179,10 @@ def with_dearest(choice: Choice, catalog: Catalog) -> Choice:
 def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
     region = None if offer.region == EVERYWHERE else offer.region
     known = catalog.history(offer.provider, offer.instance_type, region, offer.purchase)
-    return max(offer.usd_per_hour, *(row.usd_per_hour for row in known))
+    # A price that another one replaced says nothing of today's.
+    begun = {row.region: row.starts for row in known if row.starts <= catalog.as_of}
+    held = (row.usd_per_hour for row in known if row.starts == begun.get(row.region))
+    return max(offer.usd_per_hour, *held)
 
 
 def _recommended(plan: PlanDocument, path: str) -> FoundOption:

@@ -20,6 +20,7 @@ from pricing.errors import InputError
 from providers.provider import Provider
 from providers.registry import CLOUDS, ROWS
 from templates.wording import detail
+from tests.bootstrap.box import parts
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
 from tests.planner.plan_document.kept import as_values
@@ -55,7 +56,7 @@ def _user_data(name: str, count: int | None = None) -> dict[str, str]:
     catalog = load_catalog(date(2026, 11, 22))
     choice = change(choose_option("plan.json", name, catalog), count, None, catalog)
     spec = build_spec(choice, _WISH, datetime(2026, 11, 22, tzinfo=UTC), None)
-    document = yaml.safe_load(spec.places[0].user_data)
+    document = yaml.safe_load(parts(spec.places[0].user_data)["cloud-config"])
     return {file["path"]: file["content"] for file in document["write_files"]}
 
 
