@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pricing.catalog.offer import Offer  # noqa: E402 - of this checkout
-from providers.interface import MACHINE, Creation, Kept, Resource  # noqa: E402
+from providers.interface import MACHINE, Creation, JournaledResource, Resource  # noqa: E402
 from providers.lifecycle.journal import Journal  # noqa: E402
 from tests.providers.fakes.account import TOKEN  # noqa: E402
 from tests.providers.fakes.digitalocean import DigitalOcean  # noqa: E402
@@ -78,7 +78,7 @@ def _come_and_go(journal: Journal, offer: Offer, at: datetime) -> None:
         named = {"kind": kind, "name": name, "region": "nyc2"}
         journal.intend(run, Creation(**named, call="", arguments={}), at)
         journal.record(Resource(**named, id=name, marks=spec.marks, created_at=born), at)
-        kept = Kept(**named, id=name, state="made", intended_at=at, billed_from=born)
+        kept = JournaledResource(**named, id=name, state="made", intended_at=at, billed_from=born)
         journal.gone(run, kept, end)
     journal.mark_run(run, "ended", end)
 

@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from pricing.errors import ProviderError
-from providers.interface import MACHINE, Connection, Creation, Kept, LaunchSpec, Place, Resource
+from providers.interface import (
+    MACHINE,
+    Connection,
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Place,
+    Resource,
+)
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks, read_text
 
@@ -156,7 +164,7 @@ class MemoryCloud:
         shown = tuple(one for one in found if one.id not in self.hidden)
         return Listing(resources=shown, unasked=tuple(unasked))
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """The resource; a machine runs after some looks."""
         self._raise("look", kept.kind)
         found = self.things.get((kept.kind, kept.id))

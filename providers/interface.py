@@ -240,17 +240,17 @@ class Deployment:
     started_at: datetime
     ended_at: datetime | None
     predicted_usd: Decimal | None
-    resources: tuple["Kept", ...] = ()
+    resources: tuple["JournaledResource", ...] = ()
     reason: str = ""
 
     @property
-    def machines(self) -> tuple["Kept", ...]:
+    def machines(self) -> tuple["JournaledResource", ...]:
         """The machines among its resources."""
         return tuple(one for one in self.resources if one.kind == MACHINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class JournaledResource:
     """A resource as the journal knows it.
 
     Attributes:
@@ -335,7 +335,7 @@ class Cloud(Protocol):
             known: marks by run, for machines that only their name tells.
         """
 
-    def look(self, kept: Kept, marks: Marks) -> "Presence":
+    def look(self, kept: JournaledResource, marks: Marks) -> "Presence":
         """What the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.

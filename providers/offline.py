@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import cast
 
 from pricing.errors import MissingCredentialsError
-from providers.interface import Cloud, Creation, Kept, LaunchSpec, Place, Resource
+from providers.interface import Cloud, Creation, JournaledResource, LaunchSpec, Place, Resource
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import Marks
 from providers.registry import CLOUDS
@@ -59,7 +59,7 @@ class _Offline:
         _ = regions, kinds, known
         return Listing(unasked=(Unasked(provider=self.name, kind="", region="", why=_DRY),))
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """Nothing is asked."""
         _ = kept, marks
         return Presence(state="not-asked", why=_DRY)

@@ -6,7 +6,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Protocol, cast
 
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from providers.registry import CLOUDS
 
 
@@ -34,7 +34,7 @@ class Fetch(Protocol):
         ProviderError: the provider failed; nothing of its answer is kept.
     """
 
-    def __call__(self, request: Request) -> Reading:
+    def __call__(self, request: Request) -> PriceReading:
         """Return everything that the provider says it sells."""
 
 

@@ -123,7 +123,12 @@ def _exit_codes(cls: type[GpucostError]) -> Iterator[int]:
 
 def test_every_exit_code_is_documented() -> None:
     """Each code that a command can end with has a row."""
-    for package in (gpucost, planner, pricing, providers):  # a subclass counts once its module is loaded
+    for package in (
+        gpucost,
+        planner,
+        pricing,
+        providers,
+    ):  # a subclass counts once its module is loaded
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name.rpartition(".")[2] != "__main__":
                 importlib.import_module(module.name)

@@ -34,13 +34,6 @@ FLOATS_OF_MONEY = frozenset(
 )
 
 # Class names that still mean two things. No name comes in; this list only gets shorter.
-TWO_MEANINGS = frozenset(
-    (
-        *("Asked", "Bill", "Evidence", "Kept", "Kind", "Listing", "Place", "Reading"),
-        *("_Found", "_Part", "_Process", "_Service", "_Target", "_Words"),
-    )
-)
-
 # What is put on the path of the user's program: it runs there, and writes down when things happen.
 PROBE = "planner/telemetry/probe/path"
 MEASURE = "planner/telemetry/measure/"
@@ -179,7 +172,7 @@ def test_the_core_asks_neither_clock_nor_environment() -> None:
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    """No two classes of ours have one name, but for those that are still to be renamed."""
+    """No two classes of ours have one name."""
     found = Counter(
         node.name
         for package in PACKAGES
@@ -188,4 +181,4 @@ def test_a_class_name_has_one_meaning() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, count in found.items() if count > 1} <= TWO_MEANINGS
+    assert [name for name, count in found.items() if count > 1] == []

@@ -20,7 +20,7 @@ from planner.baseline.requirements import (
     Requirements,
 )
 from planner.baseline.site import Site
-from planner.models.interruption import Checkpoints
+from planner.models.interruption import CheckpointCosts
 from planner.pipeline import make_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import encode, to_text
@@ -65,7 +65,7 @@ def command(
 def _requirements(asked: dict[str, Any]) -> Requirements:
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
     probes = asked.pop("probes")
-    checkpoints = Checkpoints(
+    checkpoints = CheckpointCosts(
         write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(asked.pop("restart_time")),
     )

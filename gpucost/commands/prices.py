@@ -85,12 +85,12 @@ def update(
 
     The answers are kept in the user's cache; a price that looks wrong is kept out, and said.
     """
-    from gpucost.prices.update import Asked, update_prices  # noqa: PLC0415 - only here
+    from gpucost.prices.update import UpdateRequest, update_prices  # noqa: PLC0415 - only here
 
     alone = ("as_of", "--as-of") if catalog is None else ("regions", "--region")
     if ctx.get_parameter_source(alone[0]) is ParameterSource.COMMANDLINE:
         raise InputError(f"{alone[1]} does not go with gpucost prices update; leave it out.")
-    asked = Asked(
+    asked = UpdateRequest(
         providers=providers,
         regions=regions,
         accept_jumps=accept_jumps,

@@ -46,12 +46,12 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
     COMMAND keeps its output, its signals and its exit code.
     """
-    from gpucost.profiling.measurement import Asked, measure  # noqa: PLC0415 - not on `gpucost --help`
+    from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - not on `gpucost --help`
 
     interval_s, duration = float(given.pop("interval")), given.pop("duration")
     pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")
     _check(words, pid, target, interval_s)
-    asked = Asked(
+    asked = MeasureRequest(
         command=words,
         pid=pid,
         target=None if target is None else Path(target),

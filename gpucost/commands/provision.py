@@ -11,7 +11,7 @@ from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.launch.choice import (
     BOUGHT,
-    Choice,
+    LaunchChoice,
     change,
     choose_option,
     choose_placement,
@@ -155,7 +155,7 @@ def _choice(
     placement: int | None,
     type_: str | None,
     asked: dict[str, Any],
-) -> Choice:
+) -> LaunchChoice:
     catalog = load_catalog(today())
     if type_ is not None:
         choice = choose_type(
@@ -170,7 +170,7 @@ def _choice(
     return with_dearest(change(choice, asked["count"], asked["purchase"], catalog), catalog)
 
 
-def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None:
+def _dry_run(choice: LaunchChoice, wish: Wish, output: Output, *, waits: bool) -> None:
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
@@ -185,7 +185,7 @@ def _dry_run(choice: Choice, wish: Wish, output: Output, *, waits: bool) -> None
         output.say(f"warning: a launch would be refused: {refusal}")
 
 
-def _previewed(cloud: Cloud, choice: Choice, wish: Wish) -> Preview:
+def _previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:
     live = read_live(choice.offers, choice.region) if choice.offers else None
     spec, remarks = _checked(cloud, choice, wish, live)
     if abs(cloud.skew_s) >= LEAST_SKEW_S:  # its answers told that it is later or earlier there
@@ -195,7 +195,7 @@ def _previewed(cloud: Cloud, choice: Choice, wish: Wish) -> Preview:
 
 
 def _checked(
-    cloud: Cloud, choice: Choice, wish: Wish, live: Live | None
+    cloud: Cloud, choice: LaunchChoice, wish: Wish, live: Live | None
 ) -> tuple[LaunchSpec, tuple[str, ...]]:
     """The launch with a deadline by the provider's clock, as far as that is known."""
     spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)

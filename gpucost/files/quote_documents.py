@@ -28,7 +28,7 @@ _SHARES = tuple(Decimal(text) for text in ("0.25", "0.5", "0.75", "1"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuoteRequest:
     """One use, to be priced at several offers.
 
     Attributes:
@@ -56,7 +56,7 @@ class Asked:
         )
 
 
-def find_offer(place: str, asked: Asked, catalog: Catalog) -> Offer:
+def find_offer(place: str, asked: QuoteRequest, catalog: Catalog) -> Offer:
     """Return the offer of PROVIDER/TYPE[/REGION] on the day.
 
     Raises:
@@ -66,7 +66,7 @@ def find_offer(place: str, asked: Asked, catalog: Catalog) -> Offer:
     return catalog.find(provider, instance_type, region, asked.purchase)
 
 
-def offer_document(place: str, asked: Asked, catalog: Catalog) -> dict[str, Any]:
+def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> dict[str, Any]:
     """Return the quote of one offer.
 
     Raises:

@@ -28,7 +28,7 @@ BOUGHT = ("on_demand", "spot")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class LaunchChoice:
     """What is to be launched.
 
     Attributes:
@@ -62,7 +62,7 @@ class Choice:
 
 def choose_type(
     place: str, region: str | None, purchase: str | None, count: int, catalog: Catalog
-) -> Choice:
+) -> LaunchChoice:
     """The choice of --type.
 
     Raises:
@@ -72,7 +72,7 @@ def choose_type(
     if provider == OWN:
         if not host or count != 1:
             raise InputError(f"--type {place}: write ssh/USER@HOST[:PORT], one machine at a time.")
-        return Choice(offers=(), host=check_address(host))
+        return LaunchChoice(offers=(), host=check_address(host))
     provider, instance_type, in_place = parse_place(place)
     if region and in_place and region != in_place:
         raise InputError(f"--type {place} and --region {region} name two regions; leave one out.")
@@ -81,10 +81,10 @@ def choose_type(
     offer = catalog.find(provider, instance_type, wanted, purchase or "on_demand")
     machine = plain_settings(max(1, int(offer.gpu_count)), count, offer.vcpus)
     region = _region(offer, wanted)
-    return Choice(offers=(offer,), region=region, count=count, machines=(machine,))
+    return LaunchChoice(offers=(offer,), region=region, count=count, machines=(machine,))
 
 
-def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
+def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> LaunchChoice:
     """The choice of a plan: the named option, or the recommended one of its only job.
 
     Raises:
@@ -100,7 +100,7 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
     options = found.job.options
     later = options[options.index(option) + 1 :]
     alike = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
-    return Choice(
+    return LaunchChoice(
         offers=tuple(_offer(one.offer, catalog) for one in (option, *alike)),
         machines=tuple(
             read_machine(FoundOption(job=found.job, option=one)) for one in (option, *alike)
@@ -111,7 +111,7 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> Choice:
     )
 
 
-def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
+def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchChoice:
     """The choice of a placement of the plan's fleet.
 
     Raises:
@@ -132,7 +132,7 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
     shared = len(found.jobs) > 1
     _check_launchable(found.offer.provider)
     offer = _offer(found.offer, catalog)
-    return Choice(
+    return LaunchChoice(
         offers=(offer,),
         machines=(_shared(str(found.mode), len(found.jobs), offer),),
         region=_region_text(found.offer.region),
@@ -142,7 +142,9 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> Choice:
     )
 
 
-def change(choice: Choice, count: int | None, purchase: str | None, catalog: Catalog) -> Choice:
+def change(
+    choice: LaunchChoice, count: int | None, purchase: str | None, catalog: Catalog
+) -> LaunchChoice:
     """The choice of a plan with another number of machines, or bought in another way.
 
     Bought in another way it has the catalog's price, and no fallbacks: the plan compared none.
@@ -158,7 +160,7 @@ def change(choice: Choice, count: int | None, purchase: str | None, catalog: Cat
     return choice if count is None else replace(choice, **_counted(choice, count))
 
 
-def _counted(choice: Choice, count: int) -> dict[str, Any]:
+def _counted(choice: LaunchChoice, count: int) -> dict[str, Any]:
     """Another number of machines: of the one copy of the job, or of copies that stay."""
     one_copy = all(machine.nodes == choice.count for machine in choice.machines)
     machines = tuple(m.on_nodes(count) if one_copy else m for m in choice.machines)
@@ -171,7 +173,7 @@ def _shared(mode: str, jobs: int, offer: Offer) -> MachineSettings:
     return plain_settings(max(1, int(offer.gpu_count)), 1, offer.vcpus)
 
 
-def with_dearest(choice: Choice, catalog: Catalog) -> Choice:
+def with_dearest(choice: LaunchChoice, catalog: Catalog) -> LaunchChoice:
     """The choice with what its offers cost at most, as far as is known without the provider."""
     return replace(choice, dearest=tuple(_dearest(offer, catalog) for offer in choice.offers))
 

@@ -12,7 +12,7 @@ from pricing.errors import (
     RefusedError,
 )
 from pricing.money import show
-from providers.interface import Deployment, Kept, Resource
+from providers.interface import Deployment, JournaledResource, Resource
 from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.ledger import bill_run
@@ -134,7 +134,7 @@ def tell(targets: list[RunToEnd], output: Output) -> None:
     """Say what each run has that would be ended."""
     for target in targets:
         kept = () if target.known is None else target.known.resources
-        things: tuple[Kept | Resource, ...] = target.there or tuple(
+        things: tuple[JournaledResource | Resource, ...] = target.there or tuple(
             one for one in kept if one.state in ("intended", "made")
         )
         names = ", ".join(f"{one.kind} {one.name}" for one in things) or "nothing known"

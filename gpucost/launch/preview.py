@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpucost.arguments.parameters import today
-from gpucost.launch.choice import Choice
+from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live
 from gpucost.launch.state import this_owner
 from planner.actions.machine_settings import MachineSettings
@@ -72,7 +72,7 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
 
 
-def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
+def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
     """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
@@ -104,7 +104,7 @@ def build_spec(choice: Choice, wish: Wish, now: datetime, live: Live | None) -> 
     )
 
 
-def _priced(choice: Choice, live: Live | None) -> Iterator[Offer]:
+def _priced(choice: LaunchChoice, live: Live | None) -> Iterator[Offer]:
     """The offers at the price that counts; one after the first only at a live one."""
     dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
     for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
@@ -113,7 +113,7 @@ def _priced(choice: Choice, live: Live | None) -> Iterator[Offer]:
             yield replace(offer, usd_per_hour=most) if now is None else now
 
 
-def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, at: int) -> Place:
+def _place(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, at: int) -> Place:
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
@@ -122,7 +122,7 @@ def _place(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None, at: in
     return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
 
 
-def _machine(choice: Choice, wish: Wish, marks: Marks, offer: Offer | None) -> dict[str, Any]:
+def _machine(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None) -> dict[str, Any]:
     """What the bootstrap needs to know."""
     end = CLOUDS[choice.provider].end
     gpu = None if offer is None else gpus().get(offer.gpu)

@@ -5,23 +5,23 @@ from pathlib import Path
 
 from providers.interface import OWN, Deployment
 from providers.registry import CLOUDS
-from providers.ssh.connection import Door, SshLogin, own_door
+from providers.ssh.connection import SshAccess, SshLogin, own_door
 from providers.ssh.keys import key_file, known_hosts
 from providers.ssh.login import Login
 
 
-def new_door(provider: str, run: str, state: Path, host: str = "") -> Door:
+def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
     """The way into machines of a run: its own key, or for the user's own machine the user's."""
     if provider == OWN:
         return own_door(host)
-    return Door(
+    return SshAccess(
         user=CLOUDS[provider].user,
         key=key_file(state, run),
         known_hosts=known_hosts(state, run),
     )
 
 
-def door_of(run: Deployment, state: Path) -> Door:
+def door_of(run: Deployment, state: Path) -> SshAccess:
     """The way into the machines of a run of the journal."""
     host = next((machine.id for machine in run.machines), "")
     return new_door(run.provider, run.marks.run, state, host)

@@ -11,7 +11,7 @@ import click
 from gpucost.arguments.parameters import today
 from gpucost.files.quote_documents import (
     OWN,
-    Asked,
+    QuoteRequest,
     find_offer,
     offer_document,
     own_document,
@@ -41,7 +41,7 @@ class Wanted:
     as_of: date | None
     use: Mapping[str, Any]
 
-    def asked(self, *, of_offers: bool) -> Asked:
+    def asked(self, *, of_offers: bool) -> QuoteRequest:
         """Return the use to be priced.
 
         Raises:
@@ -57,7 +57,7 @@ class Wanted:
             raise click.UsageError(
                 "how long? Give --duration, such as --duration 90m, or --monthly."
             )
-        return Asked(
+        return QuoteRequest(
             day=self.start.date() if self.start is not None else self.as_of or today(),
             duration_s=None if self.monthly else self.duration,
             purchase=self.purchase,
@@ -87,7 +87,7 @@ def quote_offers(
     ]
 
 
-def _check_places(places: list[str], asked: Asked, catalog: Catalog) -> None:
+def _check_places(places: list[str], asked: QuoteRequest, catalog: Catalog) -> None:
     """Name every offer that is not known, not only the first."""
     problems: list[str] = []
     for place in places:

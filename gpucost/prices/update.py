@@ -17,13 +17,13 @@ from pricing.money import plain
 from pricing.refresh import store
 from pricing.refresh.gpuhunt import read_gpuhunt
 from pricing.refresh.integrity_gate import KeptOut, Passed, check
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from pricing.refresh.skypilot import read_skypilot
 from pricing.refresh.store import Update
 from providers.price_source import Request, fetcher
 from providers.registry import priced
 
-IMPORTS: dict[str, Callable[[Path, date | None], tuple[Reading, ...]]] = {
+IMPORTS: dict[str, Callable[[Path, date | None], tuple[PriceReading, ...]]] = {
     "gpuhunt": read_gpuhunt,
     "skypilot": read_skypilot,
 }
@@ -33,7 +33,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class UpdateRequest:
     """What the command line asks for.
 
     Attributes:
@@ -52,15 +52,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredReading:
     """A reading that was written to the cache: what it said, what passed, what it changed."""
 
-    reading: Reading
+    reading: PriceReading
     passed: Passed
     update: Update
 
 
-def update_prices(asked: Asked, output: Output) -> None:
+def update_prices(asked: UpdateRequest, output: Output) -> None:
     """Refresh prices and print what changed.
 
     A provider that fails loses nothing that was known of it, and no other provider's prices.
@@ -82,11 +82,13 @@ def update_prices(asked: Asked, output: Output) -> None:
         )
 
 
-def _fetched(asked: Asked, output: Output) -> tuple[tuple[Kept, ...], tuple[GpucostError, ...]]:
+def _fetched(
+    asked: UpdateRequest, output: Output
+) -> tuple[tuple[StoredReading, ...], tuple[GpucostError, ...]]:
     """Everything that came, and what failed; without a --provider credentials may be missing."""
     _check_askable(asked.providers)
     request = Request(now=datetime.now(UTC), environment=os.environ, regions=asked.regions)
-    kept: list[Kept] = []
+    kept: list[StoredReading] = []
     failures: list[GpucostError] = []
     skipped: list[str] = []
     for provider in asked.providers or priced():
@@ -116,7 +118,7 @@ def _check_askable(providers: Iterable[str]) -> None:
         )
 
 
-def _believed(reading: Reading, asked: Asked) -> Kept:
+def _believed(reading: PriceReading, asked: UpdateRequest) -> StoredReading:
     """The reading, written to the cache.
 
     Raises:
@@ -134,7 +136,7 @@ def _believed(reading: Reading, asked: Asked) -> Kept:
     return kept
 
 
-def _imported(asked: Asked, name: str, path: str) -> Iterator[Kept]:
+def _imported(asked: UpdateRequest, name: str, path: str) -> Iterator[StoredReading]:
     """Every provider of the catalog that has rows to keep; bad rows are left out one by one."""
     readings = [
         reading
@@ -155,15 +157,15 @@ def _imported(asked: Asked, name: str, path: str) -> Iterator[Kept]:
         )
 
 
-def _checked(reading: Reading, asked: Asked) -> Kept:
+def _checked(reading: PriceReading, asked: UpdateRequest) -> StoredReading:
     stored = store.load(price_folder())
     known = load_catalog(reading.read_on, extra=stored.offers)
     passed = check(reading, known, accept_jumps=asked.accept_jumps)
     update = store.merge(reading, passed, known, stored.of(reading.provider))
-    return Kept(reading=reading, passed=passed, update=update)
+    return StoredReading(reading=reading, passed=passed, update=update)
 
 
-def _write(kept: Kept) -> None:
+def _write(kept: StoredReading) -> None:
     folder = price_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,7 +176,7 @@ def _write(kept: Kept) -> None:
     write_file(str(store.path_of(folder, kept.reading.provider)), store.to_text(kept.update.rows))
 
 
-def _show(everything: tuple[Kept, ...], output: Output) -> None:
+def _show(everything: tuple[StoredReading, ...], output: Output) -> None:
     if output.format == "json":
         print_json([_document(kept) for kept in everything])
     elif everything:
@@ -186,7 +188,7 @@ def _show(everything: tuple[Kept, ...], output: Output) -> None:
             output.say(line)
 
 
-def _row(kept: Kept) -> tuple[str, ...]:
+def _row(kept: StoredReading) -> tuple[str, ...]:
     update = kept.update
     fresh = len(update.new) + len(update.changed) + len(update.same)
     counts = (fresh, len(update.new), len(update.changed), len(update.withdrawn))
@@ -199,7 +201,7 @@ def _row(kept: Kept) -> tuple[str, ...]:
     )
 
 
-def _details(kept: Kept, most: int | None) -> Iterator[str]:
+def _details(kept: StoredReading, most: int | None) -> Iterator[str]:
     update = kept.update
     yield from _some("new", [f"{_priced(offer)}" for offer in update.new], most)
     yield from _some("changed", [f"{_priced(offer)}" for offer in update.changed], most)
@@ -221,7 +223,7 @@ def _priced(offer: Offer) -> str:
     return f"{offer.place}, {offer.purchase}: {plain(offer.usd_per_hour)} USD/h"
 
 
-def _document(kept: Kept) -> dict[str, Any]:
+def _document(kept: StoredReading) -> dict[str, Any]:
     update = kept.update
     return {
         "provider": kept.reading.provider,

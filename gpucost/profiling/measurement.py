@@ -46,7 +46,7 @@ class AroundChildError(GpucostError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class MeasureRequest:
     """What to measure.
 
     Attributes:
@@ -95,7 +95,7 @@ class Asked:
         )
 
 
-def measure(asked: Asked, output: Output) -> int:
+def measure(asked: MeasureRequest, output: Output) -> int:
     """Measure and write the profile; where a command ran, end as it ended.
 
     Returns:
@@ -119,7 +119,7 @@ def measure(asked: Asked, output: Output) -> int:
         claim.release()
 
 
-def _around_command(asked: Asked, output: Output) -> int:
+def _around_command(asked: MeasureRequest, output: Output) -> int:
     folder = _folder(output)
     environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
     if folder is not None:
@@ -154,7 +154,7 @@ def _around_command(asked: Asked, output: Output) -> int:
             _remove(folder)
 
 
-def _beside(asked: Asked, output: Output) -> int:
+def _beside(asked: MeasureRequest, output: Output) -> int:
     """Measure what runs already, until it ends, the time is over, or Ctrl-C."""
     if asked.pid is not None and not Path(f"/proc/{asked.pid}").exists():
         raise InputError(f"--pid {asked.pid}: no such process; `ps` or `nvidia-smi` list them.")
@@ -180,7 +180,7 @@ class _Front:
         sampling: the sampler.
     """
 
-    def __init__(self, sampling: Sampling, asked: Asked, output: Output) -> None:
+    def __init__(self, sampling: Sampling, asked: MeasureRequest, output: Output) -> None:
         self.sampling = sampling
         self._asked = asked
         self._output = output

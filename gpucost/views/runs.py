@@ -10,8 +10,8 @@ import click
 
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.money import cents, show
-from providers.interface import Deployment, Kept
-from providers.lifecycle.ledger import Bill, bill_machine, bill_run
+from providers.interface import Deployment, JournaledResource
+from providers.lifecycle.ledger import RunCost, bill_machine, bill_run
 from providers.lifecycle.presence import Presence
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
@@ -57,7 +57,7 @@ def show_list(
     output.say(f"{machines} machines burn ${show(rate)} an hour ({source}); ${show(spent)} so far.")
 
 
-def _row(run: Deployment, bill: Bill, seen: Mapping[str, Presence]) -> tuple[str, ...]:
+def _row(run: Deployment, bill: RunCost, seen: Mapping[str, Presence]) -> tuple[str, ...]:
     return (
         run.marks.run,
         run.marks.plan,
@@ -119,7 +119,9 @@ def run_json(
     }
 
 
-def _resource(one: Kept, run: Deployment, now: datetime, seen: Presence | None) -> dict[str, Any]:
+def _resource(
+    one: JournaledResource, run: Deployment, now: datetime, seen: Presence | None
+) -> dict[str, Any]:
     told: dict[str, Any] = {
         "kind": one.kind,
         "name": one.name,
@@ -190,7 +192,7 @@ def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list
     return [line.rstrip() for line in lines] + ["events:"]
 
 
-def _answer(one: Kept, seen: Mapping[str, Presence]) -> str:
+def _answer(one: JournaledResource, seen: Mapping[str, Presence]) -> str:
     """What the provider answered about a machine that the journal believes to be there."""
     answer = seen.get(one.id)
     if answer is None or one.state != "made":

@@ -11,7 +11,7 @@ from dataclasses import replace
 from planner.actions.action import Action, Range
 from planner.models.failures import checkpoint_every_s
 from planner.models.input_pipeline import loader_factor, loader_power
-from planner.models.interruption import Checkpoints
+from planner.models.interruption import CheckpointCosts
 from planner.signals.condition import Signals
 from planner.signals.job_kinds import SERVES
 from planner.signals.thresholds import (
@@ -177,7 +177,7 @@ def _checkpoints(signals: Signals) -> Range | None:
 
 
 def _interval_s(gpus: float, write_s: float) -> float:
-    return checkpoint_every_s(gpus, Checkpoints(write_s=write_s, restart_s=0.0))
+    return checkpoint_every_s(gpus, CheckpointCosts(write_s=write_s, restart_s=0.0))
 
 
 EFFECTS: dict[str, Callable[[Signals], Range | None]] = {

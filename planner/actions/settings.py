@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from planner.actions.effects import batch_growth
 from planner.models.failures import Survival, survival
-from planner.models.interruption import CHECKPOINTS, Checkpoints
+from planner.models.interruption import CHECKPOINTS, CheckpointCosts
 from planner.profile.model import Profile
 from planner.signals.condition import Signals
 from planner.signals.signals import capability
@@ -63,7 +63,7 @@ class PlannedRun:
 def profiled_run(
     profile: Profile,
     hours: float = float(HOURS_PER_MONTH),
-    checkpoints: Checkpoints = CHECKPOINTS,
+    checkpoints: CheckpointCosts = CHECKPOINTS,
 ) -> PlannedRun:
     """Return the job on the machines that were profiled, over so many hours: a month's."""
     nodes, cores = profile.hardware.nodes or 1, profile.hardware.cpu_cores

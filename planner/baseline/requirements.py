@@ -18,7 +18,7 @@ from planner.baseline.ranges import (
     NumberRange,
 )
 from planner.baseline.site import UNKNOWN_SITE, Site
-from planner.models.interruption import CHECKPOINTS, Availability, Checkpoints
+from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.known_names import unknown_names
@@ -113,7 +113,7 @@ class Requirements:
     horizon_months: Decimal | None = None
     launchable: frozenset[str] = frozenset()
     spot_trace: Availability | None = None
-    checkpoints: Checkpoints = CHECKPOINTS
+    checkpoints: CheckpointCosts = CHECKPOINTS
     site: Site = UNKNOWN_SITE
     probes: tuple[Profile, ...] = ()
 

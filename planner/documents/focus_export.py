@@ -46,25 +46,25 @@ _MACHINE = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
 _PRICING = {"on_demand": "Standard", "spot": "Dynamic"}  # the rest are commitments
 
 
-class _Service(NamedTuple):
+class _FocusService(NamedTuple):
     """Where a kind of cost belongs."""
 
     category: str
     subcategory: str
 
 
-_MACHINES = _Service("Compute", "Virtual Machines")
+_MACHINES = _FocusService("Compute", "Virtual Machines")
 _SERVICES = {
     **dict.fromkeys(_MACHINE, _MACHINES),
-    "control-plane": _Service("Compute", "Containers"),
-    "disk": _Service("Storage", "Block Storage"),
-    "snapshot": _Service("Storage", "Backup Storage"),
-    "object-storage": _Service("Storage", "Object Storage"),
-    "egress": _Service("Networking", "Network Connectivity"),
-    "move": _Service("Networking", "Network Connectivity"),
-    "address": _Service("Networking", "Network Infrastructure"),
+    "control-plane": _FocusService("Compute", "Containers"),
+    "disk": _FocusService("Storage", "Block Storage"),
+    "snapshot": _FocusService("Storage", "Backup Storage"),
+    "object-storage": _FocusService("Storage", "Object Storage"),
+    "egress": _FocusService("Networking", "Network Connectivity"),
+    "move": _FocusService("Networking", "Network Connectivity"),
+    "address": _FocusService("Networking", "Network Infrastructure"),
 }
-_OTHER = _Service("Other", "Other (Other)")
+_OTHER = _FocusService("Other", "Other (Other)")
 
 
 @cache

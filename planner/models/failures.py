@@ -7,7 +7,7 @@ Mean time between failures: 419 unexpected interruptions of 16,384 H100 in 54 da
 import math
 from dataclasses import dataclass
 
-from planner.models.interruption import CHECKPOINTS, Checkpoints, checkpoint_interval_s
+from planner.models.interruption import CHECKPOINTS, CheckpointCosts, checkpoint_interval_s
 
 GPU_HOURS_A_FAILURE = 16384 * 54 * 24 / 419
 MOST_LOST_S = 3600.0  # an hour of work, our choice: runs write every 15 to 60 minutes
@@ -30,7 +30,7 @@ class Survival:
     checkpoint_every_s: float
 
 
-def survival(gpus: float, hours: float, checkpoints: Checkpoints = CHECKPOINTS) -> Survival:
+def survival(gpus: float, hours: float, checkpoints: CheckpointCosts = CHECKPOINTS) -> Survival:
     """Return what a run on so many GPUs for so many hours needs, on machines that are not spot."""
     failures = gpus * hours / GPU_HOURS_A_FAILURE
     return Survival(
@@ -45,7 +45,7 @@ def mean_up_s(gpus: float) -> float:
     return GPU_HOURS_A_FAILURE * 3600.0 / gpus
 
 
-def checkpoint_every_s(gpus: float, checkpoints: Checkpoints = CHECKPOINTS) -> float:
+def checkpoint_every_s(gpus: float, checkpoints: CheckpointCosts = CHECKPOINTS) -> float:
     """Return the time of work between checkpoints, seconds.
 
     Young's and Daly's optimum, and no more than people care to lose at once: for one GPU and

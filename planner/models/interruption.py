@@ -20,7 +20,7 @@ _LONGEST_FACTOR = 1e6  # beyond it the job never ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoints:
+class CheckpointCosts:
     """What it takes to survive an interruption.
 
     Attributes:
@@ -38,10 +38,10 @@ class Checkpoints:
 
 # Two minutes to write a checkpoint and six from a new machine to work going on: what the published
 # traces were evaluated with. The user's own figures replace them.
-CHECKPOINTS = Checkpoints(write_s=120.0, restart_s=360.0)
+CHECKPOINTS = CheckpointCosts(write_s=120.0, restart_s=360.0)
 
 
-def checkpoint_interval_s(mean_up_s: float, checkpoints: Checkpoints) -> float:
+def checkpoint_interval_s(mean_up_s: float, checkpoints: CheckpointCosts) -> float:
     """Return the best time of work between checkpoints, seconds (Daly's first-order optimum)."""
     write_s = checkpoints.write_s
     if write_s >= mean_up_s / 2.0:
@@ -70,7 +70,7 @@ class Billed:
 
 
 def expected_billed(
-    work_s: float, mean_up_s: float, checkpoints: Checkpoints, interval_s: float | None = None
+    work_s: float, mean_up_s: float, checkpoints: CheckpointCosts, interval_s: float | None = None
 ) -> Billed:
     """Return the expected billed time of `work_s` seconds of work (Daly's closed form).
 
@@ -182,7 +182,7 @@ class ReplayedRun:
 def replay(
     trace: Availability,
     work_s: float,
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointCosts,
     *,
     interval_s: float,
     start_s: float = 0.0,
@@ -228,7 +228,7 @@ class _Spell:
     """One up-time, as the job uses it: restart, then work and checkpoints by turns."""
 
     length_s: float
-    checkpoints: Checkpoints
+    checkpoints: CheckpointCosts
     interval_s: float
 
     @property
@@ -251,7 +251,7 @@ class _Spell:
 def replay_starts(
     trace: Availability,
     work_s: float,
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointCosts,
     *,
     interval_s: float,
     starts_s: Sequence[float] | None = None,

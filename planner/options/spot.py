@@ -11,7 +11,7 @@ from planner.baseline.rejection import Reason
 from planner.models.interruption import (
     Availability,
     Billed,
-    Checkpoints,
+    CheckpointCosts,
     checkpoint_interval_s,
     expected_billed,
     mean_up_from_monthly_share,
@@ -44,7 +44,7 @@ class Interruptions:
     rare_s: float
     mean_s: float
     often_s: float
-    checkpoints: Checkpoints
+    checkpoints: CheckpointCosts
     basis: str
 
     def billed(self, work_h: float, end: str) -> Billed:
@@ -54,7 +54,7 @@ class Interruptions:
 
 
 def rate(
-    offer: Offer, trace: Availability | None, checkpoints: Checkpoints
+    offer: Offer, trace: Availability | None, checkpoints: CheckpointCosts
 ) -> Interruptions | None:
     """Return how often a spot offer is interrupted; None where that is not known."""
     if trace is not None:
@@ -88,7 +88,7 @@ def rate(
 def misses_deadline(
     work_h: float,
     trace: Availability | None,
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointCosts,
     deadline_h: float | None,
 ) -> tuple[Reason, str] | None:
     """Return why spot cannot keep a deadline; None where it can, or none is asked for."""

@@ -26,7 +26,7 @@ _HALF_USD = Decimal("0.5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Experiment:
     """An experiment.
 
     Attributes:
@@ -55,7 +55,7 @@ class Proposal:
         return math.log(self.factor_now / self.factor_after)
 
 
-def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> Proposal | None:
+def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> Experiment | None:
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
     The answer is the recommended option, else the one that would be, were it surer.
@@ -78,7 +78,7 @@ def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> 
     return min(thrifty, key=lambda one: (one.usd, -one.narrows), default=best)
 
 
-def _experiments(case: JobContext, about: Option) -> Iterator[Proposal]:
+def _experiments(case: JobContext, about: Option) -> Iterator[Experiment]:
     training = case.profile.job.kind.trains
     now = math.sqrt(about.hours.high / about.hours.low)
     offer, count = about.offer, about.count
@@ -89,7 +89,7 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Proposal]:
     software = any(ACTIONS[code].kind != "structural" for code in about.actions)
     how = " with its changes in software" if software else ""
     where = f"{count} x {offer.name}" if count > 1 else offer.name
-    yield Proposal(
+    yield Experiment(
         option=about.id,
         what=f"run the job for {MINUTES} minutes on {where}{how}, and give its profile as --probe",
         offer=offer,
@@ -103,7 +103,7 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Proposal]:
     if two is not None:
         scaled = float(coefficients("scale")["probe_factor"])
         link = link_class(two.interconnect, two.gpu)
-        yield Proposal(
+        yield Experiment(
             option=about.id,
             what=f"run it for {MINUTES} minutes on {two.name}, 2 GPUs ({link}), as --probe",
             offer=two,
@@ -115,7 +115,7 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Proposal]:
         )
     serving = case.profile.job.kind is JobKind.INFERENCE_OFFLINE
     if serving and case.profile.mean("util.dram_active") is None:
-        yield Proposal(
+        yield Experiment(
             option=about.id,
             what="record SM, tensor and DRAM activity (DCGM) on today's machine",
             offer=None,

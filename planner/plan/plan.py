@@ -18,7 +18,7 @@ from planner.options.energy import Energy
 from planner.options.machine_sizes import Shape
 from planner.options.option import Option
 from planner.plan.confidence import Assurance
-from planner.plan.experiment import Proposal
+from planner.plan.experiment import Experiment
 from planner.plan.recommendation import Recommended, Single
 from planner.plan.roi import Roi, recommended
 from planner.profile.model import Profile
@@ -71,7 +71,7 @@ class JobPlan:
     power_cap: Cap | None = None
     first_step: FirstStep | None = None
     shapes: tuple[Shape, ...] = ()
-    probe: Proposal | None = None
+    probe: Experiment | None = None
     home: Home | None = None
 
     @property

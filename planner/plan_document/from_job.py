@@ -7,7 +7,7 @@ from planner.actions.machine_settings import MachineSettings
 from planner.diagnosis.finding import Finding
 from planner.options.machine_sizes import Shape
 from planner.plan.confidence import Assurance, Part
-from planner.plan.experiment import Proposal
+from planner.plan.experiment import Experiment
 from planner.plan.plan import JobPlan, Plan
 from planner.plan_document.bill import CostRange
 from planner.plan_document.from_option import (
@@ -148,7 +148,7 @@ def _shape(shape: Shape, plan: Plan) -> ShapeDocument:
     )
 
 
-def _experiment(probe: Proposal, plan: Plan) -> ExperimentDocument:
+def _experiment(probe: Experiment, plan: Plan) -> ExperimentDocument:
     return ExperimentDocument(
         option=probe.option,
         what=probe.what,

@@ -28,44 +28,44 @@ _FORWARD = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Rate:
     """A figure, or the reason for which there is none."""
 
     value: float | None
     reason: str = ""
 
 
-def step_s(profile: Profile) -> Known:
+def step_s(profile: Profile) -> Rate:
     """Return the time of a step, seconds: measured, else from the rate where its unit allows it."""
     step, batch, rate = profile.step, profile.job.batch_per_gpu, rate_per_s(profile)
     if step is not None and step.mean_s:
-        return Known(value=step.mean_s)
+        return Rate(value=step.mean_s)
     if not rate:
-        return Known(value=None, reason="neither a step's time nor a rate was measured")
+        return Rate(value=None, reason="neither a step's time nor a rate was measured")
     unit = _unit(profile)
     if unit in _STEPS:
-        return Known(value=1.0 / rate)
+        return Rate(value=1.0 / rate)
     if unit not in _ITEMS:
         said = f"{unit}s" if unit else "no stated unit"
-        return Known(value=None, reason=f"the batch counts items, the rate {said}")
+        return Rate(value=None, reason=f"the batch counts items, the rate {said}")
     if batch is None:
-        return Known(value=None, reason="the batch is not stated")
-    return Known(value=batch * profile.gpu_count / rate)
+        return Rate(value=None, reason="the batch is not stated")
+    return Rate(value=batch * profile.gpu_count / rate)
 
 
-def operations_per_s(profile: Profile) -> Known:
+def operations_per_s(profile: Profile) -> Rate:
     """Return the operations a second that the parameters need, over all GPUs, FLOP/s.
 
     Six a parameter and token in training, two else; for dense models with a rate in tokens.
     """
     job, rate = profile.job, rate_per_s(profile)
     if not job.parameters or not rate:
-        return Known(value=None, reason="parameters or rate are not known")
+        return Rate(value=None, reason="parameters or rate are not known")
     if _unit(profile) not in _TOKENS:
-        return Known(value=None, reason="the rate is not in tokens")
+        return Rate(value=None, reason="the rate is not in tokens")
     if job.parallelism is Parallelism.EXPERT:
-        return Known(value=None, reason="a token passes some of the experts only")
-    return Known(value=(_TRAINING if job.kind.trains else _FORWARD) * job.parameters * rate)
+        return Rate(value=None, reason="a token passes some of the experts only")
+    return Rate(value=(_TRAINING if job.kind.trains else _FORWARD) * job.parameters * rate)
 
 
 def _unit(profile: Profile) -> str:

@@ -37,7 +37,7 @@ class Skipped:
 
 
 @dataclass(slots=True)
-class Listing:
+class FolderListing:
     """What lies in a folder and below it.
 
     Attributes:
@@ -58,13 +58,13 @@ class Listing:
         self.skip(path, " ".join(sentences).rstrip("."), expected=False)
 
 
-def files_below(folder: str) -> Listing:
+def files_below(folder: str) -> FolderListing:
     """Return the files of a folder and its subfolders; links are followed, each file comes once.
 
     Raises:
         InputError: the folder itself cannot be listed, or nothing is in it.
     """
-    listing = Listing()
+    listing = FolderListing()
     try:
         empty = not any(Path(folder).iterdir())
     except OSError as error:
@@ -76,7 +76,7 @@ def files_below(folder: str) -> Listing:
     return listing
 
 
-def _walk(folder: Path, listing: Listing, seen: dict[tuple[int, int], Path]) -> None:
+def _walk(folder: Path, listing: FolderListing, seen: dict[tuple[int, int], Path]) -> None:
     """Look at the entries of one folder, then into its subfolders."""
     try:
         state = folder.stat()
@@ -97,7 +97,7 @@ def _walk(folder: Path, listing: Listing, seen: dict[tuple[int, int], Path]) -> 
         _take(path, listing, seen)
 
 
-def _take(path: Path, listing: Listing, seen: dict[tuple[int, int], Path]) -> None:
+def _take(path: Path, listing: FolderListing, seen: dict[tuple[int, int], Path]) -> None:
     if path.name.startswith("."):
         listing.skip(path, "hidden")
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.join import join_runs
-from planner.telemetry.folder import Belonging, Listing, files_below
+from planner.telemetry.folder import Belonging, FolderListing, files_below
 from planner.telemetry.formats.sniff import StrangerError, recognise
 from planner.telemetry.parsing.payload import Stream
 from planner.telemetry.source_file import open_source, profiles_of
@@ -62,7 +62,7 @@ def read_folder(
     return _named_apart(_joined(sorted(found, key=lambda one: one.path)), Path(folder))
 
 
-def _recognised(listing: Listing, hints: Hints) -> tuple[list[_Found], list[Path]]:
+def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], list[Path]]:
     """The finished profiles, and the telemetry that is no part of one."""
     ready: list[_Found] = []
     other: list[tuple[Path, str | None]] = []
@@ -104,7 +104,7 @@ def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
 
 
 def _of_telemetry(
-    groups: list[list[Path]], ready: list[_Found], listing: Listing, hints: Hints
+    groups: list[list[Path]], ready: list[_Found], listing: FolderListing, hints: Hints
 ) -> list[_Found]:
     found: list[_Found] = []
     for group in groups:

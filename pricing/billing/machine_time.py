@@ -32,7 +32,7 @@ class Span(NamedTuple):
     held: ProviderRules
 
 
-class Bill(NamedTuple):
+class MachineBill(NamedTuple):
     """The bill of machines that lived for a while.
 
     Attributes:
@@ -53,7 +53,7 @@ class MachineTime(NamedTuple):
 
     lines: list[QuoteLine]
     warnings: tuple[str, ...]
-    bill: Bill
+    bill: MachineBill
 
 
 def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
@@ -72,7 +72,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     return MachineTime(lines, _warnings(bill, ran_s, spans), bill)
 
 
-def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> Bill:
+def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> MachineBill:
     """The bill of `count` machines that ran so long: whole units, at least the minimum.
 
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
@@ -80,7 +80,7 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> Bill:
     """
     first = spans[0].held
     if not ran_s:
-        return Bill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
+        return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
     spans_s = _by_span(until_s, spans)
     billed_s, usd = spans_s[0], _at_rate(spans_s[0], spans[0].offer, count)
@@ -89,9 +89,9 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> Bill:
         rates = (_at_rate(s, span.offer, count) for span, s in zip(spans, spans_s, strict=True))
         usd = reduce(EXACT.add, rates)
     if first.minimum_usd is None:
-        return Bill(billed_s, usd, spans_s, least=False)
+        return MachineBill(billed_s, usd, spans_s, least=False)
     least_usd = first.minimum_usd * count
-    return Bill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
+    return MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
 
 def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
@@ -119,7 +119,7 @@ def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
     return EXACT.divide(EXACT.multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
 
 
-def _compute_line(bill: Bill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
+def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
     ran_s = usage.duration_s
     if bill.least:
         least = (_LEAST, (ran_s, spans[0].held.minimum_usd))
@@ -130,7 +130,7 @@ def _compute_line(bill: Bill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
 
 
 def _additional_line(
-    what: str, before: Bill, bill: Bill, spans: Sequence[Span], usage: Usage
+    what: str, before: MachineBill, bill: MachineBill, spans: Sequence[Span], usage: Usage
 ) -> QuoteLine:
     """What the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
@@ -187,7 +187,7 @@ def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal
     return formula, tuple(n for span, s in used for n in (s, span.offer.usd_per_hour))
 
 
-def _warnings(bill: Bill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
+def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
     """Where the rounding of time is not documented."""
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].held.granularity_s is not None:
         return ()

@@ -138,44 +138,47 @@ def _included(
     return EXACT.divide(EXACT.multiply(all_machines, earned_s), full_after_s), ()
 
 
-class _Part(NamedTuple):
+class _TierPart(NamedTuple):
     """Traffic that falls into one tier."""
 
     quantity: Decimal
     tier: BillingRule
 
 
-def _split(paid: Decimal, months: int, tiers: Sequence[BillingRule]) -> list[_Part]:
+def _split(paid: Decimal, months: int, tiers: Sequence[BillingRule]) -> list[_TierPart]:
     """The paid traffic by tier; each month has tiers of its own, filled evenly."""
     parts = (
-        _Part(min(paid, tier.tier_until * months) - tier.tier_from * months, tier) for tier in tiers
+        _TierPart(min(paid, tier.tier_until * months) - tier.tier_from * months, tier)
+        for tier in tiers
     )
     return [part for part in parts if part.quantity > 0]
 
 
-class _Words(NamedTuple):
+class _TierWords(NamedTuple):
     """A formula and its numbers."""
 
     formula: str
     numbers: tuple[Decimal | int | str, ...]
 
 
-def _wholly(parts: Sequence[_Part], price: Egress, quantity: Decimal, free: Decimal) -> _Words:
+def _wholly(
+    parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal
+) -> _TierWords:
     """How all of the traffic is priced."""
     whole = "{0} {1} - {2} {1} free" if free else "{0} {1}"
     numbers = (quantity, price.unit, free)
     if not parts:
-        return _Words("{0} {1} within {2} {1} free", numbers)
+        return _TierWords("{0} {1} within {2} {1} free", numbers)
     if len(parts) == 1:
         formula = (f"({whole})" if free else whole) + " x {3} USD/{1}"
-        return _Words(formula, (*numbers, parts[0].tier.amount))
-    return _Words(_steps(len(parts)) + f" ({whole})", numbers + _pairs(parts))
+        return _TierWords(formula, (*numbers, parts[0].tier.amount))
+    return _TierWords(_steps(len(parts)) + f" ({whole})", numbers + _pairs(parts))
 
 
-def _partly(parts: Sequence[_Part], price: Egress, free: Decimal) -> _Words:
+def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _TierWords:
     """How the traffic up to the last known tier is priced."""
     formula = _steps(len(parts)) + (" (after {2} {1} free)" if free else "")
-    return _Words(formula, (_ZERO, price.unit, free, *_pairs(parts)))
+    return _TierWords(formula, (_ZERO, price.unit, free, *_pairs(parts)))
 
 
 def _steps(tiers: int) -> str:
@@ -184,11 +187,13 @@ def _steps(tiers: int) -> str:
     return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}}} USD/{{1}}" for place in places)
 
 
-def _pairs(parts: Sequence[_Part]) -> tuple[Decimal, ...]:
+def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
     return tuple(number for part in parts for number in (part.quantity, part.tier.amount))
 
 
-def _line(price: Egress, parts: Sequence[_Part], words: _Words, held: ProviderRules) -> QuoteLine:
+def _line(
+    price: Egress, parts: Sequence[_TierPart], words: _TierWords, held: ProviderRules
+) -> QuoteLine:
     usd = _ZERO
     for part in parts:
         usd = EXACT.add(usd, EXACT.multiply(part.quantity, part.tier.amount))
@@ -206,7 +211,7 @@ def _line(price: Egress, parts: Sequence[_Part], words: _Words, held: ProviderRu
 
 
 def _priced(
-    price: Egress, parts: Sequence[_Part], numbers: tuple[Decimal | int | str, ...]
+    price: Egress, parts: Sequence[_TierPart], numbers: tuple[Decimal | int | str, ...]
 ) -> tuple[Priced, ...]:
     """The traffic by tier; all of it at nothing where it is within what is free."""
     if not parts:

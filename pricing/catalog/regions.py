@@ -18,7 +18,7 @@ EU = "eu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RegionPlace:
     """Where a region is.
 
     Attributes:
@@ -40,7 +40,7 @@ class Place:
         return frozenset({self.country, self.name, self.continent, *eu})
 
 
-def place_of(provider: str, region: str) -> Place | None:
+def place_of(provider: str, region: str) -> RegionPlace | None:
     """Return where a provider's region is; None where no source says so."""
     return _places().get((provider, region))
 
@@ -90,12 +90,12 @@ def _words(provider: str, region: str) -> frozenset[str]:
 
 
 @cache
-def _places() -> Mapping[tuple[str, str], Place]:
+def _places() -> Mapping[tuple[str, str], RegionPlace]:
     """By provider and region; `*` stands for a provider that documents one region only."""
     countries = {row["country"]: row for row in read_csv("countries.csv")}
     return MappingProxyType(
         {
-            (row["provider"], row["region"]): Place(
+            (row["provider"], row["region"]): RegionPlace(
                 country=row["country"],
                 name=countries[row["country"]]["name"],
                 continent=countries[row["country"]]["continent"],

@@ -16,7 +16,7 @@ from pricing.refresh.other_catalogs import (
     our_name,
     to_reading,
 )
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 
 _COLUMNS = frozenset(
     {
@@ -26,7 +26,7 @@ _COLUMNS = frozenset(
 )
 
 
-def read_gpuhunt(path: Path, as_of: date | None = None) -> tuple[Reading, ...]:
+def read_gpuhunt(path: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:
     """One reading a provider, by name.
 
     Args:

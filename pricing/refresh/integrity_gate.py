@@ -11,7 +11,7 @@ from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd
-from pricing.refresh.reading import Reading, Row
+from pricing.refresh.reading import PriceReading, Row
 
 LARGEST_JUMP = Decimal(3)
 """A price that moved by more than this factor, up or down, needs a person's word."""
@@ -57,7 +57,7 @@ class Passed:
         return tuple(row for row in self.kept_out if row.fault in BROKEN)
 
 
-def check(reading: Reading, known: Catalog, *, accept_jumps: bool = False) -> Passed:
+def check(reading: PriceReading, known: Catalog, *, accept_jumps: bool = False) -> Passed:
     """The rows of a reading that can be believed, and the others with the reason.
 
     Args:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.hardware import find, has_memory
 from pricing.money import usd
-from pricing.refresh.reading import Reading, Row, new_row
+from pricing.refresh.reading import PriceReading, Row, new_row
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {
@@ -86,7 +86,7 @@ def check_size(path: Path) -> None:
         raise InputError(f"{path}: larger than {MOST_BYTES // 2**20} MiB; no catalog is.")
 
 
-def to_reading(provider: str, listed: Iterable[Listed], source: str, day: date) -> Reading:
+def to_reading(provider: str, listed: Iterable[Listed], source: str, day: date) -> PriceReading:
     """The reading of one provider: one row for each type, region and way of buying.
 
     Where zones of a region differ, the cheapest counts. The catalog is no complete list: what it
@@ -101,7 +101,7 @@ def to_reading(provider: str, listed: Iterable[Listed], source: str, day: date) 
     for line in sorted(listed, key=_cheapest_first):
         best.setdefault((line.instance_type, _region(provider, line), line.purchase), line)
     rows = tuple(_row(provider, line, source, day) for _, line in sorted(best.items()))
-    return Reading(provider=provider, source=source, read_on=day, rows=rows)
+    return PriceReading(provider=provider, source=source, read_on=day, rows=rows)
 
 
 def _cheapest_first(line: Listed) -> tuple[object, ...]:

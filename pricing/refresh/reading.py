@@ -27,7 +27,7 @@ def new_row(**cells: str) -> Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PriceReading:
     """What one source said about one provider on one day.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pricing.errors import InputError
 from pricing.refresh.other_catalogs import Listed, check_size, day_of, our_name, to_reading
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 
 _COLUMNS = frozenset(
     {"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"}
@@ -18,7 +18,7 @@ _MIB_PER_GIB = 1024
 _LARGEST_GIB = 512  # no GPU has more; beyond it a figure is in MiB
 
 
-def read_skypilot(folder: Path, as_of: date | None = None) -> tuple[Reading, ...]:
+def read_skypilot(folder: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:
     """One reading a cloud, by name.
 
     Args:

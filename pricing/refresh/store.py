@@ -11,7 +11,7 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from pricing.tables import read_csv
 
 _HEADER = (*COLUMNS, *PUBLISHED)
@@ -97,7 +97,7 @@ def to_text(rows: Iterable[Offer]) -> str:
     return text.getvalue()
 
 
-def merge(reading: Reading, passed: Passed, known: Catalog, stored: Iterable[Offer]) -> Update:
+def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterable[Offer]) -> Update:
     """The provider's rows after a reading, and what it changed.
 
     A second reading of the same source on the same day replaces the first. Of three readings in
@@ -148,7 +148,7 @@ def _order(offer: Offer) -> tuple[object, ...]:
     return (*_key(offer), offer.starts, not offer.current, offer.source, offer.usd_per_hour)
 
 
-def _is_of(row: Offer, reading: Reading) -> bool:
+def _is_of(row: Offer, reading: PriceReading) -> bool:
     """Whether an earlier reading of the same sources on the same day left the row."""
     if row.withdrawn:
         return row.starts == reading.read_on
@@ -168,7 +168,7 @@ def _completed(offer: Offer, known: Offer | None) -> Offer:
     return replace(offer, **missing)
 
 
-def _withdrawn(offer: Offer, reading: Reading) -> Offer:
+def _withdrawn(offer: Offer, reading: PriceReading) -> Offer:
     return replace(
         offer,
         current=False,

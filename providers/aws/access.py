@@ -57,7 +57,7 @@ def client(session: Any, service: str, region: str, *, attempts: int = ATTEMPTS)
 
 
 @contextmanager
-def told(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
+def sdk_errors(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     """Turn whatever the SDK raises into one sentence without credentials.
 
     Raises:

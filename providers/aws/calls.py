@@ -35,7 +35,7 @@ _SSH_PORT = 22
 _TOKEN_LETTERS = 64
 
 
-class Kind(NamedTuple):
+class AwsKind(NamedTuple):
     """How a kind of resource is listed and removed.
 
     Attributes:
@@ -61,9 +61,9 @@ class Kind(NamedTuple):
     dead: tuple[str, ...] = ()
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, AwsKind] = MappingProxyType(
     {
-        MACHINE: Kind(
+        MACHINE: AwsKind(
             "describe_instances",
             "Instances",
             "InstanceId",
@@ -74,7 +74,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "instance",
             ("terminated",),
         ),
-        "spot-request": Kind(
+        "spot-request": AwsKind(
             "describe_spot_instance_requests",
             "SpotInstanceRequests",
             "SpotInstanceRequestId",
@@ -85,7 +85,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "spot-instances-request",
             ("closed", "cancelled", "failed", "disabled"),
         ),
-        "security-group": Kind(
+        "security-group": AwsKind(
             "describe_security_groups",
             "SecurityGroups",
             "GroupId",
@@ -95,7 +95,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "GroupIds",
             "security-group",
         ),
-        "key-pair": Kind(
+        "key-pair": AwsKind(
             "describe_key_pairs",
             "KeyPairs",
             "KeyName",

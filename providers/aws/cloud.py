@@ -12,16 +12,16 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from providers.aws import calls, inventory, network
-from providers.aws.access import client, open_session, sentence, told
+from providers.aws.access import client, open_session, sdk_errors, sentence
 from providers.aws.calls import KINDS, PROVIDER, SSH_FROM
-from providers.aws.failures import classified, code_of, is_not_found
+from providers.aws.failures import code_of, is_not_found, launch_errors
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
     MACHINE,
     Connection,
     Creation,
-    Kept,
+    JournaledResource,
     LaunchSpec,
     Place,
     Resource,
@@ -48,7 +48,7 @@ def connect(connection: Connection) -> "AwsCloud":
         MissingCredentialsError: the chain finds none.
     """
     _ = connection
-    with told("finding credentials"):
+    with sdk_errors("finding credentials"):
         session = open_session()
         keys = session.get_credentials().get_frozen_credentials()
     secrets = (keys.access_key, keys.secret_key, keys.token or "")
@@ -114,7 +114,7 @@ class AwsCloud:
             here = replace(
                 place, region=place.region or (place.offer.region if place.offer else "")
             )
-            with classified("reading where the type is offered", self.secrets):
+            with launch_errors("reading where the type is offered", self.secrets):
                 zones = self._zones(here)
             if not zones:
                 remarks.append(f"{place.instance_type} is not offered in {here.region}")
@@ -132,7 +132,7 @@ class AwsCloud:
     def limits(self) -> tuple[str, ...]:
         """Quotas of machines with GPUs in the home region of the session."""
         region = self.session.region_name or _HOME
-        with classified("reading quotas", self.secrets):
+        with launch_errors("reading quotas", self.secrets):
             self._ec2(region).describe_regions()
             return quotas(self.session, region)
 
@@ -153,7 +153,7 @@ class AwsCloud:
     def create(self, creation: Creation) -> Resource:
         """One call that is never repeated; a security group gets its rules by a second one."""
         ec2 = self._ec2(creation.region, repeats=False)
-        with classified(f"making {creation.kind} {creation.name}", self.secrets):
+        with launch_errors(f"making {creation.kind} {creation.name}", self.secrets):
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(made["GroupId"], creation)
@@ -174,8 +174,8 @@ class AwsCloud:
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
             if code_of(error) != _ALLOWED_ALREADY:
-                told = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
-                raise ProviderError(told) from None
+                sdk_errors = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
+                raise ProviderError(sdk_errors) from None
 
     def ours(
         self,
@@ -188,7 +188,7 @@ class AwsCloud:
             self._reader, regions, self.kinds if kinds is None else kinds, known
         )
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """What EC2 answers about that id."""
         return inventory.look(self._reader, kept.kind, kept.id, kept.region, marks)
 
@@ -201,7 +201,7 @@ class AwsCloud:
         row = KINDS[resource.kind]
         value = [resource.id] if row.argument.endswith("s") else resource.id
         call = partial(getattr(self._ec2(resource.region), row.destroy), **{row.argument: value})
-        with classified(f"ending {resource.kind} {resource.name}", self.secrets):
+        with launch_errors(f"ending {resource.kind} {resource.name}", self.secrets):
             try:
                 call()
             except Exception as error:

@@ -29,7 +29,7 @@ _NOT_FOUND = ("NotFound", "Malformed")
 
 
 @contextmanager
-def classified(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
+def launch_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
     """Turn whatever the SDK raises into the error that says what it means.
 
     Raises:

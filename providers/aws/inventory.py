@@ -13,7 +13,7 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from providers.aws.calls import GROUP, KINDS, PROVIDER, RUN_TAG, is_named
-from providers.aws.failures import classified, is_not_found
+from providers.aws.failures import is_not_found, launch_errors
 from providers.interface import MACHINE, Resource, State
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import PREFIX, Marks, read_marks
@@ -65,7 +65,10 @@ def listing(
     for region in places:
         for kind in sorted(kinds, key=lambda one: one == MACHINE):  # side resources name their run
             for filters in _FILTERS.get(kind, (_TAGGED,)):
-                with _part(unasked, kind, region), classified(f"listing {kind}s", reader.secrets):
+                with (
+                    _part(unasked, kind, region),
+                    launch_errors(f"listing {kind}s", reader.secrets),
+                ):
                     for item in _items(reader.ec2(region), kind, {"Filters": [filters]}):
                         one = resource(kind, item, region, runs)
                         if one is None or not is_named(kind, one.name, one.marks):
@@ -102,13 +105,13 @@ def _stranger(kind: str, item: _Json, region: str) -> dict[str, str]:
 def marked_regions(reader: Reader, unasked: list[Unasked]) -> tuple[str, ...]:
     """Enabled regions in which anything has our tag: one call each; what fails is noted."""
     names: list[str] = []
-    with _part(unasked, "", ""), classified("listing regions", reader.secrets):
+    with _part(unasked, "", ""), launch_errors("listing regions", reader.secrets):
         answer = reader.ec2("").describe_regions()
         names = sorted(str(region["RegionName"]) for region in answer["Regions"])
     wanted = [{"Name": "key", "Values": [RUN_TAG]}]
     found = []
     for name in names:
-        with _part(unasked, "", name), classified("listing tags", reader.secrets):
+        with _part(unasked, "", name), launch_errors("listing tags", reader.secrets):
             if reader.ec2(name).describe_tags(Filters=wanted)["Tags"]:
                 found.append(name)
     return tuple(found)
@@ -120,7 +123,7 @@ def look(reader: Reader, kind: str, id_: str, region: str, marks: Marks) -> Pres
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    with classified(f"looking at {kind} {id_}", reader.secrets):
+    with launch_errors(f"looking at {kind} {id_}", reader.secrets):
         try:
             items = list(_items(reader.ec2(region), kind, {KINDS[kind].ids: [id_]}))
         except Exception as error:

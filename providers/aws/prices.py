@@ -9,8 +9,8 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.hardware import find
 from pricing.money import plain, usd
-from pricing.refresh.reading import Reading, Row, new_row
-from providers.aws.access import client, open_session, told
+from pricing.refresh.reading import PriceReading, Row, new_row
+from providers.aws.access import client, open_session, sdk_errors
 from providers.price_source import Request
 
 PROVIDER = "aws"
@@ -40,14 +40,14 @@ class _Machine:
     cells: Mapping[str, str]
 
 
-def fetch(request: Request) -> Reading:
+def fetch(request: Request) -> PriceReading:
     """On-demand and spot prices of every instance type with GPUs in the regions asked for."""
-    with told("finding credentials"):
+    with sdk_errors("finding credentials"):
         session = open_session()
         keys = session.get_credentials().get_frozen_credentials()
     regions = request.regions or REGIONS
     rows: list[Row] = []
-    with told("reading prices", (keys.access_key, keys.secret_key, keys.token)):
+    with sdk_errors("reading prices", (keys.access_key, keys.secret_key, keys.token)):
         _check_regions(session, regions)
         price_list = client(session, "pricing", _PRICE_LIST_REGION)
         for region in regions:
@@ -70,7 +70,7 @@ def fetch(request: Request) -> Reading:
         raise ProviderError(
             f"AWS: no GPU price in the answers for {', '.join(regions)}, so nothing was changed."
         )
-    return Reading(
+    return PriceReading(
         provider=PROVIDER,
         source=SOURCE,
         read_on=request.now.date(),

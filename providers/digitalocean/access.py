@@ -113,7 +113,7 @@ def connect(
 
 
 @contextmanager
-def told(access: Access, doing: str) -> Iterator[None]:
+def sdk_errors(access: Access, doing: str) -> Iterator[None]:
     """Turn whatever the library raises into one sentence without the token.
 
     Raises:

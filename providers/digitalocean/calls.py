@@ -19,7 +19,7 @@ _SSH_PORT = "22"
 _EVERY_PROTOCOL = ("tcp", "udp", "icmp")
 
 
-class Kind(NamedTuple):
+class DropletKind(NamedTuple):
     """How a kind of resource is listed, read and removed.
 
     Attributes:
@@ -39,14 +39,16 @@ class Kind(NamedTuple):
     path: str
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, DropletKind] = MappingProxyType(
     {
-        MACHINE: Kind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets"),
-        "firewall": Kind("firewalls", "firewalls", "firewall", "id", "delete", "/v2/firewalls"),
-        "ssh-key": Kind(
+        MACHINE: DropletKind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets"),
+        "firewall": DropletKind(
+            "firewalls", "firewalls", "firewall", "id", "delete", "/v2/firewalls"
+        ),
+        "ssh-key": DropletKind(
             "ssh_keys", "ssh_keys", "ssh_key", "fingerprint", "delete", "/v2/account/keys"
         ),
-        "tag": Kind("tags", "tags", "tag", "name", "delete", "/v2/tags"),
+        "tag": DropletKind("tags", "tags", "tag", "name", "delete", "/v2/tags"),
     }
 )
 """Every kind that launches make, in the order of its removal; the tag last, for it is a mark."""

@@ -14,8 +14,8 @@ from pricing.errors import InputError, ProviderError
 from providers.digitalocean import calls, inventory
 from providers.digitalocean.access import Access, read_access
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.calls import KINDS, PROVIDER, Kind
-from providers.digitalocean.failures import classified, refusal
+from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
+from providers.digitalocean.failures import launch_errors, refusal
 from providers.digitalocean.provider import REAPER_TOKEN
 from providers.digitalocean.reaper_token import try_token
 from providers.errors import NoCapacityError, QuotaError, UncertainError
@@ -23,7 +23,7 @@ from providers.interface import (
     MACHINE,
     Connection,
     Creation,
-    Kept,
+    JournaledResource,
     LaunchSpec,
     Place,
     Resource,
@@ -36,7 +36,7 @@ from providers.ssh.caller_address import with_caller
 _LAG_S = 180.0
 """Reads may miss a new Droplet: seconds were seen (pydo#468), no figure is documented; ours."""
 
-_SIZES = Kind("sizes", "sizes", "size", "slug", "", "/v2/sizes")
+_SIZES = DropletKind("sizes", "sizes", "size", "slug", "", "/v2/sizes")
 _Json = dict[str, Any]
 
 
@@ -107,7 +107,7 @@ class DigitalOceanCloud:
             try_token(self.access, self.reaper)
         spec = with_caller(spec, self.access.endpoint)
         account, used = self._account()
-        with classified(self.access, "reading the sizes"):
+        with launch_errors(self.access, "reading the sizes"):
             regions = {
                 str(size["slug"]): tuple(size.get("regions") or ())
                 for size in inventory.pages(self._client(repeats=True), _SIZES, {})
@@ -134,7 +134,7 @@ class DigitalOceanCloud:
         return self._quota(*self._account(), 0)
 
     def _account(self) -> tuple[_Json, int]:
-        with classified(self.access, "checking the account"):
+        with launch_errors(self.access, "checking the account"):
             client = self._client(repeats=True)
             account = _part(client.account.get(), "account", "the account")
             used = client.droplets.list(per_page=1).get("meta", {}).get("total", 0)
@@ -153,7 +153,7 @@ class DigitalOceanCloud:
         return (f"{used_text}; its GPU limit cannot be read before the launch, which says so",)
 
     def _key_id(self, name: str) -> str:
-        with classified(self.access, "reading the SSH keys"):
+        with launch_errors(self.access, "reading the SSH keys"):
             keys = list(inventory.pages(self._client(repeats=True), KINDS["ssh-key"], {}))
         for key in keys:
             if name in (str(key.get("id")), key.get("name"), key.get("fingerprint")):
@@ -164,7 +164,7 @@ class DigitalOceanCloud:
     def create(self, creation: Creation) -> Resource:
         """One POST, never repeated."""
         kind, doing = KINDS[creation.kind], f"making {creation.kind} {creation.name}"
-        with classified(self.access, doing):
+        with launch_errors(self.access, doing):
             group = getattr(self._client(repeats=False), kind.group)
             answer = group.create(body=dict(creation.arguments))
         if isinstance(answer, Mapping) and "message" in answer and kind.one not in answer:
@@ -187,7 +187,7 @@ class DigitalOceanCloud:
         client = self._client(repeats=True)
         return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """What the API answers about that id."""
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
@@ -195,7 +195,7 @@ class DigitalOceanCloud:
     def destroy(self, resource: Resource) -> bool:
         """One DELETE by id; False for a 404."""
         kind = KINDS[resource.kind]
-        with classified(self.access, f"ending {resource.kind} {resource.name}"):
+        with launch_errors(self.access, f"ending {resource.kind} {resource.name}"):
             group = getattr(self._client(repeats=False), kind.group)
             answer = getattr(group, kind.destroy)(inventory.call_id(resource.kind, resource.id))
         return not inventory.is_not_found(answer)

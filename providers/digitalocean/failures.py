@@ -17,7 +17,7 @@ _RAISE = "GPU quota of a new account is 0; ask for it at cloud.digitalocean.com,
 
 
 @contextmanager
-def classified(access: Access, doing: str) -> Iterator[None]:
+def launch_errors(access: Access, doing: str) -> Iterator[None]:
     """Turn whatever the library raises into the error that says what it means.
 
     Raises:

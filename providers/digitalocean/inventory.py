@@ -13,8 +13,8 @@ from typing import Any
 from pricing.errors import ProviderError
 from providers.digitalocean import calls
 from providers.digitalocean.access import Access
-from providers.digitalocean.calls import KINDS, PROVIDER, Kind
-from providers.digitalocean.failures import classified
+from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
+from providers.digitalocean.failures import launch_errors
 from providers.interface import MACHINE, Resource, State
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import PREFIX, Marks, read_text
@@ -26,7 +26,7 @@ _NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
 _Json = dict[str, Any]
 
 
-def pages(client: Any, kind: Kind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
+def pages(client: Any, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
     """Every item of a list, page by page.
 
     Raises:
@@ -70,7 +70,7 @@ def listing(
         row = KINDS[kind]
         for filters in _FILTERS.get(kind, _EVERYTHING):
             try:
-                with classified(access, f"listing {row.many}"):
+                with launch_errors(access, f"listing {row.many}"):
                     found = {str(item[row.id]): item for item in pages(client, row, filters)}
                 items[kind] |= found
             except ProviderError as error:
@@ -116,7 +116,7 @@ def look(client: Any, access: Access, kind: str, id_: str, marks: Marks) -> Pres
         ProviderError: no answer that says whether it is there.
     """
     row, doing = KINDS[kind], f"looking at {kind} {id_}"
-    with classified(access, doing):
+    with launch_errors(access, doing):
         answer = getattr(client, row.group).get(call_id(kind, id_))
     if is_not_found(answer):
         return Presence(state="not-shown", why="DigitalOcean: no such id")

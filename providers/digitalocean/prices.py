@@ -10,8 +10,8 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import plain
-from pricing.refresh.reading import Reading, Row, new_row
-from providers.digitalocean.access import Access, connect, read_access, told
+from pricing.refresh.reading import PriceReading, Row, new_row
+from providers.digitalocean.access import Access, connect, read_access, sdk_errors
 from providers.price_source import Request
 
 PROVIDER = "digitalocean"
@@ -25,14 +25,14 @@ _LARGEST_FLOAT = 3e38  # of 32 bits
 _SPOT = "-spot"
 
 
-def fetch(request: Request) -> Reading:
+def fetch(request: Request) -> PriceReading:
     """Every GPU size that the account's answer lists, spot sizes included.
 
     Sizes sold by contract are not in the answer, so it says nothing about them. One answer covers
     all regions; `request.regions` makes no difference.
     """
     access = read_access(request.environment)
-    with told(access, "reading sizes"):
+    with sdk_errors(access, "reading sizes"):
         sizes = list(_sizes(access))
         remarks = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
         rows = [
@@ -46,7 +46,7 @@ def fetch(request: Request) -> Reading:
             "DigitalOcean: the answer lists no GPU size, so nothing was changed. A token that may "
             "read sizes of another team, or a restricted one, sees none."
         )
-    return Reading(
+    return PriceReading(
         provider=PROVIDER,
         source=SOURCE,
         read_on=request.now.date(),
@@ -152,30 +152,30 @@ def _disks(size: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(disk, Mapping)
     }
     boot, scratch = found.get("boot", found.get("local")), found.get("scratch")
-    told = [amount for amount in (boot, scratch) if _is_number(amount)]
+    sdk_errors = [amount for amount in (boot, scratch) if _is_number(amount)]
     return {
         "boot_disk_gib": _text(boot),
         "scratch_disk_gib": _text(scratch),
-        "local_disk_gib": _text(sum(told) if told else size.get("disk")),
+        "local_disk_gib": _text(sum(sdk_errors) if sdk_errors else size.get("disk")),
     }
 
 
-def price_text(told: object) -> str:
+def price_text(sdk_errors: object) -> str:
     """The digits of a price that came as a JSON number; "" where it is none.
 
     Some answers print 32-bit floats (0.00743999984115362); the shortest decimal of at most nine
     digits that is the same 32-bit float is the price (0.00744).
     """
-    if not _is_number(told):
-        return "" if told is None else str(told)[:40]
-    value = float(told)
+    if not _is_number(sdk_errors):
+        return "" if sdk_errors is None else str(sdk_errors)[:40]
+    value = float(sdk_errors)
     if not math.isfinite(value):
         return str(value)
     if abs(value) < _LARGEST_FLOAT and f"{_narrow(value):.15g}" == f"{value:.15g}":
         shorter = (f"{value:.{digits}g}" for digits in range(1, _FLOAT_DIGITS + 1))
         text = next(text for text in shorter if _narrow(float(text)) == _narrow(value))
         return plain(Decimal(text))
-    return plain(Decimal(str(told)))
+    return plain(Decimal(str(sdk_errors)))
 
 
 def _narrow(value: float) -> float:

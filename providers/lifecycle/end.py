@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.interface import MACHINE, Deployment, Kept, Resource
+from providers.interface import MACHINE, Deployment, JournaledResource, Resource
 from providers.lifecycle.journal import JournalError
 from providers.lifecycle.presence import (
-    Evidence,
+    AnswersSoFar,
     Listing,
     Presence,
     Unasked,
@@ -52,9 +52,9 @@ def end_run(
     """
     run = marks.run
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
-    machines = _Part(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
+    machines = _EndingPart(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
     machines.end()
-    sides = _Part(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
+    sides = _EndingPart(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
     if machines.is_over:
         sides.end()
     if machines.is_over and sides.is_over and not (machines.unasked or sides.unasked):
@@ -66,7 +66,7 @@ def end_run(
     raise PartialError(_told(run, machines, sides))
 
 
-def _side_kinds(machines: "_Part") -> tuple[str, ...]:
+def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
     """Side resources to end; a run's tag stays while a machine may be known by it alone."""
     sides = machines.session.cloud.kinds[1:]
     return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
@@ -80,13 +80,13 @@ TAG = "tag"
 class _Target:
     """Something to end, and what was answered about it."""
 
-    kept: Kept
+    kept: JournaledResource
     resource: Resource
-    evidence: Evidence
+    evidence: AnswersSoFar
 
 
 @dataclass(kw_only=True)
-class _Part:
+class _EndingPart:
     """The machines of a run, or its side resources, on their way out.
 
     Attributes:
@@ -101,7 +101,7 @@ class _Part:
     kinds: tuple[str, ...]
     regions: tuple[str, ...] | None
     targets: dict[_Id, _Target] = field(default_factory=dict)
-    intents: dict[_Name, tuple[Kept, Evidence]] = field(default_factory=dict)
+    intents: dict[_Name, tuple[JournaledResource, AnswersSoFar]] = field(default_factory=dict)
     unasked: tuple[Unasked, ...] = ()
     trouble: str = ""
 
@@ -141,7 +141,7 @@ class _Part:
             else:
                 self.intents[one.kind, one.name, one.region] = (one, evidence)
 
-    def _target(self, kept: Kept, resource: Resource, evidence: Evidence) -> None:
+    def _target(self, kept: JournaledResource, resource: Resource, evidence: AnswersSoFar) -> None:
         self.targets[kept.kind, kept.id] = _Target(kept=kept, resource=resource, evidence=evidence)
 
     def _list(self, at_s: float) -> None:
@@ -220,7 +220,7 @@ def _is_asked(seen: Listing, name: _Name) -> bool:
     )
 
 
-def _to_ask(session: Session, run: str) -> tuple[Kept, ...]:
+def _to_ask(session: Session, run: str) -> tuple[JournaledResource, ...]:
     """What the journal knows of a run and has not seen the end of; none where it cannot be read.
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
@@ -235,11 +235,11 @@ def _to_ask(session: Session, run: str) -> tuple[Kept, ...]:
     return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-def _as_resource(one: Kept, marks: Marks) -> Resource:
+def _as_resource(one: JournaledResource, marks: Marks) -> Resource:
     return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
 
 
-def _told(run: str, machines: _Part, sides: _Part) -> list[str]:
+def _told(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
     """What is left, what is not known, and how to go on."""
     left = [f"{o.kept.kind} {o.kept.name} ({o.kept.id})" for o in (*machines.left, *sides.left)]
     left += [f"{k} {name}, if it was made" for k, name, _ in (*machines.intents, *sides.intents)]

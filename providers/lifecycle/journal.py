@@ -18,7 +18,7 @@ from typing import Any
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from providers.interface import Creation, Deployment, Kept, LaunchSpec, Resource
+from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
 from providers.lifecycle.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -156,7 +156,7 @@ class Journal:
         told = f"refused {creation.name}: {why}"
         self._finish((*_key(run, creation), ""), "refused", None, at, told)
 
-    def gone(self, run: str, one: Kept, at: datetime) -> None:
+    def gone(self, run: str, one: JournaledResource, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
         until = at if one.billed_from is not None else None
         self._finish((*_key(run, one), one.id), "gone", until, at)
@@ -227,7 +227,7 @@ class Journal:
                     "ORDER BY rowid",
                     values,
                 )
-                kept: dict[str, list[Kept]] = {}
+                kept: dict[str, list[JournaledResource]] = {}
                 for row in rows:
                     kept.setdefault(row["run"], []).append(_kept(row))
             return tuple(_deployment(row, tuple(kept.get(row["run"], ()))) for row in runs)
@@ -270,7 +270,7 @@ class Journal:
             os.close(handle)
 
 
-def _key(run: str, one: Creation | Kept) -> _Key:
+def _key(run: str, one: Creation | JournaledResource) -> _Key:
     return run, one.kind, one.name, one.region
 
 
@@ -286,8 +286,8 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _kept(row: sqlite3.Row) -> Kept:
-    return Kept(
+def _kept(row: sqlite3.Row) -> JournaledResource:
+    return JournaledResource(
         kind=row["kind"],
         name=row["name"],
         region=row["region"],
@@ -300,7 +300,7 @@ def _kept(row: sqlite3.Row) -> Kept:
     )
 
 
-def _deployment(row: sqlite3.Row, resources: tuple[Kept, ...]) -> Deployment:
+def _deployment(row: sqlite3.Row, resources: tuple[JournaledResource, ...]) -> Deployment:
     predicted = row["predicted_usd"]
     return Deployment(
         marks=Marks(

@@ -9,7 +9,7 @@ from functools import partial
 from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
 from pricing.money import EXACT, show
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
-from providers.interface import Creation, Deployment, Kept, LaunchSpec, Place, Resource
+from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Place, Resource
 from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
 from providers.lifecycle.ledger import bill_machine, usd_for
@@ -210,7 +210,7 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
     raise ProviderError(f"the machines did not start within {patience.running_s:g} s: {why}.")
 
 
-def _made(session: Session, spec: LaunchSpec) -> Iterable[Kept]:
+def _made(session: Session, spec: LaunchSpec) -> Iterable[JournaledResource]:
     found = session.journal.deployment(spec.marks.run)
     return () if found is None else (one for one in found.machines if one.state == "made")
 

@@ -7,14 +7,14 @@ from decimal import ROUND_DOWN, Decimal
 from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog.offer import Offer
 from pricing.money import EXACT
-from providers.interface import Deployment, Kept
+from providers.interface import Deployment, JournaledResource
 
 _FINEST_PRICE = Decimal("0.000001")
 _LEAST_S = Decimal(1)  # clocks have whole seconds, and what was made was there for a moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class RunCost:
     """What a run has cost.
 
     Attributes:
@@ -30,7 +30,7 @@ class Bill:
     machines: int
 
 
-def bill_run(deployment: Deployment, now: datetime) -> Bill:
+def bill_run(deployment: Deployment, now: datetime) -> RunCost:
     """The bill of a run so far, or its last one where all machines are gone.
 
     Args:
@@ -42,11 +42,11 @@ def bill_run(deployment: Deployment, now: datetime) -> Bill:
     bills = [bill_machine(one, deployment.offer, now) for one in born]
     billed_s = sum(billed for billed, _ in bills)
     if deployment.offer is None:
-        return Bill(billed_s=billed_s, usd=None, usd_per_hour=None, machines=alive)
+        return RunCost(billed_s=billed_s, usd=None, usd_per_hour=None, machines=alive)
     total = Decimal(0)
     for _, dollars in bills:
         total = EXACT.add(total, dollars or Decimal(0))
-    return Bill(
+    return RunCost(
         billed_s=billed_s,
         usd=total,
         usd_per_hour=deployment.offer.usd_per_hour * alive,
@@ -54,7 +54,9 @@ def bill_run(deployment: Deployment, now: datetime) -> Bill:
     )
 
 
-def bill_machine(machine: Kept, offer: Offer | None, now: datetime) -> tuple[int, Decimal | None]:
+def bill_machine(
+    machine: JournaledResource, offer: Offer | None, now: datetime
+) -> tuple[int, Decimal | None]:
     """Billed seconds and exact dollars of one machine; without a price, the seconds it lived."""
     if machine.billed_from is None:
         return 0, Decimal(0)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from pricing.errors import ProviderError
-from providers.interface import Kept, Resource
+from providers.interface import JournaledResource, Resource
 from providers.lifecycle.waiting import Stopwatch
 
 if TYPE_CHECKING:  # which needs `providers.interface`, which names the values of this module
@@ -80,7 +80,7 @@ class Listing:
 
 
 @dataclass(kw_only=True)
-class Evidence:
+class AnswersSoFar:
     """The answers about one resource over time.
 
     Attributes:
@@ -136,16 +136,16 @@ class Evidence:
         return self.last.state == "not-shown" and self._is_old
 
 
-def evidence_of(session: "Session", one: Kept) -> Evidence:
+def evidence_of(session: "Session", one: JournaledResource) -> AnswersSoFar:
     """No answers yet about a resource of the journal."""
     born = max(filter(None, (one.intended_at, one.billed_from)))
     age_s = (session.now() - born).total_seconds()
-    return Evidence(lag_s=session.cloud.lag_s, age_s=age_s)
+    return AnswersSoFar(lag_s=session.cloud.lag_s, age_s=age_s)
 
 
-def as_kept(one: Resource, now: datetime) -> Kept:
+def as_kept(one: Resource, now: datetime) -> JournaledResource:
     """What the journal would say of a resource that was found."""
-    return Kept(
+    return JournaledResource(
         kind=one.kind,
         name=one.name,
         region=one.region,
@@ -157,7 +157,7 @@ def as_kept(one: Resource, now: datetime) -> Kept:
     )
 
 
-def ask(session: "Session", one: Kept, marks: "Marks") -> Presence:
+def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
     """What the provider answers about an id now."""
     try:
         return session.cloud.look(one, marks)
@@ -165,7 +165,9 @@ def ask(session: "Session", one: Kept, marks: "Marks") -> Presence:
         return Presence(state="not-asked", why=error.problems[0])
 
 
-def settled(session: "Session", wanted: Iterable[tuple[Kept, "Marks"]]) -> Mapping[str, Presence]:
+def settled(
+    session: "Session", wanted: Iterable[tuple[JournaledResource, "Marks"]]
+) -> Mapping[str, Presence]:
     """What is known about machines of the journal, by id; each is asked for by its id.
 
     One that is not shown although it is older than the provider's lag is asked for again until that

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from providers.interface import MACHINE, Deployment, Kept, Resource
+from providers.interface import MACHINE, Deployment, JournaledResource, Resource
 from providers.lifecycle.presence import Presence, Unasked, as_kept, settled
 from providers.lifecycle.session import Session
 
@@ -80,7 +80,7 @@ _WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "
 
 
 def presence_of(
-    session: Session, wanted: Collection[tuple[Kept, Deployment]]
+    session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
 ) -> Mapping[str, Presence]:
     """What is known of machines of the journal, by id; what is proved gone is written down."""
     asked = settled(session, ((machine, run.marks) for machine, run in wanted))

@@ -19,7 +19,7 @@ from providers.interface import (
     OWN,
     Connection,
     Creation,
-    Kept,
+    JournaledResource,
     LaunchSpec,
     Place,
     Resource,
@@ -136,7 +136,7 @@ class SshCloud:
             found += [_resource(host, marks.name("1"), marks)] if marks else []
         return Listing(resources=tuple(found), unasked=tuple(unasked))
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """The machine, by the mark in its file; a read of that file does not lag."""
         there = self._marks(kept.id)
         if there is None or there.run != marks.run:

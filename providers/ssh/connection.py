@@ -37,7 +37,7 @@ _PUT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class SshAccess:
     """How to get into machines.
 
     Attributes:
@@ -100,11 +100,11 @@ class Door:
             return int(stdout.channel.recv_exit_status()), text
 
 
-def own_door(host: str) -> Door:
+def own_door(host: str) -> SshAccess:
     """The way into a machine of the user's own; a host that the user never met is refused."""
     known = Path.home() / ".ssh" / "known_hosts"
     user = host.rpartition("@")[0] or "root"
-    return Door(user=user, key=None, known_hosts=known, trusts_new=False)
+    return SshAccess(user=user, key=None, known_hosts=known, trusts_new=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class SshLogin:
         token: what a machine ends itself with; empty where it needs none.
     """
 
-    door: Door
+    door: SshAccess
     token: str = field(default="", repr=False)
 
     def status(self, machine: Resource) -> Status:

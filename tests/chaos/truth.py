@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from providers.interface import Deployment, Kept
+from providers.interface import Deployment, JournaledResource
 from providers.lifecycle.journal import FILE, Journal, JournalError
 from providers.lifecycle.ledger import bill_machine
 from tests.chaos.accounts import Account
@@ -134,7 +134,7 @@ def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None
         count.told.append(f"ledger: {open_runs} still open: {log}")
 
 
-def _disagrees(run: Deployment, one: Kept, born: datetime, died: datetime) -> str:
+def _disagrees(run: Deployment, one: JournaledResource, born: datetime, died: datetime) -> str:
     """What is wrong with a machine's ledger; empty: nothing.
 
     It begins when the provider made the machine, ends when it was seen to be gone, never before

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost.launch.choice import Choice, with_dearest
+from gpucost.launch.choice import LaunchChoice, with_dearest
 from gpucost.launch.live_price import Live
 from gpucost.launch.preview import Wish, build_spec, preview
 from pricing.catalog.catalog import Catalog
@@ -64,7 +64,7 @@ def _previewed(live: Live | None, **wish: Any) -> Any:
     old = replace(offer, usd_per_hour=Decimal(50), as_of=date(2025, 1, 1))
     planned = replace(offer, usd_per_hour=Decimal("44.00"))
     choice = with_dearest(
-        Choice(offers=(planned,), region="us-east-1"), Catalog(as_of=DAY, rows=(old, offer))
+        LaunchChoice(offers=(planned,), region="us-east-1"), Catalog(as_of=DAY, rows=(old, offer))
     )
     asked = Wish(ttl_s=Decimal(8 * 3600), **wish)
     spec = build_spec(choice, asked, AT, live)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.models.interruption import (
     Availability,
-    Checkpoints,
+    CheckpointCosts,
     checkpoint_interval_s,
     expected_billed,
     mean_up_from_monthly_share,
@@ -26,7 +26,7 @@ from pricing.catalog.interruptions import interruptions
 from pricing.errors import InputError
 
 HOUR_S = 3600.0
-COST = Checkpoints(write_s=120.0, restart_s=360.0)
+COST = CheckpointCosts(write_s=120.0, restart_s=360.0)
 work_s = st.floats(min_value=60.0, max_value=30 * 24 * HOUR_S)
 up_s = st.floats(min_value=HOUR_S, max_value=10_000 * HOUR_S)
 
@@ -87,7 +87,7 @@ REPLAYS = {
 def test_a_replay_is_what_a_clock_would_show(case: str) -> None:
     """Minute by minute: billed time, wall time and interruptions."""
     pattern, work, billed_min, wall_min, interruptions_ = REPLAYS[case]
-    cost = Checkpoints(write_s=60.0, restart_s=60.0)
+    cost = CheckpointCosts(write_s=60.0, restart_s=60.0)
     run = replay(_trace(pattern), work, cost, interval_s=120.0)
     assert run.billed.total_s / 60.0 == billed_min
     assert run.wall_s is not None

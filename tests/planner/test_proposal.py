@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from planner.plan.experiment import Proposal
+from planner.plan.experiment import Experiment
 from tests.planner.factories import a_profile, plan, running, sold
 
 FULL = {"util.kernel_time": 0.97, "mem.used_gib": 30.0}
 
 
-def proposed(*offers: Any, **fields: Any) -> Proposal | None:
+def proposed(*offers: Any, **fields: Any) -> Experiment | None:
     """The probe that the plan of one training job names."""
     return plan(running(a_profile(FULL, **fields)), offers=offers).jobs[0].probe
 

@@ -16,7 +16,7 @@ from planner.actions.settings import profiled_run, settings
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes
 from planner.models.failures import checkpoint_every_s, mean_up_s
-from planner.models.interruption import Checkpoints
+from planner.models.interruption import CheckpointCosts
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, measure
 from tests.planner.factories import a_profile
@@ -147,7 +147,7 @@ def test_no_checkpoint_is_hours_away() -> None:
     few = measure(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
     assert mean_up_s(8) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
     assert checkpoint_every_s(8) == 3600.0
-    assert checkpoint_every_s(8, Checkpoints(write_s=1200.0, restart_s=0.0)) == 12000.0
+    assert checkpoint_every_s(8, CheckpointCosts(write_s=1200.0, restart_s=0.0)) == 12000.0
     assert checkpoint_every_s(16384) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(16384)) - 120)
     run = profiled_run(a_profile(gpu_count=8))
     assert settings("checkpoint-interval", few, run) == {"interval_s": 3600}

@@ -12,7 +12,7 @@ from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.refresh.gpuhunt import read_gpuhunt
 from pricing.refresh.integrity_gate import check
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from pricing.refresh.skypilot import read_skypilot
 
 DAY = date(2026, 11, 21)
@@ -38,7 +38,7 @@ def skypilot(folder: Path, cloud: str, *lines: str, header: str = SKY) -> Path:
     return path
 
 
-def told(reading: Reading) -> list[tuple[str, ...]]:
+def told(reading: PriceReading) -> list[tuple[str, ...]]:
     """Type, region, purchase, price, GPU, count and memory of each row."""
     names = ("instance_type", "region", "purchase", "usd_per_hour", "gpu", "gpu_count")
     return [tuple(row[name] for name in (*names, "gpu_memory_gib")) for row in reading.rows]

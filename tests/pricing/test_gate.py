@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pricing.catalog.catalog import Catalog
 from pricing.refresh.integrity_gate import BROKEN, check, offer_faults
-from pricing.refresh.reading import Reading, Row, new_row
+from pricing.refresh.reading import PriceReading, Row, new_row
 from tests.pricing.factories import ASKED_ON, an_offer
 
 KNOWN = Catalog(
@@ -38,9 +38,9 @@ def a_row(**cells: str) -> Row:
     return new_row(**(sound | cells))
 
 
-def a_reading(*rows: Row) -> Reading:
+def a_reading(*rows: Row) -> PriceReading:
     """A reading of those rows that covers everything."""
-    return Reading(
+    return PriceReading(
         provider="example",
         source="a test",
         read_on=ASKED_ON,

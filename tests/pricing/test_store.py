@@ -14,7 +14,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.offer_rows import bundled_offers, offer_from_row, row_from_offer
 from pricing.refresh.integrity_gate import KeptOut, Passed
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from pricing.refresh.store import Stored, Update, load, merge, path_of, to_text
 from tests.pricing.factories import ASKED_ON, an_offer
 
@@ -28,10 +28,12 @@ def on(day: date, price: str = "1.00", **changes: object) -> Offer:
     return an_offer(**{**fields, **changes})
 
 
-def read(day: date, *offers: Offer, kept_out: tuple[KeptOut, ...] = ()) -> tuple[Reading, Passed]:
+def read(
+    day: date, *offers: Offer, kept_out: tuple[KeptOut, ...] = ()
+) -> tuple[PriceReading, Passed]:
     """A reading of that day that covers on-demand everywhere, after the gate."""
     rows = tuple(row_from_offer(offer) for offer in offers)
-    reading = Reading(
+    reading = PriceReading(
         provider="example", source="api", read_on=day, rows=rows, purchases=("on_demand",)
     )
     return reading, Passed(offers=offers, kept_out=kept_out)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import ProviderError
-from providers.interface import MACHINE, Cloud, Kept, LaunchSpec
+from providers.interface import MACHINE, Cloud, JournaledResource, LaunchSpec
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import Listing
@@ -122,7 +122,7 @@ def _fields(marks: Marks) -> dict[str, object]:
     return {name: getattr(marks, name) for name in ("run", "deadline", "owner", "plan")}
 
 
-def _state(cloud: Cloud, one: Kept, marks: Marks) -> str:
+def _state(cloud: Cloud, one: JournaledResource, marks: Marks) -> str:
     """What a look at an id says; not-asked where there is no answer."""
     try:
         return cloud.look(one, marks).state
@@ -130,7 +130,7 @@ def _state(cloud: Cloud, one: Kept, marks: Marks) -> str:
         return "not-asked"
 
 
-def _absent(one: Kept) -> str:
+def _absent(one: JournaledResource) -> str:
     """An id of the same form that nothing has."""
     last = "0" if one.id[-1] != "0" else "1"
     return "9" * len(one.id) if one.id.isdigit() else one.id[:-1] + last

@@ -9,7 +9,7 @@ import pytest
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.refresh.integrity_gate import check
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from providers.aws.prices import REGIONS, fetch
 from providers.price_source import Request
 from tests.providers.fakes.aws import Aws
@@ -54,13 +54,13 @@ def fake(aws: tuple[Aws, str], monkeypatch: pytest.MonkeyPatch) -> Aws:
     return fake
 
 
-def ask(*regions: str) -> Reading:
+def ask(*regions: str) -> PriceReading:
     """Fetch the prices of those regions."""
     return fetch(Request(now=NOW, environment=os.environ, regions=regions))
 
 
 @pytest.fixture(scope="module")
-def reading(aws: tuple[Aws, str]) -> Iterator[Reading]:
+def reading(aws: tuple[Aws, str]) -> Iterator[PriceReading]:
     """One reading of two regions, for the tests that only look at it."""
     fake, address = aws
     fake.on_demand, fake.spot, fake.failures = list(ON_DEMAND), list(SPOT), {}
@@ -71,7 +71,7 @@ def reading(aws: tuple[Aws, str]) -> Iterator[Reading]:
         yield ask(HERE, "us-west-2")
 
 
-def test_prices_of_machines_with_gpus_become_rows(reading: Reading) -> None:
+def test_prices_of_machines_with_gpus_become_rows(reading: PriceReading) -> None:
     """Every page is read, text prices keep their digits, machines without GPUs are left out."""
     told = {
         (row["instance_type"], row["region"], row["purchase"]): row["usd_per_hour"]
@@ -88,7 +88,7 @@ def test_prices_of_machines_with_gpus_become_rows(reading: Reading) -> None:
     assert reading.regions == (HERE, "us-west-2")
 
 
-def test_the_cheapest_zone_is_the_spot_price_of_the_region(reading: Reading) -> None:
+def test_the_cheapest_zone_is_the_spot_price_of_the_region(reading: PriceReading) -> None:
     """Its zone and the other zones' prices stand in the notes."""
     (spot,) = (row for row in reading.rows if row["purchase"] == "spot")
     assert spot["notes"] == "zone us-east-1a; us-east-1b 0.4632"
@@ -103,14 +103,16 @@ def test_the_cheapest_zone_is_the_spot_price_of_the_region(reading: Reading) -> 
         ("p5.48xlarge", ("H100-SXM-80GB", "8", "80", "192", "2048", "")),
     ],
 )
-def test_the_machine_is_described(reading: Reading, name: str, machine: tuple[str, ...]) -> None:
+def test_the_machine_is_described(
+    reading: PriceReading, name: str, machine: tuple[str, ...]
+) -> None:
     """Model, count, memory of one GPU, cores and memory come from DescribeInstanceTypes."""
     row = next(row for row in reading.rows if row["instance_type"] == name)
     columns = ("gpu", "gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "interconnect")
     assert tuple(row[column] for column in columns) == machine
 
 
-def test_the_gate_takes_what_aws_says(reading: Reading) -> None:
+def test_the_gate_takes_what_aws_says(reading: PriceReading) -> None:
     """All rows pass, under AWS's own names of GPUs; a share of a GPU is a slice."""
     passed = check(reading, load_catalog(NOW.date()))
     assert passed.kept_out == ()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from providers.digitalocean import access
 from providers.digitalocean.prices import fetch, price_text
 from providers.price_source import Request
@@ -20,7 +20,7 @@ from tests.providers.fakes.sizes import a_gpu_size
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def ask(**environment: str) -> Reading:
+def ask(**environment: str) -> PriceReading:
     """Fetch with the environment of the fixture and what a test changes in it."""
     return fetch(Request(now=NOW, environment={**os.environ, **environment}))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.interface import MACHINE, Creation, Deployment, Kept, Resource
+from providers.interface import MACHINE, Creation, Deployment, JournaledResource, Resource
 from providers.lifecycle.journal import Journal, JournalError, set_aside
 from providers.lifecycle.journal_file import DamagedJournalError, HeldJournalError
 from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
@@ -302,9 +302,9 @@ def test_an_unreadable_journal_is_kept_aside(journal: Journal) -> None:
     assert set_aside(journal.folder / "none", AT) is None
 
 
-def _machine(lived_s: float | None) -> Kept:
+def _machine(lived_s: float | None) -> JournaledResource:
     until = None if lived_s is None else AT + timedelta(seconds=lived_s)
-    return Kept(
+    return JournaledResource(
         kind=MACHINE,
         name="m",
         region="",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.lifecycle.presence import LOOKS, SPAN_S, Evidence, Presence, State
+from providers.lifecycle.presence import LOOKS, SPAN_S, AnswersSoFar, Presence, State
 
 LAG_S = 120.0
 Seen = tuple[tuple[float, State], ...]
@@ -17,7 +17,7 @@ def _every(seconds: float, count: int, *, start: float = 0.0) -> Seen:
 
 
 def _last(seen: Seen, *, age_s: float, accepted: bool = False) -> State:
-    evidence = Evidence(lag_s=LAG_S, age_s=age_s, accepted=accepted)
+    evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s, accepted=accepted)
     for at_s, state in seen:
         evidence.add(Presence(state=state), at_s)
     return evidence.last.state
@@ -69,7 +69,7 @@ def test_what_proves_an_end(
 def test_nothing_is_gone_by_silence(age_s: float, seen: list[tuple[float, State]]) -> None:
     """Whatever comes in whatever order: gone needs enough misses in a row, old and spread out."""
     at_s, streak = 0.0, list[float]()
-    evidence = Evidence(lag_s=LAG_S, age_s=age_s)
+    evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s)
     for pause_s, state in seen:
         at_s += pause_s
         if state == "present":

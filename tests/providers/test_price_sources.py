@@ -14,7 +14,7 @@ from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import MissingCredentialsError
 from pricing.refresh.integrity_gate import check
-from pricing.refresh.reading import Reading
+from pricing.refresh.reading import PriceReading
 from providers.price_source import Request, fetcher
 from providers.registry import CLOUDS, priced
 from tests.conftest import ROOT
@@ -33,30 +33,30 @@ class PriceSourceContract:
     regions: tuple[str, ...] = ()
 
     @pytest.fixture
-    def reading(self) -> Reading:
+    def reading(self) -> PriceReading:
         """One reading of the provider's fake."""
         request = Request(now=NOW, environment=os.environ, regions=self.regions)
         return fetcher(self.provider)(request)
 
-    def test_the_reading_names_its_source(self, reading: Reading) -> None:
+    def test_the_reading_names_its_source(self, reading: PriceReading) -> None:
         """Provider, source and day stand in the reading; source and day in every row."""
         assert (reading.provider, reading.read_on) == (self.provider, NOW.date())
         assert reading.source
         assert all(row["source"] for row in reading.rows)
         assert {row["as_of"] for row in reading.rows} == {"2026-11-21"}
 
-    def test_every_row_becomes_an_offer(self, reading: Reading) -> None:
+    def test_every_row_becomes_an_offer(self, reading: PriceReading) -> None:
         """The gate takes every row of a sound answer, with a price and a known GPU."""
         passed = check(reading, load_catalog(NOW.date()))
         assert passed.kept_out == ()
         assert len(passed.offers) == len(reading.rows) > 0
 
-    def test_no_offer_is_told_twice(self, reading: Reading) -> None:
+    def test_no_offer_is_told_twice(self, reading: PriceReading) -> None:
         """Type, region and way of buying name one row."""
         names = [(r["instance_type"], r["region"], r["purchase"]) for r in reading.rows]
         assert len(set(names)) == len(names)
 
-    def test_it_says_what_it_covers(self, reading: Reading) -> None:
+    def test_it_says_what_it_covers(self, reading: PriceReading) -> None:
         """Ways of buying are known ones, and each row lies within what is covered."""
         assert set(reading.purchases) <= set(PURCHASES)
         passed = check(reading, load_catalog(NOW.date()))

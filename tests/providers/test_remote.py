@@ -10,7 +10,7 @@ import pytest
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.ssh.connection import Door, SshLogin
+from providers.ssh.connection import SshAccess, SshLogin
 from providers.ssh.keys import drop_key, key_file, make_key
 from tests.providers.fakes.sshd import Machine, a_machine
 from tests.providers.launches import a_spec
@@ -26,10 +26,10 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def door(machine: Machine, tmp_path: Path) -> Door:
+def door(machine: Machine, tmp_path: Path) -> SshAccess:
     """The way in, with a file of host keys that does not exist yet."""
     user = machine.host.partition("@")[0]
-    return Door(user=user, key=machine.key, known_hosts=tmp_path / "known_hosts")
+    return SshAccess(user=user, key=machine.key, known_hosts=tmp_path / "known_hosts")
 
 
 def _resource(machine: Machine) -> Resource:
@@ -54,7 +54,7 @@ def _say(machine: Machine, text: str) -> None:
     ],
 )
 def test_the_status_is_read(
-    machine: Machine, door: Door, text: str, state: str, reason: str
+    machine: Machine, door: SshAccess, text: str, state: str, reason: str
 ) -> None:
     """Ready, failed with its reason, or not there yet."""
     login = SshLogin(door=door)
@@ -64,13 +64,15 @@ def test_the_status_is_read(
     assert (status.state, status.reason) == (state, reason)
 
 
-def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: Door) -> None:
+def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: SshAccess) -> None:
     """No connection is no word yet, not an error."""
     away = replace(_resource(machine), address="127.0.0.1:1")
     assert SshLogin(door=door).status(away).state == "pending"
 
 
-def test_the_end_token_is_root_only_and_never_in_a_command(machine: Machine, door: Door) -> None:
+def test_the_end_token_is_root_only_and_never_in_a_command(
+    machine: Machine, door: SshAccess
+) -> None:
     """The token arrives through standard input, in a file of mode 0600 that curl can take."""
     login = SshLogin(door=door, token=TOKEN)
     assert TOKEN not in repr(login)
@@ -83,14 +85,14 @@ def test_the_end_token_is_root_only_and_never_in_a_command(machine: Machine, doo
 
 
 @pytest.mark.parametrize("token", ['a"b', "a'b", "50%s", "$(reboot)", "a\nurl = x", "-K/x"])
-def test_an_odd_token_arrives_as_it_is(machine: Machine, door: Door, token: str) -> None:
+def test_an_odd_token_arrives_as_it_is(machine: Machine, door: SshAccess, token: str) -> None:
     """Whatever a token is made of, it is bytes of a file: nothing takes it apart."""
     SshLogin(door=door, token=token).deliver(_resource(machine), ())
     text = (machine.root / "etc/gpucost/end.header").read_text(encoding="utf-8")
     assert text == f"Authorization: Bearer {token}\n"
 
 
-def test_the_machines_of_a_run_learn_where_the_first_is(machine: Machine, door: Door) -> None:
+def test_the_machines_of_a_run_learn_where_the_first_is(machine: Machine, door: SshAccess) -> None:
     """Rank and private address of the first machine are handed over, where there are several."""
     first = replace(_resource(machine), id="0", private_address="10.0.0.5", address="192.0.2.9")
     mine = _resource(machine)
@@ -114,7 +116,7 @@ SAYS = "#!/bin/sh\nprintf 'run=%s\\ndeadline_s=1795292100\\nclock_s=1795263300\\
     ids=str,
 )
 def test_the_proof_is_what_the_machine_says(
-    machine: Machine, door: Door, more: str, run: str, fault: str
+    machine: Machine, door: SshAccess, more: str, run: str, fault: str
 ) -> None:
     """Armed is only who says so of this run and this machine; each other answer is a fault."""
     one = _resource(machine)
@@ -129,13 +131,13 @@ def test_the_proof_is_what_the_machine_says(
     assert proof.deadline == datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 
 
-def test_a_machine_that_does_not_answer_is_not_armed(machine: Machine, door: Door) -> None:
+def test_a_machine_that_does_not_answer_is_not_armed(machine: Machine, door: SshAccess) -> None:
     """No connection is a fault, in words."""
     away = replace(_resource(machine), address="127.0.0.1:1")
     assert "cannot be reached" in SshLogin(door=door).proof(away).fault
 
 
-def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: Door) -> None:
+def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: SshAccess) -> None:
     """While a command of the machine runs, `ps` shows the command and not what it was given."""
     command = 'cat >/dev/null; ps -ef > "${GPUCOST_ROOT:-}/ps"'
     door.run(machine.address, command, TOKEN)
@@ -144,7 +146,7 @@ def test_the_token_is_not_in_the_list_of_processes(machine: Machine, door: Door)
     assert TOKEN not in shown
 
 
-def test_another_host_key_is_refused(machine: Machine, door: Door, tmp_path: Path) -> None:
+def test_another_host_key_is_refused(machine: Machine, door: SshAccess, tmp_path: Path) -> None:
     """The key of the first connection is held to: another one is an error, and nothing is sent."""
     door.run(machine.address, "true")
     subprocess.run(

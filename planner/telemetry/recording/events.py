@@ -28,7 +28,7 @@ _DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class JobEvents:
     """What the events of all processes say together.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Process:
         return self.by_kind[kind][-1] if self.by_kind[kind] else {}
 
 
-def together(events: Sequence[Event]) -> Steps:
+def together(events: Sequence[Event]) -> JobEvents:
     """Return what the events of a job's processes say together.
 
     Ranks of one distributed run count once: its steps are those of its leading rank, its items the
@@ -96,7 +96,7 @@ def together(events: Sequence[Event]) -> Steps:
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
         facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}
-        return Steps(facts=facts, notes=(*notes, *_unseen(processes)))
+        return JobEvents(facts=facts, notes=(*notes, *_unseen(processes)))
     runs = _runs(stepping)
     leaders = [_leading(run) for run in runs]
     pacing = _pacing(leaders)
@@ -108,7 +108,7 @@ def together(events: Sequence[Event]) -> Steps:
         notes = (*notes, apart)
     own = sum(_items(one) for one in pacing)
     every = sum(_items(one) for one in stepping)
-    return Steps(
+    return JobEvents(
         frame=_frame(pacing),
         count=sum(_count(chain) for chain in leaders),
         items=every / own if own else 1.0,

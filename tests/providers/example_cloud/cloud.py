@@ -8,7 +8,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pricing.errors import MissingCredentialsError, ProviderError
-from providers.interface import MACHINE, Connection, Creation, Kept, LaunchSpec, Place, Resource
+from providers.interface import (
+    MACHINE,
+    Connection,
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Place,
+    Resource,
+)
 from providers.lifecycle.presence import Listing, Presence
 from providers.ownership_tags import Marks, read_text
 from tests.providers.example_cloud.provider import FOLDER
@@ -92,7 +100,7 @@ class ExampleCloud:
             )
         )
 
-    def look(self, kept: Kept, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """The file of that name."""
         path = self.folder / f"{kept.id}.json"
         if not path.is_file():

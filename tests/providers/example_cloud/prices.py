@@ -1,10 +1,10 @@
 """The live prices of the example: one size, everywhere the same."""
 
-from pricing.refresh.reading import Reading, new_row
+from pricing.refresh.reading import PriceReading, new_row
 from providers.price_source import Request
 
 
-def fetch(request: Request) -> Reading:
+def fetch(request: Request) -> PriceReading:
     """Return everything that is sold."""
     day = request.now.date()
     row = new_row(
@@ -20,7 +20,7 @@ def fetch(request: Request) -> Reading:
         as_of=day.isoformat(),
         source="Example Cloud",
     )
-    return Reading(
+    return PriceReading(
         provider="example",
         source="Example Cloud",
         read_on=day,

@@ -35,7 +35,7 @@ class EventFold:
     """
 
     def __init__(self) -> None:
-        self._processes: dict[str, _Process] = {}
+        self._processes: dict[str, _FoldedProcess] = {}
         self.left_out = False
 
     def add(self, line: str) -> bool:
@@ -46,7 +46,7 @@ class EventFold:
             if len(self._processes) >= MOST_PROCESSES:
                 self.left_out = True
                 return False
-            process = self._processes[key] = _Process()
+            process = self._processes[key] = _FoldedProcess()
         return process.add(line)
 
     def lines(self) -> Iterator[str]:
@@ -56,7 +56,7 @@ class EventFold:
 
 
 @dataclass(slots=True)
-class _Process:
+class _FoldedProcess:
     head: list[str] = field(default_factory=list)
     recent: deque[str] = field(default_factory=deque)
     folded: dict[tuple[object, ...], list[Event]] = field(default_factory=lambda: defaultdict(list))

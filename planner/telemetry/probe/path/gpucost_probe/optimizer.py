@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE = 20  # steps of another optimizer until it becomes the clock
 
 
-class Clock:
+class StepClock:
     """Decides which optimizer's steps are the steps of the process: the first that steps."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class StepWatch:
 
     def _begin_anew(self) -> None:
         self._generation = self._probe.generation
-        self._clock = Clock()
+        self._clock = StepClock()
         self._circumstances = Circumstances(self._probe)
 
     def begin(self) -> None:
