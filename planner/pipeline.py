@@ -17,9 +17,9 @@ from planner.options.context import JobContext
 from planner.options.energy import energy_today
 from planner.options.machine_sizes import shapes
 from planner.options.running import how_it_runs_today
-from planner.options.search import candidates
+from planner.options.search import find_candidates
 from planner.plan.confidence import assure
-from planner.plan.experiment import propose
+from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
 from planner.plan.notes import assumptions, warnings
 from planner.plan.plan import JobPlan, Plan
@@ -30,7 +30,7 @@ from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.ranking.first_step import first_step
-from planner.ranking.ranking import choose
+from planner.ranking.ranking import rank_candidates
 from planner.signals.signals import measure
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
@@ -134,30 +134,30 @@ def plan_job(
     tenancy: Tenancy | None = None,
 ) -> JobPlan:
     """Return the plan of one job; `tenancy` is its part in the bill of a shared machine."""
-    case = assess(profile, catalog, asked, period, tenancy)
-    drafts, rejected = candidates(case)
-    choice = choose(case, drafts)
+    context = assess(profile, catalog, asked, period, tenancy)
+    candidates, rejected = find_candidates(context)
+    choice = rank_candidates(context, candidates)
     best = recommended(choice.options, choice.recommended)
-    machine, baseline = how_it_runs_today(case), case.baseline
+    machine, baseline = how_it_runs_today(context), context.baseline
     return JobPlan(
-        profile=case.profile,
-        baseline=case.baseline,
-        work=case.work,
-        findings=case.findings,
+        profile=context.profile,
+        baseline=context.baseline,
+        work=context.work,
+        findings=context.findings,
         options=choice.options,
         rejected=rejected,
         recommended=choice.recommended,
         named=choice.named,
-        assurance=assure(case.profile, case.findings, case.baseline, best, catalog.as_of),
+        assurance=assure(context.profile, context.findings, context.baseline, best, catalog.as_of),
         machine=machine,
-        remedies=tuple(action(code, case.signals) for code in machine.values),
-        work_cost=case.work_cost(baseline.cost),
-        energy=energy_today(case.profile, baseline.hours, asked.site, baseline.replicas),
-        power_cap=cap_that_saves(case.profile),
-        first_step=first_step(case) if best is None else None,
-        shapes=shapes(case, best.offer if best else case.baseline.offer),
-        probe=propose(case, choice.options, choice.recommended),
-        home=find_home(case, drafts),
+        remedies=tuple(action(code, context.signals) for code in machine.values),
+        work_cost=context.work_cost(baseline.cost),
+        energy=energy_today(context.profile, baseline.hours, asked.site, baseline.replicas),
+        power_cap=cap_that_saves(context.profile),
+        first_step=first_step(context) if best is None else None,
+        shapes=shapes(context, best.offer if best else context.baseline.offer),
+        probe=suggest_experiment(context, choice.options, choice.recommended),
+        home=find_home(context, candidates),
     )
 
 

@@ -8,7 +8,7 @@ from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
-from planner.documents.selection import choose
+from planner.documents.selection import select
 
 _BUILT = ("focus",)
 _LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Write a plan for another tool: its cost forecast as FOCUS CSV."""
     plan = load_plan(plan_path)
-    chosen, unknown = choose(plan, named)
+    chosen, unknown = select(plan, named)
     write_file(target, to_csv(rows(plan, chosen)))
     for sentence in unknown:
         output.say(f"note: {sentence}")

@@ -12,7 +12,7 @@ from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
 from planner.bills.reconcile import reconcile
 from planner.bills.reconcile_json import to_json
-from planner.documents.selection import choose
+from planner.documents.selection import select
 from planner.telemetry.parsing.payload import Stream
 from pricing.errors import InputError
 
@@ -32,7 +32,7 @@ def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], outp
     billing insights; recognised by content, .gz is read as is.
     """
     plan = load_plan(plan_path)
-    chosen, unknown = choose(plan, named)
+    chosen, unknown = select(plan, named)
     bills = _read(paths)
     document = to_json(plan, chosen, bills, reconcile(chosen, bills, period=plan.period))
     document["notes"].extend(unknown)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
-from planner.documents.selection import Chosen
+from planner.documents.selection import Selection
 from pricing.money import EXACT
 
 _ZERO = Decimal(0)
@@ -148,7 +148,7 @@ class _Group:
 
 
 def reconcile(
-    chosen: tuple[Chosen, ...], bills: tuple[Bill, ...], *, period: str
+    chosen: tuple[Selection, ...], bills: tuple[Bill, ...], *, period: str
 ) -> Reconciliation:
     """Return the comparison.
 
@@ -189,7 +189,7 @@ def _dearest(one: Compared) -> tuple[Decimal, tuple[str, ...]]:
     return (-(one.actual.usd if one.actual else _ZERO), one.keys[0].order)
 
 
-def _planned(chosen: Iterable[Chosen]) -> list[_Group]:
+def _planned(chosen: Iterable[Selection]) -> list[_Group]:
     groups: dict[Key, _Group] = {}
     for one in chosen:
         for line in one.lines:

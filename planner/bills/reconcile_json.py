@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.bills.bill import Bill
 from planner.bills.reconcile import Compared, Key, Reconciliation, Side
-from planner.documents.selection import Chosen
+from planner.documents.selection import Selection
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import plan_id
 from pricing.money import EXACT, cents, plain
@@ -16,7 +16,7 @@ _Json = dict[str, Any]
 
 def to_json(
     plan: PlanDocument,
-    chosen: tuple[Chosen, ...],
+    chosen: tuple[Selection, ...],
     bills: tuple[Bill, ...],
     result: Reconciliation,
 ) -> _Json:

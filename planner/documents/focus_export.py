@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from typing import NamedTuple
 
-from planner.documents.selection import Chosen
+from planner.documents.selection import Selection
 from planner.plan_document.bill import CostLine, PricedPart
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import plan_id
@@ -73,7 +73,7 @@ def columns() -> tuple[str, ...]:
     return (*(row["column"] for row in read_csv("focus.csv")), *CUSTOM)
 
 
-def rows(plan: PlanDocument, chosen: tuple[Chosen, ...]) -> tuple[Row, ...]:
+def rows(plan: PlanDocument, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
     """Return the forecast as FOCUS rows, jobs and lines in the plan's order."""
     mark = plan_id(plan)
     return tuple(
@@ -104,7 +104,7 @@ def _whole(line: CostLine) -> PricedPart:
     return PricedPart(quantity=Decimal(1), unit="Units", unit_usd=line.usd)
 
 
-def _row(one: Chosen, line: CostLine, number: int, part: PricedPart) -> Row:
+def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
     names = provider_names().get(one.offer.provider, {})
     service = _SERVICES.get(line.what, _OTHER)
     machine = line.what in _MACHINE
@@ -141,7 +141,7 @@ def _row(one: Chosen, line: CostLine, number: int, part: PricedPart) -> Row:
     }
 
 
-def _details(one: Chosen) -> str:
+def _details(one: Selection) -> str:
     """Return what one machine-hour is of; FOCUS's own keys first, ours begin with x_."""
     details = {
         "GpuCount": one.offer.gpu_count,
@@ -152,7 +152,7 @@ def _details(one: Chosen) -> str:
     return json.dumps(details, ensure_ascii=False)
 
 
-def _period(plan: PlanDocument, one: Chosen) -> Row:
+def _period(plan: PlanDocument, one: Selection) -> Row:
     """Return the calendar month of the plan's day; a run begins on that day and takes its hours."""
     start = plan.as_of
     first = datetime(start.year, start.month, 1, tzinfo=UTC)
@@ -175,7 +175,7 @@ def _stamp(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _ours(one: Chosen, line: CostLine, mark: str) -> Row:
+def _ours(one: Selection, line: CostLine, mark: str) -> Row:
     values: Iterator[str] = iter(
         (
             "true",

@@ -12,7 +12,7 @@ from pricing.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Selection:
     """How one job is to run, and what that costs in the period of the plan.
 
     Attributes:
@@ -43,9 +43,9 @@ class Chosen:
         return None if self.offer.region == EVERYWHERE else self.offer.region
 
 
-def choose(
+def select(
     plan: PlanDocument, named: Iterable[str] = ()
-) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
+) -> tuple[tuple[Selection, ...], tuple[str, ...]]:
     """Return what each job runs on, and a sentence for each job whose cost is not known.
 
     Jobs that are recommended to share a GPU are one entry, unless an option of one is named.
@@ -88,7 +88,7 @@ def recommended_usd(plan: PlanDocument) -> Decimal:
     """
     total = plan.recommended
     if total is None:  # a plan of an earlier version
-        found, unknown = choose(plan)
+        found, unknown = select(plan)
         if unknown:
             raise InputError(unknown)
         return sum((one.mid for one in found), Decimal(0))
@@ -125,9 +125,9 @@ def _shared(plan: PlanDocument, wanted: Mapping[str, object]) -> list[PlacementD
     ]
 
 
-def _placed(place: PlacementDocument) -> Chosen:
+def _placed(place: PlacementDocument) -> Selection:
     """Return the jobs of one GPU as one thing that is billed."""
-    return Chosen(
+    return Selection(
         job="+".join(place.jobs),
         option=f"placement-{place.id}",
         offer=place.offer,
@@ -140,8 +140,8 @@ def _placed(place: PlacementDocument) -> Chosen:
     )
 
 
-def _alone(found: FoundOption, offer: OfferDocument, cost: OptionCost) -> Chosen:
-    return Chosen(
+def _alone(found: FoundOption, offer: OfferDocument, cost: OptionCost) -> Selection:
+    return Selection(
         job=found.job.name,
         option=found.id,
         offer=offer,

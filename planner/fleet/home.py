@@ -52,21 +52,21 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
     )
 
 
-def find_home(case: JobContext, drafts: Iterable[Candidate]) -> Home | None:
+def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | None:
     """Return where a job is packed: today's machine, where it keeps the limits of place.
 
     Else the cheapest machine of one GPU that keeps every limit, of today's model unless others
     were asked for; None where there is none.
     """
-    if not any(broken.reason in _PLACES for broken in case.baseline.broken):
-        return today(case.profile, case.baseline)
+    if not any(broken.reason in _PLACES for broken in context.baseline.broken):
+        return today(context.profile, context.baseline)
     fitting = [
-        draft
-        for draft in drafts
-        if not draft.actions
-        and draft.offer.gpu_count == 1
-        and draft.count == 1
-        and (draft.offer.gpu == case.gpu.name or case.asked.gpus)
+        candidate
+        for candidate in candidates
+        if not candidate.actions
+        and candidate.offer.gpu_count == 1
+        and candidate.count == 1
+        and (candidate.offer.gpu == context.gpu.name or context.asked.gpus)
     ]
     best = min(fitting, key=lambda d: (d.comparable, d.offer.place), default=None)
     if best is None:
@@ -76,20 +76,20 @@ def find_home(case: JobContext, drafts: Iterable[Candidate]) -> Home | None:
         hours=best.hours.mid,
         quote=best.quote,
         speed=best.speed,
-        profile=_busy_there(case, best),
+        profile=_busy_there(context, best),
         moved=True,
     )
 
 
-def _busy_there(case: JobContext, draft: Candidate) -> Profile:
-    """Return the profile with its shares of a GPU's time as they would be on the draft's GPU.
+def _busy_there(context: JobContext, candidate: Candidate) -> Profile:
+    """Return the profile with its shares of a GPU's time as they would be on the candidate's GPU.
 
     Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.
     """
-    if draft.offer.gpu == case.gpu.name:
-        return case.profile
-    kernels = kernel_speed_up(case.profile, gpus()[draft.offer.gpu]).mid
-    factor = (draft.speed.mid if case.work.fixed_work else 1.0) / kernels
+    if candidate.offer.gpu == context.gpu.name:
+        return context.profile
+    kernels = kernel_speed_up(context.profile, gpus()[candidate.offer.gpu]).mid
+    factor = (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
     there = tuple(
         replace(
             one,
@@ -100,6 +100,6 @@ def _busy_there(case: JobContext, draft: Candidate) -> Profile:
                 for slot, found in one.metrics.items()
             },
         )
-        for one in case.profile.gpus
+        for one in context.profile.gpus
     )
-    return replace(case.profile, gpus=there)
+    return replace(context.profile, gpus=there)

@@ -134,49 +134,49 @@ class JobContext:
         }
 
 
-def machines(offer: Offer, case: JobContext) -> int:
+def machines(offer: Offer, context: JobContext) -> int:
     """Return how many machines of a size one copy of the job would take.
 
     As many nodes as today, or whole large machines. Where a provider sells a GPU by ones and by
     eights and the job wants a number between, training takes as many single ones as it wants.
     """
-    each = case.baseline.count // case.baseline.replicas
-    if same_machine(offer, case):
+    each = context.baseline.count // context.baseline.replicas
+    if same_machine(offer, context):
         return each
-    wanted, nodes = case.profile.gpu_count, case.profile.hardware.nodes or each
+    wanted, nodes = context.profile.gpu_count, context.profile.hardware.nodes or each
     if nodes > 1 and offer.gpu_count * nodes == wanted:
         return nodes
     if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
         return max(1, int(wanted // offer.gpu_count))
-    job = case.profile.job
+    job = context.profile.job
     spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
-    if offer.gpu_count == 1 and spreads and _not_sold(offer, case):
+    if offer.gpu_count == 1 and spreads and _not_sold(offer, context):
         return wanted
     return 1
 
 
-def gpus_used(offer: Offer, case: JobContext) -> int:
+def gpus_used(offer: Offer, context: JobContext) -> int:
     """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
-    if same_machine(offer, case) or idle_gpus(offer, case):
-        return case.profile.gpu_count
-    return round(offer.gpu_count) * machines(offer, case)
+    if same_machine(offer, context) or idle_gpus(offer, context):
+        return context.profile.gpu_count
+    return round(offer.gpu_count) * machines(offer, context)
 
 
-def idle_gpus(offer: Offer, case: JobContext) -> int:
+def idle_gpus(offer: Offer, context: JobContext) -> int:
     """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
-    wanted = case.profile.gpu_count
-    if wanted == 1 or not _not_sold(offer, case):
+    wanted = context.profile.gpu_count
+    if wanted == 1 or not _not_sold(offer, context):
         return 0
-    larger = [n for n in case.catalog.gpu_counts(offer) if n > wanted]
+    larger = [n for n in context.catalog.gpu_counts(offer) if n > wanted]
     return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
 
 
-def _not_sold(offer: Offer, case: JobContext) -> bool:
+def _not_sold(offer: Offer, context: JobContext) -> bool:
     """Whether the provider sells this GPU, but no machine with as many as the job wants."""
-    wanted = case.profile.gpu_count
-    return 1 < wanted < GPUS_PER_NODE and wanted not in case.catalog.gpu_counts(offer)
+    wanted = context.profile.gpu_count
+    return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)
 
 
-def same_machine(offer: Offer, case: JobContext) -> bool:
+def same_machine(offer: Offer, context: JobContext) -> bool:
     """Return whether the offer is the size that runs the job today."""
-    return case.baseline.has_size(offer)
+    return context.baseline.has_size(offer)

@@ -57,34 +57,38 @@ def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 
     return Energy() if power is None else _energy(power, profile.gpu_count * replicas, hours, site)
 
 
-def energy_of(draft: Candidate, actions: tuple[str, ...], case: JobContext) -> Energy:
+def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> Energy:
     """Return the energy of the period on a candidate.
 
     Args:
-        draft: its GPU, machines, speed and hours.
+        candidate: its GPU, machines, speed and hours.
         actions: codes of all that changes.
-        case: what was measured, where it runs today, what is known of the place.
+        context: what was measured, where it runs today, what is known of the place.
     """
-    profile, site, hours = case.profile, case.asked.site, draft.hours
-    measured, count = _measured(profile), _gpus_at_work(draft, case)
+    profile, site, hours = context.profile, context.asked.site, candidate.hours
+    measured, count = _measured(profile), _gpus_at_work(candidate, context)
     if measured is None or count is None:
         return Energy()
     busier = any(_makes_busier(code) for code in actions)
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    there = find(draft.offer.gpu)
+    there = find(candidate.offer.gpu)
     if today is not None and there == today and not busier:
         return _energy(measured, count, hours, site)
-    today_h = case.baseline.hours.mid
-    work = max(1.0, draft.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
+    today_h = context.baseline.hours.mid
+    work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, there, work)
     return Energy() if power is None else _energy(power, count, hours, site)
 
 
-def _gpus_at_work(draft: Candidate, case: JobContext) -> int | None:
+def _gpus_at_work(candidate: Candidate, context: JobContext) -> int | None:
     """Return all GPUs, on today's size as many as today; None for a slice of one GPU."""
-    if case.baseline.has_size(draft.offer):
-        return case.profile.gpu_count * case.baseline.replicas
-    return round(draft.offer.gpu_count) * draft.count if draft.offer.gpu_count >= 1 else None
+    if context.baseline.has_size(candidate.offer):
+        return context.profile.gpu_count * context.baseline.replicas
+    return (
+        round(candidate.offer.gpu_count) * candidate.count
+        if candidate.offer.gpu_count >= 1
+        else None
+    )
 
 
 def _makes_busier(code: str) -> bool:

@@ -22,14 +22,14 @@ BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _FAST_LINKS = ("nvlink", "xgmi")
 
 
-def refusals(offer: Offer, case: JobContext) -> Iterator[tuple[Reason, str]]:
+def refusals(offer: Offer, context: JobContext) -> Iterator[tuple[Reason, str]]:
     """Yield why the offer cannot run the job, the plainest reason first."""
     for check in (_who, _how_many, _region, _purchase, _capable, _fits, _carried, _connected):
-        yield from check(offer, case)
+        yield from check(offer, context)
 
 
-def _who(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    asked, gpu = case.asked, gpus().get(offer.gpu)
+def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    asked, gpu = context.asked, gpus().get(offer.gpu)
     named = offer.gpu in asked.gpus
     if gpu is None or gpu.memory_bandwidth_gb_s is None:
         yield "unknown-gpu", f"the specifications of {offer.gpu} are not known"
@@ -40,10 +40,15 @@ def _who(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
         "community" in asked.include or offer.provider in asked.providers
     ):
         yield "unavailable", "a community host; --include community offers it"
-    if gpu.vendor != case.gpu.vendor and not (named or "any-vendor" in asked.include):
-        yield "capability", f"{gpu.vendor}, today {case.gpu.vendor}; --include any-vendor offers it"
+    if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
+        yield (
+            "capability",
+            f"{gpu.vendor}, today {context.gpu.vendor}; --include any-vendor offers it",
+        )
     today = (
-        case.baseline.offer.cpu_architecture if case.baseline.offer else case.gpu.host_architecture
+        context.baseline.offer.cpu_architecture
+        if context.baseline.offer
+        else context.gpu.host_architecture
     )
     if offer.cpu_architecture != today and not (named or "any-arch" in asked.include):
         yield (
@@ -52,90 +57,92 @@ def _who(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
         )
 
 
-def _how_many(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    wanted, total = case.profile.gpu_count, gpus_used(offer, case)
-    if case.asked.gpu_counts:
-        least, most = case.asked.gpu_counts
+def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    wanted, total = context.profile.gpu_count, gpus_used(offer, context)
+    if context.asked.gpu_counts:
+        least, most = context.asked.gpu_counts
         if not least <= total <= most:
             asked = f"{least}" if least == most else f"{least} to {most}"
             yield "gpu-count", f"{total} GPUs; {asked} asked for"
         return
     if total == wanted:
         return
-    if not case.profile.job.kind.trains:
+    if not context.profile.job.kind.trains:
         rest = f"{total - wanted} would idle" if total > wanted else "too few"
         yield "gpu-count", f"{total} GPUs; the job uses {wanted}: {rest}"
-    elif total > wanted and not _in_a_hurry(case):
+    elif total > wanted and not _in_a_hurry(context):
         hurry = f"--objective time, --deadline or --gpus {total}"
         yield "gpu-count", f"{total} GPUs; the job uses {wanted}: more only cost more ({hurry})"
 
 
-def _in_a_hurry(case: JobContext) -> bool:
-    return case.asked.objective == "time" or case.asked.deadline_h is not None
+def _in_a_hurry(context: JobContext) -> bool:
+    return context.asked.objective == "time" or context.asked.deadline_h is not None
 
 
-def _region(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    if case.there(offer) is not None:
+def _region(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    if context.there(offer) is not None:
         return
-    asked, there = case.asked.regions, continent_of(offer)
+    asked, there = context.asked.regions, continent_of(offer)
     if asked:
         why = "not sold" if regions_of(offer) else "its region is not known, so not surely"
         yield "region", f"{why} in {', '.join(asked)}"
         return
     place = f"in {there}" if there else "in a place that is not known"
-    stays = f"a service with a latency target stays in {case.stays_on}"
+    stays = f"a service with a latency target stays in {context.stays_on}"
     yield "region", f"{place}; {stays} unless --region says otherwise"
 
 
-def _purchase(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    today = case.baseline.offer
-    allowed = case.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
+def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    today = context.baseline.offer
+    allowed = context.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
     if offer.purchase not in allowed:
         yield "purchase", f"sold as {offer.purchase}; --purchase {offer.purchase} offers it"
-    elif offer.purchase == "spot" and not case.profile.job.kind.has_fixed_work:
-        yield "purchase", f"spot may be interrupted, and this job is {case.profile.job.kind}"
+    elif offer.purchase == "spot" and not context.profile.job.kind.has_fixed_work:
+        yield "purchase", f"spot may be interrupted, and this job is {context.profile.job.kind}"
 
 
-def _capable(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    for lack in missing(case.profile, case.gpu, gpus()[offer.gpu]):
+def _capable(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    for lack in missing(context.profile, context.gpu, gpus()[offer.gpu]):
         yield "capability", lack
 
 
-def _fits(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    room, total = gpu_memory_gib(offer), gpus_used(offer, case)
-    same = offer.gpu == case.gpu.name and total >= case.profile.gpu_count
-    splits = case.profile.job.splits_the_model
-    each = max(1.0, case.profile.gpu_count / total) if splits else 1.0  # shares that one GPU holds
-    if case.memory_gib is None:
-        today = (case.profile.hardware.gpu_memory_gib or case.gpu.memory_gib) * each
-        if offer.gpu_memory_gib < today and (offer.gpu != case.gpu.name or each > 1.0):
+def _fits(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    room, total = gpu_memory_gib(offer), gpus_used(offer, context)
+    same = offer.gpu == context.gpu.name and total >= context.profile.gpu_count
+    splits = context.profile.job.splits_the_model
+    each = (
+        max(1.0, context.profile.gpu_count / total) if splits else 1.0
+    )  # shares that one GPU holds
+    if context.memory_gib is None:
+        today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
+        if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
             less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
             less += f" of the {each:g} GPUs that it would replace" if each > 1.0 else ""
-            yield "memory", f"{less}; {_unseen_need(case)}, so nothing shows that it fits"
+            yield "memory", f"{less}; {_unseen_need(context)}, so nothing shows that it fits"
         return
-    need = case.memory_gib * each
+    need = context.memory_gib * each
     if need > USABLE * room and not same:
         yield "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
 
 
-def host_need_on(offer: Offer, case: JobContext) -> HostNeed:
+def host_need_on(offer: Offer, context: JobContext) -> HostNeed:
     """Return what the job takes of the hosts of an offer.
 
     Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
     """
-    need = host_need(case.profile)
-    if need.cores is None or not case.profile.job.kind.trains:
+    need = host_need(context.profile)
+    if need.cores is None or not context.profile.job.kind.trains:
         return need
-    share = min(1.0, gpus_used(offer, case) / case.profile.gpu_count)
+    share = min(1.0, gpus_used(offer, context) / context.profile.gpu_count)
     return replace(need, cores=need.cores * share)
 
 
-def _carried(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    count = machines(offer, case)
-    if same_machine(offer, case):
+def _carried(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    count = machines(offer, context)
+    if same_machine(offer, context):
         return
     lack = host_lacks(
-        host_need_on(offer, case),
+        host_need_on(offer, context),
         None if offer.vcpus is None else offer.vcpus * count,
         None if offer.ram_gib is None else offer.ram_gib * count,
     )
@@ -143,40 +150,44 @@ def _carried(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
         yield lack
 
 
-def unproven(offer: Offer, case: JobContext) -> str | None:
+def unproven(offer: Offer, context: JobContext) -> str | None:
     """Return what the job needs of a host that the offer does not state; None otherwise.
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    if same_machine(offer, case):
+    if same_machine(offer, context):
         return None
-    need, count, used = host_need_on(offer, case), machines(offer, case), gpus_used(offer, case)
+    need, count, used = (
+        host_need_on(offer, context),
+        machines(offer, context),
+        gpus_used(offer, context),
+    )
     known = (offer.vcpus, offer.ram_gib)
     vcpus, ram_gib = (
         stated * count if stated else least and least * used
-        for stated, least in zip(known, case.least_host(offer.gpu), strict=True)
+        for stated, least in zip(known, context.least_host(offer.gpu), strict=True)
     )
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None
     return host_unknown(need, *known)
 
 
-def _unseen_need(case: JobContext) -> str:
-    if holds_in_advance(case.profile):
-        return f"what {case.profile.job.framework} holds it took in advance, whatever it needs"
+def _unseen_need(context: JobContext) -> str:
+    if holds_in_advance(context.profile):
+        return f"what {context.profile.job.framework} holds it took in advance, whatever it needs"
     return "memory use was not measured"
 
 
-def _connected(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
-    count, today = machines(offer, case), case.profile.hardware
-    splits = case.profile.job.splits_a_step
+def _connected(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    count, today = machines(offer, context), context.profile.hardware
+    splits = context.profile.job.splits_a_step
     fast = today.interconnect in _FAST_LINKS or (
-        today.interconnect is None and case.profile.gpu_count > 1 and "SXM" in case.gpu.name
+        today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
     )
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
         link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
         yield "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
-    if count == 1 or same_machine(offer, case):
+    if count == 1 or same_machine(offer, context):
         return
     network = offer.network_gbps
     if network is None:
@@ -188,16 +199,16 @@ def _connected(offer: Offer, case: JobContext) -> Iterable[tuple[Reason, str]]:
         )
 
 
-def too_slow(draft: Candidate, case: JobContext) -> tuple[Reason, str] | None:
-    """Return why a draft would be too slow for the job; None where it is not."""
-    speed, profile = draft.speed, case.profile
-    if case.work.fixed_work and not profile.job.kind.answers:
-        month = case.work.storage_h is not None
-        if month and draft.hours.mid > max(float(HOURS_PER_MONTH), case.work.hours.mid):
-            return "deadline", f"{draft.hours.mid:,.0f} h of work a month; a month has 730"
+def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
+    """Return why a candidate would be too slow for the job; None where it is not."""
+    speed, profile = candidate.speed, context.profile
+    if context.work.fixed_work and not profile.job.kind.answers:
+        month = context.work.storage_h is not None
+        if month and candidate.hours.mid > max(float(HOURS_PER_MONTH), context.work.hours.mid):
+            return "deadline", f"{candidate.hours.mid:,.0f} h of work a month; a month has 730"
         return None
     latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
-    same = draft.offer.gpu == case.gpu.name
+    same = candidate.offer.gpu == context.gpu.name
     if latency is not None and target is not None:
         worst = latency / speed.low
         if worst > target and not same:
@@ -211,7 +222,7 @@ def too_slow(draft: Candidate, case: JobContext) -> tuple[Reason, str] | None:
             f"the GPU would be {load / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
         )
     judged = latency is not None and target is not None
-    if speed.mid < 1.0 / case.asked.max_slowdown and not same and not judged:
+    if speed.mid < 1.0 / context.asked.max_slowdown and not same and not judged:
         flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
         return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
     return None

@@ -47,14 +47,14 @@ class Shape:
     remark: str
 
 
-def shapes(case: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
+def shapes(context: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
     """Return the shapes of the offer's provider, GPU and purchase; empty where only one is sold.
 
     Training that its kernels limit only: other jobs do not spread over GPUs by themselves.
     """
-    if offer is None or not case.profile.job.kind.trains or case.parts.kernels < 1.0:
+    if offer is None or not context.profile.job.kind.trains or context.parts.kernels < 1.0:
         return ()  # what waits for data or launches does not scale with GPUs
-    machines = _machines(case, offer)
+    machines = _machines(context, offer)
     single = machines.get(1)
     if single is None or len(machines) == 1:
         return ()
@@ -62,15 +62,15 @@ def shapes(case: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
     wanted.append((single, GPUS_PER_NODE))
     if GPUS_PER_NODE in machines:
         wanted.append((machines[GPUS_PER_NODE], 2))
-    return tuple(_shape(case, machine, count, single) for machine, count in wanted)
+    return tuple(_shape(context, machine, count, single) for machine, count in wanted)
 
 
-def _machines(case: JobContext, offer: Offer) -> dict[int, Offer]:
+def _machines(context: JobContext, offer: Offer) -> dict[int, Offer]:
     """The cheapest machine of each number of GPUs that the provider sells alike."""
-    if case.memory_gib is not None and case.memory_gib > USABLE * gpu_memory_gib(offer):
+    if context.memory_gib is not None and context.memory_gib > USABLE * gpu_memory_gib(offer):
         return {}
     found: dict[int, Offer] = {}
-    for other in case.catalog.offers:
+    for other in context.catalog.offers:
         same = (other.provider, other.gpu, other.purchase) == (
             offer.provider,
             offer.gpu,
@@ -84,13 +84,13 @@ def _machines(case: JobContext, offer: Offer) -> dict[int, Offer]:
     return found
 
 
-def _shape(case: JobContext, machine: Offer, count: int, single: Offer) -> Shape:
+def _shape(context: JobContext, machine: Offer, count: int, single: Offer) -> Shape:
     gpus = round(machine.gpu_count) * count
     target = Layout.of(machine, count)
-    speed = case.speed(target, ())
-    hours = divide(case.work.hours.mid, speed, speed.basis)
+    speed = context.speed(target, ())
+    hours = divide(context.work.hours.mid, speed, speed.basis)
     low, mid, high = (
-        price(machine, count, h, case.work, case.catalog).exact
+        price(machine, count, h, context.work, context.catalog).exact
         for h in (hours.low, hours.mid, hours.high)
     )
     ratio = machine.usd_per_hour * count / (single.usd_per_hour * gpus)
@@ -103,7 +103,7 @@ def _shape(case: JobContext, machine: Offer, count: int, single: Offer) -> Shape
         cost_low=low,
         cost_high=high,
         break_even=float(ratio) if gpus > 1 else None,
-        efficiency=_per_gpu(case.scaling(target), case.scaling(Layout.of(single)), gpus),
+        efficiency=_per_gpu(context.scaling(target), context.scaling(Layout.of(single)), gpus),
         remark=_remark(machine, count),
     )
 

@@ -12,45 +12,47 @@ from pricing.hardware import gpus
 
 
 def how_it_runs(
-    draft: Candidate, case: JobContext, actions: tuple[str, ...]
+    candidate: Candidate, context: JobContext, actions: tuple[str, ...]
 ) -> tuple[Distribution | None, MachineSettings]:
     """Return how one copy of the job spreads over the machines, and what to set on each.
 
     Args:
-        draft: the candidate.
-        case: of the job.
+        candidate: the candidate.
+        context: of the job.
         actions: codes that the option names.
     """
-    run = _run(draft, case)
-    spread = _spread(draft, case, run)
+    run = _run(candidate, context)
+    spread = _spread(candidate, context, run)
     found = machine_settings(
         actions,
-        case.signals,
-        gpus()[draft.offer.gpu],
+        context.signals,
+        gpus()[candidate.offer.gpu],
         run,
         nnodes=spread.nnodes if spread else "",
     )
     return spread, found
 
 
-def how_it_runs_today(case: JobContext) -> MachineSettings:
+def how_it_runs_today(context: JobContext) -> MachineSettings:
     """Return how the job runs today, and what each action would set there."""
-    hours = case.work.hours.mid
-    return today_settings(case.signals, profiled_run(case.profile, hours, case.asked.checkpoints))
-
-
-def _run(draft: Candidate, case: JobContext) -> PlannedRun:
-    offer, working = draft.offer, max(1, gpus_used(draft.offer, case))
-    held = 1.0 if draft.tenancy is None else draft.tenancy.held / draft.tenancy.of
-    return PlannedRun(
-        gpus=working,
-        nodes=max(1, draft.count // case.work.replicas),
-        vcpus=None if offer.vcpus is None else offer.vcpus * held,
-        needs=survival(working, draft.hours.mid, case.asked.checkpoints),
+    hours = context.work.hours.mid
+    return today_settings(
+        context.signals, profiled_run(context.profile, hours, context.asked.checkpoints)
     )
 
 
-def _spread(draft: Candidate, case: JobContext, run: PlannedRun) -> Distribution | None:
-    offer = draft.offer
+def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
+    offer, working = candidate.offer, max(1, gpus_used(candidate.offer, context))
+    held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
+    return PlannedRun(
+        gpus=working,
+        nodes=max(1, candidate.count // context.work.replicas),
+        vcpus=None if offer.vcpus is None else offer.vcpus * held,
+        needs=survival(working, candidate.hours.mid, context.asked.checkpoints),
+    )
+
+
+def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distribution | None:
+    offer = candidate.offer
     layout = Layout.of(offer, run.nodes, run.gpus)
-    return distribution(case.profile, layout, memory_gib=gpu_memory_gib(offer), needs=run.needs)
+    return distribution(context.profile, layout, memory_gib=gpu_memory_gib(offer), needs=run.needs)

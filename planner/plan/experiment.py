@@ -55,18 +55,20 @@ class Experiment:
         return math.log(self.factor_now / self.factor_after)
 
 
-def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> Experiment | None:
+def suggest_experiment(
+    context: JobContext, options: tuple[Option, ...], recommended: str
+) -> Experiment | None:
     """Return the experiment that narrows the answer most for its cost; None where none is worth it.
 
     The answer is the recommended option, else the one that would be, were it surer.
     """
     about = next((o for o in options if o.id == recommended), options[0] if options else None)
-    if about is None or not case.work.fixed_work or about.hours.low <= 0.0:
+    if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
         return None
-    today = case.baseline.cost
+    today = context.baseline.cost
     if about.id != recommended and today is not None and about.cost_low >= today:
         return None  # dearer however the experiment goes
-    found = [one for one in _experiments(case, about) if math.exp(one.narrows) >= _WORTH]
+    found = [one for one in _experiments(context, about) if math.exp(one.narrows) >= _WORTH]
     best = max(found, key=lambda one: (one.narrows, -one.usd), default=None)
     if best is None:
         return None
@@ -78,12 +80,12 @@ def propose(case: JobContext, options: tuple[Option, ...], recommended: str) -> 
     return min(thrifty, key=lambda one: (one.usd, -one.narrows), default=best)
 
 
-def _experiments(case: JobContext, about: Option) -> Iterator[Experiment]:
-    training = case.profile.job.kind.trains
+def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
+    training = context.profile.job.kind.trains
     now = math.sqrt(about.hours.high / about.hours.low)
     offer, count = about.offer, about.count
     gpus = round(offer.gpu_count) * count
-    same = offer.gpu == case.gpu.name and gpus == case.profile.gpu_count
+    same = offer.gpu == context.gpu.name and gpus == context.profile.gpu_count
     if same and not about.actions:
         return
     software = any(ACTIONS[code].kind != "structural" for code in about.actions)
@@ -95,11 +97,11 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Experiment]:
         offer=offer,
         count=count,
         minutes=MINUTES,
-        usd=_usd(offer, count, case),
+        usd=_usd(offer, count, context),
         factor_now=now,
         factor_after=_AFTER_TRIAL,
     )
-    two = _machine_of_two(case, offer) if gpus > _TWO and training else None
+    two = _machine_of_two(context, offer) if gpus > _TWO and training else None
     if two is not None:
         scaled = float(coefficients("scale")["probe_factor"])
         link = link_class(two.interconnect, two.gpu)
@@ -109,12 +111,12 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Experiment]:
             offer=two,
             count=1,
             minutes=MINUTES,
-            usd=_usd(two, 1, case),
+            usd=_usd(two, 1, context),
             factor_now=now,
             factor_after=math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL))),
         )
-    serving = case.profile.job.kind is JobKind.INFERENCE_OFFLINE
-    if serving and case.profile.mean("util.dram_active") is None:
+    serving = context.profile.job.kind is JobKind.INFERENCE_OFFLINE
+    if serving and context.profile.mean("util.dram_active") is None:
         yield Experiment(
             option=about.id,
             what="record SM, tensor and DRAM activity (DCGM) on today's machine",
@@ -127,24 +129,24 @@ def _experiments(case: JobContext, about: Option) -> Iterator[Experiment]:
         )
 
 
-def _machine_of_two(case: JobContext, offer: Offer) -> Offer | None:
+def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:
     alike = (
         o
-        for o in case.catalog.offers
+        for o in context.catalog.offers
         if (o.provider, o.gpu, o.purchase, o.gpu_count)
         == (offer.provider, offer.gpu, offer.purchase, 2.0)
     )
     return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
 
 
-def _usd(offer: Offer, count: int, case: JobContext) -> Decimal:
+def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
     """Return the bill of the experiment, by the provider's own rules, without the job's data."""
     nothing = Workload(
-        hours=case.work.hours,
+        hours=context.work.hours,
         units=None,
         fixed_work=True,
         egress_bytes=0,
         storage_bytes=0,
         storage_h=None,
     )
-    return price(offer, count, MINUTES / 60.0, nothing, case.catalog).exact
+    return price(offer, count, MINUTES / 60.0, nothing, context.catalog).exact

@@ -20,10 +20,10 @@ _HALF = Decimal("0.5")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A draft beside what it costs, moves and is worth.
+    """A candidate beside what it costs, moves and is worth.
 
     Attributes:
-        draft: what is weighed.
+        candidate: what is weighed.
         low: the bill at the low end.
         high: at the high end, the age of the price included.
         move: of the data; None where they stay.
@@ -31,7 +31,7 @@ class Weighed:
         spends: all dollars of the horizon, effort and move included: comparable without today's.
     """
 
-    draft: Candidate
+    candidate: Candidate
     low: Decimal
     high: Decimal
     move: Move | None
@@ -53,17 +53,17 @@ class Weighed:
         return high >= low and (narrower == 0 or high - low > _HALF * narrower)
 
 
-def weigh(draft: Candidate, case: JobContext) -> Weighed:
-    """Return what a draft is worth against today, over the horizon that was asked for."""
-    periods = case.periods
-    today, low, high = case.baseline.cost, draft.cost_at("low"), draft.cost_at("high")
-    hours = effort_hours(draft, case)
-    effort = usd(str(hours)) * case.asked.engineer_usd_per_hour
-    moved = _move(draft, case)
+def weigh(candidate: Candidate, context: JobContext) -> Weighed:
+    """Return what a candidate is worth against today, over the horizon that was asked for."""
+    periods = context.periods
+    today, low, high = context.baseline.cost, candidate.cost_at("low"), candidate.cost_at("high")
+    hours = effort_hours(candidate, context)
+    effort = usd(str(hours)) * context.asked.engineer_usd_per_hour
+    moved = _move(candidate, context)
     once = moved.once_usd if moved else Decimal(0)
     saves = None if today is None else (today - high) * periods
     return Weighed(
-        draft=draft,
+        candidate=candidate,
         low=low,
         high=high,
         move=moved,
@@ -79,8 +79,8 @@ def weigh(draft: Candidate, case: JobContext) -> Weighed:
     )
 
 
-def _move(draft: Candidate, case: JobContext) -> Move | None:
-    today, month = case.baseline.cost, case.work.storage_h is not None
-    saves = today - draft.quote.exact if today is not None and month else None
-    data = data_bytes(case.profile, case.work)
-    return move(case.baseline, draft.offer, data, saves, case.catalog)
+def _move(candidate: Candidate, context: JobContext) -> Move | None:
+    today, month = context.baseline.cost, context.work.storage_h is not None
+    saves = today - candidate.quote.exact if today is not None and month else None
+    data = data_bytes(context.profile, context.work)
+    return move(context.baseline, candidate.offer, data, saves, context.catalog)

@@ -17,43 +17,43 @@ _TEN = 10
 _OTHER_MACHINE_H = 1.0
 
 
-def codes(draft: Candidate, case: JobContext) -> tuple[str, ...]:
+def codes(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return everything that has to be done: the actions on the job, and what the machine adds."""
-    return (*draft.actions, *_structural(draft, case))
+    return (*candidate.actions, *_structural(candidate, context))
 
 
-def size(draft: Candidate, case: JobContext) -> tuple[bool, bool, int]:
+def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
     """Return how large a change it is, to compare: another provider, another machine, actions.
 
     Where the job runs weighs more than how many settings change: contracts, data and habits hang
     on the provider, a setting is undone in a minute.
     """
-    today, offer = case.baseline.offer, draft.offer
+    today, offer = context.baseline.offer, candidate.offer
     away = today is None or today.provider != offer.provider
-    return (away, _is_other(draft, case), len(codes(draft, case)))
+    return (away, _is_other(candidate, context), len(codes(candidate, context)))
 
 
-def effort_hours(draft: Candidate, case: JobContext) -> float:
+def effort_hours(candidate: Candidate, context: JobContext) -> float:
     """Return the engineering hours of a change: each action's own, and another machine's.
 
     All of them are our estimates, one for each action (`planner/actions`).
     """
-    moves = sum(ACTIONS[code].effort_hours for code in _structural(draft, case))
-    machine = _OTHER_MACHINE_H if _is_other(draft, case) else 0.0
-    return sum(ACTIONS[code].effort_hours for code in draft.actions) + max(moves, machine)
+    moves = sum(ACTIONS[code].effort_hours for code in _structural(candidate, context))
+    machine = _OTHER_MACHINE_H if _is_other(candidate, context) else 0.0
+    return sum(ACTIONS[code].effort_hours for code in candidate.actions) + max(moves, machine)
 
 
-def _is_other(draft: Candidate, case: JobContext) -> bool:
-    return not case.baseline.has_size_bought_alike(draft.offer)
+def _is_other(candidate: Candidate, context: JobContext) -> bool:
+    return not context.baseline.has_size_bought_alike(candidate.offer)
 
 
-def _structural(draft: Candidate, case: JobContext) -> tuple[str, ...]:
+def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
-    offer, today = draft.offer, case.baseline.offer
-    before, after = case.profile.gpu_count, gpus_used(offer, case)
+    offer, today = candidate.offer, context.baseline.offer
+    before, after = context.profile.gpu_count, gpus_used(offer, context)
     found = []
-    if offer.gpu != case.gpu.name:
-        slower = kernel_speed_up(case.profile, gpus()[offer.gpu]).mid < 1.0
+    if offer.gpu != context.gpu.name:
+        slower = kernel_speed_up(context.profile, gpus()[offer.gpu]).mid < 1.0
         found.append("smaller-gpu" if slower else "newer-gpu")
     if after > before:
         found.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
@@ -66,29 +66,31 @@ def _structural(draft: Candidate, case: JobContext) -> tuple[str, ...]:
     return tuple(found)
 
 
-def why(draft: Candidate, case: JobContext) -> str:
+def why(candidate: Candidate, context: JobContext) -> str:
     """Return one sentence on what changes: the speed, the actions, the hourly price."""
-    today, offer = case.baseline.offer, draft.offer
+    today, offer = context.baseline.offer, candidate.offer
     said = []
-    if offer.gpu == case.gpu.name:
+    if offer.gpu == context.gpu.name:
         said.append("the same GPU")
-    elif case.work.fixed_work or draft.speed.mid != 1.0:
-        said.append(f"{_times(draft.speed)} today's speed on {offer.gpu}")
-    if (each := draft.count // case.work.replicas) > 1:
+    elif context.work.fixed_work or candidate.speed.mid != 1.0:
+        said.append(f"{_times(candidate.speed)} today's speed on {offer.gpu}")
+    if (each := candidate.count // context.work.replicas) > 1:
         said.append(f"on {each} machines over the network")
-    if idle := idle_gpus(offer, case):
+    if idle := idle_gpus(offer, context):
         said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
-    if offer.cpu_architecture != (today.cpu_architecture if today else case.gpu.host_architecture):
+    if offer.cpu_architecture != (
+        today.cpu_architecture if today else context.gpu.host_architecture
+    ):
         said.append(
             f"on {offer.cpu_architecture} hosts: images and packages must be built for them"
         )
-    if doubt := unproven(offer, case):
+    if doubt := unproven(offer, context):
         said.append(doubt)
-    if draft.actions:
-        said.append(f"with {', '.join(draft.actions)}")
+    if candidate.actions:
+        said.append(f"with {', '.join(candidate.actions)}")
     if today is not None and today.usd_per_hour:
-        here = today.usd_per_hour * case.baseline.count * _part(case.baseline.tenancy)
-        ratio = offer.usd_per_hour * draft.count * _part(draft.tenancy) / here
+        here = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
+        ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / here
         said.append(f"at {_percent(ratio)} of today's hourly price")
     return ", ".join(said)
 

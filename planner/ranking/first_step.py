@@ -39,19 +39,19 @@ def must_end(findings: tuple[Finding, ...]) -> bool:
     return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
 
 
-def first_step(case: JobContext) -> FirstStep | None:
+def first_step(context: JobContext) -> FirstStep | None:
     """Return what to do first about a job that is left where it is; None where nothing is worth it.
 
     A cure is named only where all of the waste over the horizon would pay for its work.
     """
-    if must_end(case.findings):
+    if must_end(context.findings):
         return FirstStep(
             kind="end",
             what="end it and start it again from its last checkpoint: it holds the machine and "
             "gets nothing done, and it would do no more elsewhere",
             command=None,
         )
-    wasting = [f for f in case.findings if (f.waste_fraction or 0.0) >= _WORTH]
+    wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WORTH]
     worst = max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
     if worst is None:
         return None
@@ -67,19 +67,19 @@ def first_step(case: JobContext) -> FirstStep | None:
             what=f"make sure of the cause ({worst.code}): record the job while it works",
             command=_RECORD,
         )
-    cure = _cure(worst, case)
+    cure = _cure(worst, context)
     if cure is None:
         return None
-    return FirstStep(kind="try", what=_attempt(cure, case.asked), command=_way(cure))
+    return FirstStep(kind="try", what=_attempt(cure, context.asked), command=_way(cure))
 
 
-def _cure(cause: Finding, case: JobContext) -> Action | None:
+def _cure(cause: Finding, context: JobContext) -> Action | None:
     """Return the first action that gains something, and whose work the waste would pay for.
 
     Where no gain of any is known, the first that the waste would pay for.
     """
-    signals, rate = case.signals, case.asked.engineer_usd_per_hour
-    at_stake = None if cause.waste_usd is None else cause.waste_usd * case.periods
+    signals, rate = context.signals, context.asked.engineer_usd_per_hour
+    at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
     found = [action(code, signals) for code in cause.actions]
     known = [one for one in found if one.effect is not None]
     helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found

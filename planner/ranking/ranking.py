@@ -1,4 +1,4 @@
-"""Ranks the drafts, keeps a list that a person can read, and recommends one or says "leave it".
+"""Ranks the candidates, keeps a list that a person can read, and recommends one or says "leave it".
 
 Recommended is the change with the largest net benefit (planner/ranking/benefit.py): what it saves
 at the high end of its cost over the horizon, less the work and the move. Where two bills overlap by
@@ -50,148 +50,158 @@ class Ranking:
     named: Named
 
 
-def choose(case: JobContext, drafts: tuple[Candidate, ...]) -> Ranking:
+def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
-    ranked = sorted(drafts, key=lambda draft: _rank(draft, case))
-    paying = [] if must_end(case.findings) else _paying(ranked, case)
-    best = _best(paying, case)
-    smallest = min(paying, key=lambda one: _smaller(one, case), default=None)
-    cheapest = _cheapest(ranked, case)
-    first = next((d for d in ranked if _is_launchable(d.offer, case.asked.launchable)), None)
-    wanted = (best, smallest.draft if smallest else None, cheapest, first)
-    listed = _shortlist(ranked, [draft for draft in wanted if draft is not None], case)
-    ids = {id(draft): f"o{number}" for number, draft in enumerate(listed, start=1)}
+    ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
+    paying = [] if must_end(context.findings) else _paying(ranked, context)
+    best = _best(paying, context)
+    smallest = min(paying, key=lambda one: _smaller(one, context), default=None)
+    cheapest = _cheapest(ranked, context)
+    first = next((d for d in ranked if _is_launchable(d.offer, context.asked.launchable)), None)
+    wanted = (best, smallest.candidate if smallest else None, cheapest, first)
+    listed = _shortlist(
+        ranked, [candidate for candidate in wanted if candidate is not None], context
+    )
+    ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return Ranking(
-        options=tuple(_option(ids[id(draft)], draft, case) for draft in listed),
+        options=tuple(_option(ids[id(candidate)], candidate, context) for candidate in listed),
         recommended=ids.get(id(best), STAY),
         named=Named(
-            smallest_change=ids[id(smallest.draft)] if smallest else STAY,
+            smallest_change=ids[id(smallest.candidate)] if smallest else STAY,
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
     )
 
 
-def _rank(draft: Candidate, case: JobContext) -> tuple[object, ...]:
+def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
     keys: dict[str, tuple[object, ...]] = {
-        "cost": (draft.comparable, draft.hours.mid),
-        "time": (draft.hours.mid, draft.comparable),
-        "cost-per-work": (draft.comparable, draft.hours.mid),  # the work of a period is fixed
+        "cost": (candidate.comparable, candidate.hours.mid),
+        "time": (candidate.hours.mid, candidate.comparable),
+        "cost-per-work": (
+            candidate.comparable,
+            candidate.hours.mid,
+        ),  # the work of a period is fixed
     }
-    return (*keys[case.asked.objective], draft.offer.place, draft.offer.purchase, draft.actions)
+    return (
+        *keys[context.asked.objective],
+        candidate.offer.place,
+        candidate.offer.purchase,
+        candidate.actions,
+    )
 
 
-def _paying(ranked: list[Candidate], case: JobContext) -> list[Weighed]:
+def _paying(ranked: list[Candidate], context: JobContext) -> list[Weighed]:
     """Return what would be worth doing, in order of the objective.
 
     Where today's machine breaks a limit that was asked for, that is whatever keeps it.
     """
-    trusted = [draft for draft in ranked if _is_trusted(draft, case)]
-    if case.baseline.broken:
-        return [weigh(draft, case) for draft in trusted or ranked[:1]]
-    if case.asked.objective == "time":
-        today = case.baseline.hours.mid
+    trusted = [candidate for candidate in ranked if _is_trusted(candidate, context)]
+    if context.baseline.broken:
+        return [weigh(candidate, context) for candidate in trusted or ranked[:1]]
+    if context.asked.objective == "time":
+        today = context.baseline.hours.mid
         faster = (d for d in trusted if d.hours.high <= today and d.hours.mid < today)
-        return [weigh(draft, case) for draft in faster]
-    cost = case.baseline.cost
+        return [weigh(candidate, context) for candidate in faster]
+    cost = context.baseline.cost
     cheaper = (d for d in trusted if cost is not None and d.comparable < cost)
-    return [found for draft in cheaper if (found := weigh(draft, case)).pays]
+    return [found for candidate in cheaper if (found := weigh(candidate, context)).pays]
 
 
-def _best(paying: list[Weighed], case: JobContext) -> Candidate | None:
+def _best(paying: list[Weighed], context: JobContext) -> Candidate | None:
     if not paying:
         return None
-    if case.asked.objective == "time":
-        return paying[0].draft
+    if context.asked.objective == "time":
+        return paying[0].candidate
     most = min(paying, key=lambda one: one.spends)
     alike = (one for one in paying if one.overlaps(most))
-    return min(alike, key=lambda one: _smaller(one, case)).draft
+    return min(alike, key=lambda one: _smaller(one, context)).candidate
 
 
-def _smaller(one: Weighed, case: JobContext) -> tuple[object, ...]:
-    return (*size(one.draft, case), one.spends)
+def _smaller(one: Weighed, context: JobContext) -> tuple[object, ...]:
+    return (*size(one.candidate, context), one.spends)
 
 
-def _cheapest(ranked: list[Candidate], case: JobContext) -> Candidate | None:
-    """Return the draft with the least expected cost; None where today's machine costs no more."""
-    trusted = (draft for draft in ranked if _is_known(draft))
+def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
+    """Return the candidate of least expected cost; None where today's machine costs no more."""
+    trusted = (candidate for candidate in ranked if _is_known(candidate))
     least = min(trusted, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
-    today = None if case.baseline.broken else case.baseline.cost
+    today = None if context.baseline.broken else context.baseline.cost
     if least is None or (today is not None and today <= least.comparable):
         return None
     return least
 
 
-def _is_trusted(draft: Candidate, case: JobContext) -> bool:
+def _is_trusted(candidate: Candidate, context: JobContext) -> bool:
     """Return whether price and prediction are grounds to act on.
 
     One instant is none, nor are steps timed without a look at the GPU.
     """
-    elsewhere = draft.offer.gpu != case.gpu.name or bool(draft.actions)
-    if elsewhere and (is_snapshot(case.profile) or saw_no_gpu(case.profile)):
+    elsewhere = candidate.offer.gpu != context.gpu.name or bool(candidate.actions)
+    if elsewhere and (is_snapshot(context.profile) or saw_no_gpu(context.profile)):
         return False
-    return _is_known(draft)
+    return _is_known(candidate)
 
 
-def _is_known(draft: Candidate) -> bool:
+def _is_known(candidate: Candidate) -> bool:
     """Return whether the bill is known.
 
     Not with an undated price, a speed beyond the fit, or spot whose interruptions are unknown.
     """
-    if draft.offer.purchase == "spot" and draft.interruptions is None:
+    if candidate.offer.purchase == "spot" and candidate.interruptions is None:
         return False
-    return draft.offer.dated and not draft.speed.weak
+    return candidate.offer.dated and not candidate.speed.weak
 
 
 def _shortlist(
-    ranked: list[Candidate], wanted: Iterable[Candidate], case: JobContext
+    ranked: list[Candidate], wanted: Iterable[Candidate], context: JobContext
 ) -> list[Candidate]:
     """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
     fastest = min(ranked, key=lambda d: (d.hours.mid, d.quote.exact, d.offer.place), default=None)
-    stays = next((d for d in ranked if d.actions and case.baseline.has_size(d.offer)), None)
-    kept = {id(draft) for draft in (*wanted, fastest, stays) if draft is not None}
+    stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
+    kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
     for kind in (_provider, _machine):
         seen: set[object] = set()
-        for draft in ranked:
-            if kind(draft) not in seen and (len(kept) < _LISTED or id(draft) in kept):
-                kept.add(id(draft))
-            seen.add(kind(draft))
-    return [draft for draft in ranked if id(draft) in kept]
+        for candidate in ranked:
+            if kind(candidate) not in seen and (len(kept) < _LISTED or id(candidate) in kept):
+                kept.add(id(candidate))
+            seen.add(kind(candidate))
+    return [candidate for candidate in ranked if id(candidate) in kept]
 
 
-def _provider(draft: Candidate) -> object:
-    return draft.offer.provider
+def _provider(candidate: Candidate) -> object:
+    return candidate.offer.provider
 
 
-def _machine(draft: Candidate) -> object:
-    offer = draft.offer
-    return (offer.provider, offer.gpu, offer.gpu_count, draft.count, offer.purchase)
+def _machine(candidate: Candidate) -> object:
+    offer = candidate.offer
+    return (offer.provider, offer.gpu, offer.gpu_count, candidate.count, offer.purchase)
 
 
-def _option(id_: str, draft: Candidate, case: JobContext) -> Option:
-    weighed, actions = weigh(draft, case), codes(draft, case)
-    spread, machine = how_it_runs(draft, case, actions)
+def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
+    weighed, actions = weigh(candidate, context), codes(candidate, context)
+    spread, machine = how_it_runs(candidate, context, actions)
     return Option(
         id=id_,
-        offer=draft.offer,
-        count=draft.count,
-        provisionable=_is_launchable(draft.offer, case.asked.launchable),
+        offer=candidate.offer,
+        count=candidate.count,
+        provisionable=_is_launchable(candidate.offer, context.asked.launchable),
         actions=actions,
-        speed=draft.speed,
-        hours=draft.hours,
-        quote=draft.quote,
+        speed=candidate.speed,
+        hours=candidate.hours,
+        quote=candidate.quote,
         cost_low=weighed.low,
         cost_high=weighed.high,
-        saves=saving(case.baseline.cost, draft.quote.exact),
-        work_cost=case.work_cost(draft.quote.exact),
-        energy=energy_of(draft, actions, case),
+        saves=saving(context.baseline.cost, candidate.quote.exact),
+        work_cost=context.work_cost(candidate.quote.exact),
+        energy=energy_of(candidate, actions, context),
         benefit=weighed.benefit,
         move=weighed.move,
-        why=why(draft, case),
-        interruptions_known=draft.interruptions is not None,
+        why=why(candidate, context),
+        interruptions_known=candidate.interruptions is not None,
         distribution=spread,
         machine=machine,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.options.option import Option
-from planner.options.search import candidates
+from planner.options.search import find_candidates
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
@@ -25,9 +25,11 @@ def full(gib: float) -> dict[str, Any]:
 
 def judged(profile: Profile, offer: Offer, **asked: Any) -> tuple[str | None, str]:
     """Why an offer is refused beside today's machine, None where it is drafted; and the detail."""
-    drafts, rejected = candidates(a_case(running(profile), a_catalog(TODAY, offer), **asked))
+    candidates, rejected = find_candidates(
+        a_case(running(profile), a_catalog(TODAY, offer), **asked)
+    )
     why = {r.offer: (r.reason, r.detail) for r in rejected}.get(offer.name)
-    assert (why is None) == any(d.offer.name == offer.name for d in drafts)
+    assert (why is None) == any(d.offer.name == offer.name for d in candidates)
     return why or (None, "")
 
 
@@ -243,7 +245,7 @@ def test_a_split_model_is_not_moved_to_pcie(parallelism: str, reason: str | None
         a_profile(full(30), gpu_count=8, interconnect="nvlink", parallelism=parallelism),
         EIGHT_TODAY,
     )
-    _, rejected = candidates(a_case(profile, a_catalog(EIGHT_TODAY, PCIE)))
+    _, rejected = find_candidates(a_case(profile, a_catalog(EIGHT_TODAY, PCIE)))
     assert {r.offer: r.reason for r in rejected}.get(PCIE.name) == reason
 
 
@@ -255,14 +257,14 @@ def test_fewer_gpus_hold_more_of_a_split_model(parallelism: str, reason: str | N
         a_profile(full(60), gpu_count=8, interconnect="nvlink", parallelism=parallelism),
         EIGHT_TODAY,
     )
-    _, rejected = candidates(a_case(profile, a_catalog(EIGHT_TODAY, four)))
+    _, rejected = find_candidates(a_case(profile, a_catalog(EIGHT_TODAY, four)))
     assert {r.offer: r.reason for r in rejected}.get(four.name) == reason
 
 
 def test_today_is_not_repeated() -> None:
     """`o0` is today's machine; only what changes something is drafted."""
-    drafts, _ = candidates(a_case(running(a_profile()), a_catalog(TODAY)))
-    assert drafts == ()
+    candidates, _ = find_candidates(a_case(running(a_profile()), a_catalog(TODAY)))
+    assert candidates == ()
 
 
 @pytest.mark.parametrize("stated", [None, "r2"])
@@ -272,20 +274,20 @@ def test_today_is_not_repeated_where_regions_cost_the_same(stated: str | None) -
     profile = running(a_profile(), both[0])
     place = {"example/today": None, "example/today/r2": "r2"}
     current = next(k for k, v in place.items() if v == stated)
-    drafts, _ = candidates(a_case(profile, a_catalog(*both), current=current))
-    assert drafts == ()
+    candidates, _ = find_candidates(a_case(profile, a_catalog(*both), current=current))
+    assert candidates == ()
 
 
 def test_the_cheapest_region_stands_for_a_size() -> None:
     """One option per size: the cheapest region, today's on a tie."""
     rows = [sold("h", "3.00", "H100-SXM-80GB", region=r) for r in ("a", "b", "c")]
     rows[1] = sold("h", "2.50", "H100-SXM-80GB", region="b")
-    drafts, _ = candidates(a_case(running(a_profile()), a_catalog(TODAY, *rows)))
-    assert [d.offer.region for d in drafts] == ["b"]
+    candidates, _ = find_candidates(a_case(running(a_profile()), a_catalog(TODAY, *rows)))
+    assert [d.offer.region for d in candidates] == ["b"]
     home = sold("today", "2.00", region="c")
     tied = [sold("h", "3.00", "H100-SXM-80GB", region=r) for r in ("a", "c")]
-    drafts, _ = candidates(a_case(running(a_profile(), home), a_catalog(home, *tied)))
-    assert [d.offer.region for d in drafts] == ["c"]
+    candidates, _ = find_candidates(a_case(running(a_profile(), home), a_catalog(home, *tied)))
+    assert [d.offer.region for d in candidates] == ["c"]
 
 
 def test_fixes_are_offered_on_todays_machine_too() -> None:
@@ -293,28 +295,28 @@ def test_fixes_are_offered_on_todays_machine_too() -> None:
     starved = running(
         a_profile({BUSY: 0.2, "mem.used_gib": 9.0}, host={"cpu_util": 0.97}, unit="image")
     )
-    (draft, quick), _ = candidates(a_case(starved, a_catalog(TODAY)))
-    assert draft.actions == ("gpu-preprocessing", "dataloader-workers")
+    (candidate, quick), _ = find_candidates(a_case(starved, a_catalog(TODAY)))
+    assert candidate.actions == ("gpu-preprocessing", "dataloader-workers")
     assert quick.actions == ("dataloader-workers",)
-    assert draft.hours.mid == pytest.approx(50.0)
-    assert draft.quote.exact == Decimal("100.00")
+    assert candidate.hours.mid == pytest.approx(50.0)
+    assert candidate.quote.exact == Decimal("100.00")
 
 
 def test_held_time_does_not_shrink_with_speed() -> None:
     """Serving holds its machine all month on any GPU."""
     profile = running(a_profile({BUSY: 0.6, "mem.used_gib": 9.0}, **SERVING))
-    (draft,), _ = candidates(a_case(profile, a_catalog(TODAY, H100)))
-    assert (draft.hours.low, draft.hours.mid, draft.hours.high) == (100.0, 100.0, 100.0)
-    assert draft.speed.mid > 1.2
+    (candidate,), _ = find_candidates(a_case(profile, a_catalog(TODAY, H100)))
+    assert (candidate.hours.low, candidate.hours.mid, candidate.hours.high) == (100.0, 100.0, 100.0)
+    assert candidate.speed.mid > 1.2
 
 
 def test_ending_an_idle_notebook_saves_from_nothing_to_all_of_the_pauses() -> None:
     """Pauses shorter than the shutdown's own delay save nothing; the ends are of 90 %."""
     quiet = Statistics(mean=0.1, p50=0.0, p75=0.02, p90=0.5)
     profile = running(a_profile({BUSY: quiet, "mem.used_gib": 9.0}, kind="interactive"))
-    (draft,), _ = candidates(a_case(profile, a_catalog(TODAY)))
-    assert draft.actions == ("idle-shutdown",)
-    ends = (draft.hours.low, draft.hours.mid, draft.hours.high)
+    (candidate,), _ = find_candidates(a_case(profile, a_catalog(TODAY)))
+    assert candidate.actions == ("idle-shutdown",)
+    ends = (candidate.hours.low, candidate.hours.mid, candidate.hours.high)
     assert ends == pytest.approx((28.75, 62.5, 96.25))
 
 
@@ -322,10 +324,10 @@ def test_ending_an_idle_notebook_saves_from_nothing_to_all_of_the_pauses() -> No
 def test_naming_providers_or_gpus_leaves_the_rest_out(asked: dict[str, Any]) -> None:
     """What was not asked for is neither offered nor listed as refused."""
     other = sold("other", gpu="L4", gpu_memory_gib=24, provider="elsewhere")
-    drafts, rejected = candidates(
+    candidates, rejected = find_candidates(
         a_case(running(a_profile()), a_catalog(TODAY, H100, other), **asked)
     )
-    assert {d.offer.name for d in drafts} == {H100.name}
+    assert {d.offer.name for d in candidates} == {H100.name}
     assert rejected == ()
 
 
@@ -333,18 +335,18 @@ def test_two_nodes_stay_two_nodes() -> None:
     """A job over two machines is priced on two machines of a like size."""
     profile = running(a_profile(gpu_count=16, nodes=2, interconnect="nvlink"), EIGHT_TODAY)
     wired = replace(EIGHT, network_gbps=400.0)
-    case = a_case(profile, a_catalog(EIGHT_TODAY, wired))
-    (draft,), _ = candidates(case)
-    assert (draft.count, case.baseline.count) == (2, 2)
-    assert draft.quote.exact == Decimal("2800.00") * Decimal(str(draft.hours.mid)) / 100
+    context = a_case(profile, a_catalog(EIGHT_TODAY, wired))
+    (candidate,), _ = find_candidates(context)
+    assert (candidate.count, context.baseline.count) == (2, 2)
+    assert candidate.quote.exact == Decimal("2800.00") * Decimal(str(candidate.hours.mid)) / 100
 
 
 def test_as_many_gpus_over_an_unknown_link_are_as_fast() -> None:
     """Where the profile says nothing of its links, the same GPUs elsewhere gain nothing."""
     seen = a_profile(gpu_count=8)
     other = sold("other", "15.00", gpu_count=8, interconnect="nvlink")
-    drafts, _ = candidates(a_case(seen, a_catalog(EIGHT, other)))
-    assert [d.speed.mid for d in drafts] == [1.0]
+    candidates, _ = find_candidates(a_case(seen, a_catalog(EIGHT, other)))
+    assert [d.speed.mid for d in candidates] == [1.0]
 
 
 FOUR = a_profile(gpu_count=4, interconnect="nvlink")

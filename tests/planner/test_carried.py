@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.options.search import candidates
+from planner.options.search import find_candidates
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
@@ -130,11 +130,13 @@ def test_the_other_machine_carries_the_job(
 ) -> None:
     """Host, load and what the chip has: an offer that lacks what was measured is refused."""
     today = sold("today", "5.00", profile.hardware.gpu or "", gpu_memory_gib=80)
-    drafts, rejected = candidates(a_case(running(profile, today), a_catalog(today, offer), **asked))
+    candidates, rejected = find_candidates(
+        a_case(running(profile, today), a_catalog(today, offer), **asked)
+    )
     why = {r.offer: (r.reason, r.detail) for r in rejected}.get(offer.name, (None, ""))
     assert why[0] == reason
     assert said in why[1]
-    assert (reason is None) == any(d.offer.name == offer.name for d in drafts)
+    assert (reason is None) == any(d.offer.name == offer.name for d in candidates)
 
 
 def test_a_host_that_is_not_stated_is_no_ground_to_move() -> None:
@@ -143,8 +145,8 @@ def test_a_host_that_is_not_stated_is_no_ground_to_move() -> None:
     least = sold("least", "9.00", "H100-SXM-80GB", vcpus=8, ram_gib=60)
 
     def seen(*others: Offer) -> tuple[bool, str]:
-        drafts, _ = candidates(a_case(running(SERVED), a_catalog(TODAY, H100, *others)))
-        speed = next(d.speed for d in drafts if d.offer.name == H100.name)
+        candidates, _ = find_candidates(a_case(running(SERVED), a_catalog(TODAY, H100, *others)))
+        speed = next(d.speed for d in candidates if d.offer.name == H100.name)
         return speed.weak, speed.basis
 
     for others in ((), (large, least)):
@@ -181,9 +183,9 @@ def test_machines_need_a_known_network(offer: Offer, parallelism: str, reason: s
     profile = a_profile(
         full(9), gpu_count=16, nodes=2, parallelism=parallelism, interconnect="nvlink"
     )
-    drafts, rejected = candidates(a_case(running(profile, today), a_catalog(today, offer)))
+    candidates, rejected = find_candidates(a_case(running(profile, today), a_catalog(today, offer)))
     assert {r.offer: r.reason for r in rejected}.get(offer.name) == reason
-    for draft in drafts:
-        assert draft.count == 2
+    for candidate in candidates:
+        assert candidate.count == 2
         if offer.network_gbps == WIRED.network_gbps:
-            assert draft.speed.mid < 0.95  # 3,200 Gbit/s today
+            assert candidate.speed.mid < 0.95  # 3,200 Gbit/s today

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.documents.focus_export import CUSTOM, Row, columns, rows, to_csv
-from planner.documents.selection import Chosen, choose
+from planner.documents.selection import Selection, select
 from planner.plan_document.bill import CostLine, OfferDocument, PricedPart
 from planner.plan_document.encode import encode, plan_id
 from planner.plan_document.from_plan import plan_document
@@ -72,7 +72,7 @@ def document(**asked: Any) -> dict[str, Any]:
 def exported(made: dict[str, Any], *named: str) -> tuple[Row, ...]:
     """The rows of a plan document."""
     read = as_values(made)
-    return rows(read, choose(read, named)[0])
+    return rows(read, select(read, named)[0])
 
 
 OFFER: dict[str, Any] = {
@@ -88,7 +88,7 @@ OFFER: dict[str, Any] = {
 }
 
 
-def a_choice(**changes: Any) -> Chosen:
+def a_choice(**changes: Any) -> Selection:
     """A job on one H100 of DigitalOcean, one line of compute."""
     offer = {name: changes.pop(name) for name in set(changes) & set(OFFER)}
     plain: dict[str, Any] = {
@@ -102,7 +102,7 @@ def a_choice(**changes: Any) -> Chosen:
         "high": Decimal("48.00"),
         "lines": (line(),),
     }
-    return Chosen(**plain | changes)
+    return Selection(**plain | changes)
 
 
 def line(what: str = "compute", usd: str = "44.1", *parts: PricedPart) -> CostLine:
@@ -295,19 +295,19 @@ def test_an_option_can_be_named() -> None:
     assert {row["x_GpucostOption"] for row in exported(made, "o0")} == {"o0"}
     for bad in (("job/o99",), ("x/o1",), ("o0", "o1")):
         with pytest.raises(InputError, match="job"):
-            choose(as_values(made), bad)
+            select(as_values(made), bad)
 
 
 def test_a_job_without_a_price_is_said_and_left_out() -> None:
     """An unknown cost is no row; where nothing is known, that is an error."""
     unpriced = a_profile(gpu="Tesla K80", precision="fp32", name="old")
     made = encode(plan_document(plan(running(a_profile()), unpriced)))
-    chosen, unknown = choose(as_values(made), ("old/o0",))
+    chosen, unknown = select(as_values(made), ("old/o0",))
     assert [one.job for one in chosen] == ["job"]
     assert "old/o0" in unknown[0]
     made["jobs"] = [job for job in made["jobs"] if job["name"] == "old"]
     with pytest.raises(InputError, match="not known"):
-        choose(as_values(made), ("old/o0",))
+        select(as_values(made), ("old/o0",))
 
 
 def test_an_amount_that_is_none_is_named() -> None:

@@ -37,8 +37,8 @@ def test_the_data_is_the_data_set_and_what_is_kept(
 ) -> None:
     """Not stated is unknown, none is none."""
     asked = None if storage is None else round(storage * GIB)
-    case = a_case(a_profile(dataset_gib=dataset), CATALOG, storage_bytes=asked)
-    assert data_bytes(case.profile, case.work) == (None if gib is None else gib * GIB)
+    context = a_case(a_profile(dataset_gib=dataset), CATALOG, storage_bytes=asked)
+    assert data_bytes(context.profile, context.work) == (None if gib is None else gib * GIB)
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "*"])

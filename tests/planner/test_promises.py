@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
 from planner.options.context import gpus_used
-from planner.options.search import candidates
+from planner.options.search import find_candidates
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, predict_from, split
@@ -84,14 +84,14 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
         "today", "1.00", name, gpu_count=profile.gpu_count // nodes, gpu_memory_gib=memory_gib
     )
     offer = replace(offer, usd_per_hour=Decimal(1))
-    case = a_case(
+    context = a_case(
         running(profile, today), a_catalog(today, offer), include=frozenset({"any-vendor"}),
         max_slowdown=1000.0, gpu_counts=(1, 64),
     )  # fmt: skip
-    for draft in candidates(case)[0]:
-        if draft.offer.name == offer.name:
-            used = gpus_used(offer, case)
-            yield from cannot_carry(profile, offer, draft.count, used, draft.speed)
+    for candidate in find_candidates(context)[0]:
+        if candidate.offer.name == offer.name:
+            used = gpus_used(offer, context)
+            yield from cannot_carry(profile, offer, candidate.count, used, candidate.speed)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.bills.bill import Bill, BillLine
 from planner.bills.reconcile import Reconciliation, reconcile
 from planner.bills.reconcile_json import to_json
-from planner.documents.selection import Chosen
+from planner.documents.selection import Selection
 from planner.plan_document.bill import PricedPart
 from tests.planner.test_focus import PLAN, a_choice, line
 
@@ -20,7 +20,7 @@ MONTH = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
 HOURS = PricedPart(quantity=Decimal(10), unit="Hours", unit_usd=Decimal("4.41"))
 
 
-def planned(**changes: Any) -> Chosen:
+def planned(**changes: Any) -> Selection:
     """Ten hours of one H100 of DigitalOcean."""
     return a_choice(**{"lines": (line("compute", "44.1", HOURS),), **changes})
 
@@ -42,7 +42,9 @@ def billed(usd: str = "44.1", **changes: Any) -> BillLine:
     return BillLine(**plain | changes)
 
 
-def held(*lines: BillLine, plans: tuple[Chosen, ...] = (), period: str = "month") -> Reconciliation:
+def held(
+    *lines: BillLine, plans: tuple[Selection, ...] = (), period: str = "month"
+) -> Reconciliation:
     """The comparison of plans, one H100 by default, with a bill of these lines."""
     bill = Bill(name="bill.csv", format="x", lines=lines)
     return reconcile(plans or (planned(),), (bill,), period=period)

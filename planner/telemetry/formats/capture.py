@@ -84,23 +84,25 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
             f"{payload.name}: its first line is not that of a capture ({CAPTURE_SCHEMA}), so it "
             "cannot be trusted. Measure again: gpucost profile -- COMMAND."
         )
-    draft = RecordingBuilder(payload, FORMAT, ours=True)
-    draft.rows_read = lines.read + lines.damaged
+    builder = RecordingBuilder(payload, FORMAT, ours=True)
+    builder.rows_read = lines.read + lines.damaged
     if lines.damaged:
-        draft.dropped["cut line"] += lines.damaged
-    draft.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
+        builder.dropped["cut line"] += lines.damaged
+    builder.notes += dict.fromkeys((*lines.device_notes, *lines.notes))
     if not lines.end:
-        draft.notes.append("the measurement was cut off; what it had measured until then is here.")
+        builder.notes.append(
+            "the measurement was cut off; what it had measured until then is here."
+        )
         lines.events += left_events(lines.begin.get("probe_folder"), lines.events)
     if lines.blocks:
-        draft.notes.append(_FOLDED)
+        builder.notes.append(_FOLDED)
     facts = {**lines.begin, **lines.facts}
-    samples, gpus = _gpus(lines, draft)
+    samples, gpus = _gpus(lines, builder)
     machine = capture_machine.machine(facts, samples, gpus)
     samples, gpus = capture_machine.of_job(facts, samples, gpus)
     host = _host(lines)
     observed = replace(_observed(lines, facts, gpus), machine=machine)
-    return draft.recording(
+    return builder.recording(
         samples, gpus, host=host, observed=observed, mig=any(g.partition for g in gpus)
     )
 
@@ -168,7 +170,7 @@ def _keep_word(lines: _Lines, item: dict[str, Any]) -> bool:
     return True
 
 
-def _gpus(lines: _Lines, draft: RecordingBuilder) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
+def _gpus(lines: _Lines, builder: RecordingBuilder) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
     frames, identities = [], {}
     for number, declared in sorted(lines.series.items()):
         gpu = declared.get("gpu")
@@ -185,7 +187,7 @@ def _gpus(lines: _Lines, draft: RecordingBuilder) -> tuple[pd.DataFrame, tuple[G
         return empty, tuple(identities.values())
     samples = pd.concat(frames, ignore_index=True)
     for slot in sorted(c for c in samples.columns if c not in (TIME, GPU)):
-        draft.column(str(slot), str(slot), 1.0, samples[slot].to_numpy(dtype=float))
+        builder.column(str(slot), str(slot), 1.0, samples[slot].to_numpy(dtype=float))
     return samples, tuple(identities.values())
 
 

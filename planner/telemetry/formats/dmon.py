@@ -44,9 +44,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: there is no header, or no row under it.
     """
-    draft = RecordingBuilder(payload, FORMAT)
-    cells = _cells(payload, draft)
-    samples = _values(cells, draft)
+    builder = RecordingBuilder(payload, FORMAT)
+    cells = _cells(payload, builder)
+    samples = _values(cells, builder)
     index = pd.to_numeric(cells["gpu"]).astype(int)
     samples[GPU] = "index " + index.astype(str)
     times = _times(cells, hints)
@@ -57,9 +57,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
         samples[TIME] = times.t_s
         lost = ~np.isfinite(times.t_s)
         if lost.any():
-            draft.dropped["timestamp not readable"] += int(lost.sum())
+            builder.dropped["timestamp not readable"] += int(lost.sum())
             samples = samples[~lost]
-    return draft.recording(
+    return builder.recording(
         samples,
         tuple(GpuIdentity(key=f"index {i}", index=int(i)) for i in sorted(index.unique())),
         timed=times is not None,
@@ -68,7 +68,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     )
 
 
-def _cells(payload: Payload, draft: RecordingBuilder) -> pd.DataFrame:
+def _cells(payload: Payload, builder: RecordingBuilder) -> pd.DataFrame:
     """Rows as text under the names of the header above them."""
     header: list[str] = []
     rows: list[dict[str, str]] = []
@@ -80,14 +80,14 @@ def _cells(payload: Payload, draft: RecordingBuilder) -> pd.DataFrame:
             names = [word.lower() for word in words[1:]]
             header = names if "gpu" in names else header
             continue
-        draft.rows_read += 1
+        builder.rows_read += 1
         if len(words) != len(header) or not _is_row(words, header):
-            draft.dropped["cut line" if len(words) < len(header) else "not a row"] += 1
+            builder.dropped["cut line" if len(words) < len(header) else "not a row"] += 1
             continue
         rows.append(dict(zip(header, words, strict=True)))
     if not rows:
         raise InputError(
-            f"{draft.name}: dmon output without a row under its header, so nothing was measured. "
+            f"{builder.name}: dmon output without a row under its header, so nothing was measured. "
             "Let `nvidia-smi dmon -s pucm -o DT` run while the job runs."
         )
     return pd.DataFrame(rows).fillna("-")
@@ -97,15 +97,15 @@ def _is_row(words: list[str], header: list[str]) -> bool:
     return words[header.index("gpu")].isdecimal()
 
 
-def _values(cells: pd.DataFrame, draft: RecordingBuilder) -> pd.DataFrame:
+def _values(cells: pd.DataFrame, builder: RecordingBuilder) -> pd.DataFrame:
     columns: dict[str, np.ndarray] = {}
     for name in cells.columns:
         known = _NAMES.get(str(name))
         if known is None or known.scale is None:
             continue
         got = numbers(cells[name], scale=known.scale, to=known.to)
-        draft.column(str(name), known.target, known.scale, got.raw)
-        draft.missing += got.missing
+        builder.column(str(name), known.target, known.scale, got.raw)
+        builder.missing += got.missing
         before = columns.get(known.target)
         columns[known.target] = got.scaled if before is None else np.fmax(before, got.scaled)
     return pd.DataFrame(columns, index=cells.index)

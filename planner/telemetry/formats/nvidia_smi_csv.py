@@ -47,12 +47,12 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: a header and no row under it, so nothing was measured. "
             "Let nvidia-smi run with `-l 1` while the job runs."
         )
-    draft = RecordingBuilder(payload, FORMAT)
-    draft.dropped += rows.dropped
-    sheet = joined([sheet_of(table, rows.delimiter, hints, draft) for table in filled])
+    builder = RecordingBuilder(payload, FORMAT)
+    builder.dropped += rows.dropped
+    sheet = joined([sheet_of(table, rows.delimiter, hints, builder) for table in filled])
     blocks = np.concatenate([np.array(table.blocks, dtype=np.int64) for table in filled])
-    draft.rows_read = len(blocks) + sum(rows.dropped.values())
-    recording = _recording(draft, sheet, blocks, hints)
+    builder.rows_read = len(blocks) + sum(rows.dropped.values())
+    recording = _recording(builder, sheet, blocks, hints)
     if recording.rows_used < _LEAST_USED * len(blocks):
         raise InputError(
             f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows below it "
@@ -80,14 +80,14 @@ def _no_header(name: str, head: str) -> str:
 
 
 def _recording(
-    draft: RecordingBuilder, sheet: Sheet, blocks: NDArray[np.int64], hints: Hints
+    builder: RecordingBuilder, sheet: Sheet, blocks: NDArray[np.int64], hints: Hints
 ) -> Recording:
     times = clock.parse(sheet.time, hints.zone) if sheet.time is not None else None
     if times is not None and not np.isfinite(times.t_s).any():
-        draft.notes.append("no timestamp could be read; the rows' order is used.")
+        builder.notes.append("no timestamp could be read; the rows' order is used.")
         times = None
     t_s: NDArray[np.float64] | None = times.t_s if times is not None else None
-    keys = _keys(sheet, t_s, blocks, draft)
+    keys = _keys(sheet, t_s, blocks, builder)
     samples = sheet.readings.drop(columns=[_MEMORY], errors="ignore")
     samples[GPU] = keys
     if t_s is None:
@@ -96,10 +96,10 @@ def _recording(
     samples[TIME] = t_s
     known = np.isfinite(samples[TIME].to_numpy(dtype=np.float64))
     if not known.all():
-        draft.dropped["timestamp not readable"] += int((~known).sum())
+        builder.dropped["timestamp not readable"] += int((~known).sum())
     if times is not None and times.stepped_back:
-        draft.notes.append("the clock was set back within the file (end of summer time?).")
-    return draft.recording(
+        builder.notes.append("the clock was set back within the file (end of summer time?).")
+    return builder.recording(
         samples[known],
         _identities(sheet, keys),
         absolute=times is not None and times.absolute,
@@ -113,7 +113,7 @@ def _keys(
     sheet: Sheet,
     t_s: NDArray[np.float64] | None,
     blocks: NDArray[np.int64],
-    draft: RecordingBuilder,
+    builder: RecordingBuilder,
 ) -> pd.Series:
     """A key for each row: by uuid, else index, else PCI address, else its place in the tick."""
     if sheet.uuid is not None:
@@ -125,7 +125,7 @@ def _keys(
             return ("device " + column.ffill().bfill().astype(str)).astype(object)
     keys, note = keys_by_position(t_s, blocks)
     if note:
-        draft.notes.append(note)
+        builder.notes.append(note)
     return pd.Series(keys, dtype=object)
 
 

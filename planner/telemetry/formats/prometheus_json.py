@@ -28,31 +28,31 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: an answer is an error or of another kind, or holds no GPU metric.
     """
-    draft = RecordingBuilder(payload, FORMAT)
+    builder = RecordingBuilder(payload, FORMAT)
     answers, damaged = documents(payload.text, payload.name)
     problems: list[str] = []
     found: list[series.SampledSeries] = []
     for number, answer in enumerate(answers):
         where = payload.name if len(answers) == 1 else f"{payload.name}: answer {number + 1}"
         try:
-            found += _series(answer, where, draft)
+            found += _series(answer, where, builder)
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
     if damaged:
-        draft.rows_read += damaged
-        draft.dropped["cut line"] += damaged
+        builder.rows_read += damaged
+        builder.dropped["cut line"] += damaged
     if not found:
         raise InputError(
             f"{payload.name}: the query found no series that can be read, so nothing was measured. "
             "Check the metric's name and the time range of the query."
         )
-    return series.recording(draft, found, hints)
+    return series.recording(builder, found, hints)
 
 
 def _series(
-    answer: dict[str, Any], where: str, draft: RecordingBuilder
+    answer: dict[str, Any], where: str, builder: RecordingBuilder
 ) -> list[series.SampledSeries]:
     if answer.get("status") != "success":
         said = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
@@ -68,17 +68,17 @@ def _series(
             f"{where}: resultType is {kind!r}, which holds no series. Use /api/v1/query_range (a "
             "matrix), or /api/v1/query of a GPU metric (a vector)."
         )
-    return [one for item in result if (one := _one(item, _POINTS[kind], draft)) is not None]
+    return [one for item in result if (one := _one(item, _POINTS[kind], builder)) is not None]
 
 
-def _one(item: object, field: str, draft: RecordingBuilder) -> series.SampledSeries | None:
+def _one(item: object, field: str, builder: RecordingBuilder) -> series.SampledSeries | None:
     labels = item.get("metric") if isinstance(item, dict) else None
     points = item.get(field) if isinstance(item, dict) else None
     if not isinstance(labels, dict) or not isinstance(points, list):
-        draft.rows_read += 1
-        draft.dropped["series of a wrong shape"] += 1
+        builder.rows_read += 1
+        builder.dropped["series of a wrong shape"] += 1
         return None
-    times, values = _columns([points] if field == "value" else points, draft)
+    times, values = _columns([points] if field == "value" else points, builder)
     named = {str(key).lower(): str(value) for key, value in labels.items()}
     return series.SampledSeries(
         name=named.pop("__name__", ""), labels=named, t_s=times, readings=values
@@ -86,15 +86,15 @@ def _one(item: object, field: str, draft: RecordingBuilder) -> series.SampledSer
 
 
 def _columns(
-    points: list[Any], draft: RecordingBuilder
+    points: list[Any], builder: RecordingBuilder
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     try:
         table = np.array(points, dtype=float).reshape(-1, 2)
     except (ValueError, TypeError):
         pairs = [pair for point in points if (pair := _pair(point)) is not None]
-        draft.rows_read += len(points) - len(pairs)
-        draft.dropped["point of a wrong shape"] += len(points) - len(pairs)
-        draft.dropped = +draft.dropped
+        builder.rows_read += len(points) - len(pairs)
+        builder.dropped["point of a wrong shape"] += len(points) - len(pairs)
+        builder.dropped = +builder.dropped
         table = np.array(pairs, dtype=float).reshape(-1, 2)
     return table[:, 0], table[:, 1]
 

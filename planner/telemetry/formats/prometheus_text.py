@@ -46,12 +46,12 @@ def read(payload: Payload, hints: Hints) -> Recording:
     Raises:
         InputError: no line is a GPU metric.
     """
-    draft = RecordingBuilder(payload, FORMAT)
+    builder = RecordingBuilder(payload, FORMAT)
     text = payload.text.replace("\r", "")
     try:
         points = _parsed(text)
     except (ValueError, KeyError, IndexError):
-        points = _tolerated(text, draft)
+        points = _tolerated(text, builder)
     timed = bool(points) and all(point.t_s is not None for point in points)
     step = hints.interval_s or _DEFAULT_INTERVAL_S
     values: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Point]] = defaultdict(list)
@@ -67,7 +67,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
         )
         for (name, labels), same in sorted(values.items(), key=lambda item: item[0])
     ]
-    return series.recording(draft, found, hints, timed=timed, absolute=timed)
+    return series.recording(builder, found, hints, timed=timed, absolute=timed)
 
 
 def _parsed(text: str) -> list[_Point]:
@@ -92,7 +92,7 @@ def _lowered(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name.lower(), value) for name, value in labels))
 
 
-def _tolerated(text: str, draft: RecordingBuilder) -> list[_Point]:
+def _tolerated(text: str, builder: RecordingBuilder) -> list[_Point]:
     """Line by line: a line with a plain value is read by the labels that are still there."""
     kinds = dict(_TYPE.findall(text))
     points: list[_Point] = []
@@ -103,8 +103,8 @@ def _tolerated(text: str, draft: RecordingBuilder) -> list[_Point]:
         match = _LINE.fullmatch(line.strip())
         value = _number(match[3]) if match else None
         if match is None or value is None:
-            draft.rows_read += 1
-            draft.dropped["line without a plain value"] += 1
+            builder.rows_read += 1
+            builder.dropped["line without a plain value"] += 1
             continue
         labels = _LABEL.findall(match[2] or "")
         if _LABEL.sub("", match[2] or "").strip(", "):
@@ -121,7 +121,7 @@ def _tolerated(text: str, draft: RecordingBuilder) -> list[_Point]:
     if broken:
         shown = ", ".join(map(str, broken[:_SHOWN_LINES]))
         more = f" and {len(broken) - _SHOWN_LINES} more" if len(broken) > _SHOWN_LINES else ""
-        draft.notes.append(f"labels elided or broken, read by what is left: lines {shown}{more}.")
+        builder.notes.append(f"labels elided or broken, read by what is left: lines {shown}{more}.")
     return points
 
 

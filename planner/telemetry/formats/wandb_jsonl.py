@@ -59,25 +59,25 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     Raises:
         InputError: no row is JSON, or none holds a reading.
     """
-    draft = RecordingBuilder(payload, FORMAT)
+    builder = RecordingBuilder(payload, FORMAT)
     rows, damaged = documents(payload.text, payload.name)
-    draft.rows_read = len(rows) + damaged
+    builder.rows_read = len(rows) + damaged
     if damaged:
-        draft.dropped["cut line"] += damaged
+        builder.dropped["cut line"] += damaged
     key = "_timestamp" if any("_timestamp" in row for row in rows) else "_runtime"
     wide = _numbers(rows)
     t_s = clock.placed(wide.get(key, np.arange(len(rows), dtype=float)))
-    samples, gpus = _gpus(wide, t_s, draft)
+    samples, gpus = _gpus(wide, t_s, builder)
     host = _host(wide, t_s)
     if not gpus and host is None:
         raise InputError(
             f"{payload.name}: no W&B system metric in it (keys like system.gpu.0.gpu). Export "
             "run.history(stream='events'), not the run's own metrics."
         )
-    _count_unused(wide, t_s, draft)
+    _count_unused(wide, t_s, builder)
     steps = wide.get("_step", np.empty(0))
     done = float(np.nanmax(steps) - np.nanmin(steps)) if np.isfinite(steps).any() else 0.0
-    return draft.recording(
+    return builder.recording(
         samples,
         gpus,
         host=host,
@@ -102,7 +102,7 @@ def _numbers(rows: list[dict[str, Any]]) -> dict[str, NDArray[np.float64]]:
 
 
 def _gpus(
-    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: RecordingBuilder
+    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], builder: RecordingBuilder
 ) -> tuple[pd.DataFrame, tuple[GpuIdentity, ...]]:
     columns: dict[int, dict[str, NDArray[np.float64]]] = defaultdict(dict)
     owned: set[int] = set()
@@ -114,7 +114,7 @@ def _gpus(
         index = int(match[2])
         if match[1]:
             owned.add(index)  # the same device values, there only where the run uses the device
-        draft.column(key, known.target, known.scale, wide[key])
+        builder.column(key, known.target, known.scale, wide[key])
         before = columns[index].get(known.target)
         scaled = wide[key] * known.scale
         columns[index][known.target] = (
@@ -122,7 +122,7 @@ def _gpus(
         )
     if owned and owned < set(columns):
         others = ", ".join(str(i) for i in sorted(set(columns) - owned))
-        draft.notes.append(f"left out, as the machine's and not the run's: GPU {others}.")
+        builder.notes.append(f"left out, as the machine's and not the run's: GPU {others}.")
         columns = defaultdict(dict, {i: columns[i] for i in sorted(owned)})
     frames = [
         pd.DataFrame({TIME: t_s, GPU: f"index {i}", **columns[i]}).dropna(
@@ -200,12 +200,12 @@ def _ram_gib(wide: dict[str, NDArray[np.float64]]) -> float | None:
 
 
 def _count_unused(
-    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], draft: RecordingBuilder
+    wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64], builder: RecordingBuilder
 ) -> None:
     used = [v for k, v in wide.items() if _HOST.fullmatch(k) or _is_used(k)]
     some = np.any([np.isfinite(v) for v in used], axis=0) & np.isfinite(t_s)
     if unused := int((~some).sum()):
-        draft.dropped["row without a reading"] += unused
+        builder.dropped["row without a reading"] += unused
 
 
 def _is_used(key: str) -> bool:

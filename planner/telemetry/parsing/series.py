@@ -93,12 +93,12 @@ class SampledSeries:
 
 
 def recording(
-    draft: RecordingBuilder, found: Sequence[SampledSeries], hints: Hints, **more: bool
+    builder: RecordingBuilder, found: Sequence[SampledSeries], hints: Hints, **more: bool
 ) -> Recording:
     """Return the recording of many series.
 
     Args:
-        draft: where rows and figures are counted.
+        builder: where rows and figures are counted.
         found: the series, in any order.
         hints: `map` names metrics the table does not know ("value" for one without a name).
         **more: fields of `Recording`.
@@ -106,34 +106,34 @@ def recording(
     Raises:
         InputError: none of the series is a GPU metric.
     """
-    draft.rows_read += sum(len(one.readings) for one in found)
+    builder.rows_read += sum(len(one.readings) for one in found)
     table = _table(hints)
     named = [one for one in found if _key(one.name) in table]
     if not any(len(one.readings) for one in named):
-        raise InputError(_nothing(draft.name, sorted({one.name for one in found})))
+        raise InputError(_nothing(builder.name, sorted({one.name for one in found})))
     others = sum(len(one.readings) for one in found) - sum(len(one.readings) for one in named)
     if others:
-        draft.dropped["point of a metric that is not used"] += others
-    used = [_clean(one, draft) for one in named]
-    _figures(draft, used, table)
+        builder.dropped["point of a metric that is not used"] += others
+    used = [_clean(one, builder) for one in named]
+    _figures(builder, used, table)
     about = [one for one in found if one.name.lower() == IDENTITY_METRIC]
-    members = _by_device(used, draft)
+    members = _by_device(used, builder)
     gpus = tuple(_identity(key, ours, about, table) for key, ours in sorted(members.items()))
     parts = [frame for key, ours in sorted(members.items()) for frame in _frames(key, ours, table)]
     samples = pd.concat(parts, ignore_index=True) if parts else _no_samples()
-    return draft.recording(samples, gpus, mig=any(one.instance for one in used), **more)
+    return builder.recording(samples, gpus, mig=any(one.instance for one in used), **more)
 
 
-def _clean(one: SampledSeries, draft: RecordingBuilder) -> SampledSeries:
+def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
     """The points that are values."""
     missing = ~(np.abs(one.readings) < MOST)
     blank = np.isin(one.readings, list(BLANKS))
     for reason, wrong in (("point that is no number", missing), ("DCGM blank value", blank)):
         if wrong.any():
-            draft.dropped[reason] += int(wrong.sum())
+            builder.dropped[reason] += int(wrong.sum())
     lost = ~np.isfinite(clock.placed(one.t_s)) & ~(missing | blank)
     if lost.any():
-        draft.dropped["timestamp not readable"] += int(lost.sum())
+        builder.dropped["timestamp not readable"] += int(lost.sum())
     kept = ~(missing | blank | lost)
     return replace(one, t_s=one.t_s[kept], readings=one.readings[kept])
 
@@ -166,7 +166,7 @@ def _nothing(name: str, others: list[str]) -> str:
 
 
 def _figures(
-    draft: RecordingBuilder, used: Sequence[SampledSeries], table: Mapping[str, Meaning]
+    builder: RecordingBuilder, used: Sequence[SampledSeries], table: Mapping[str, Meaning]
 ) -> None:
     values: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
     for one in used:
@@ -175,11 +175,11 @@ def _figures(
         known = table[_key(name)]
         raw = np.sort(np.concatenate(parts))
         slot = "throttle.fraction" if known.target == BITMASK else known.target
-        draft.column(name or "value", slot, known.scale, raw)
+        builder.column(name or "value", slot, known.scale, raw)
 
 
 def _by_device(
-    used: Sequence[SampledSeries], draft: RecordingBuilder
+    used: Sequence[SampledSeries], builder: RecordingBuilder
 ) -> dict[str, list[SampledSeries]]:
     """Series by device: by uuid, else index where it names one uuid, else host and index."""
     uuids: dict[int, set[str]] = defaultdict(set)
@@ -199,7 +199,7 @@ def _by_device(
     if unlabelled and len(members) <= 1:
         members[next(iter(members), "only")] += unlabelled
     elif unlabelled:
-        draft.dropped["point without a GPU label"] += sum(len(one.readings) for one in unlabelled)
+        builder.dropped["point without a GPU label"] += sum(len(one.readings) for one in unlabelled)
     return dict(members)
 
 

@@ -49,25 +49,25 @@ class Sheet:
 
 
 def sheet_of(
-    table: csv_text.CsvTable, delimiter: str, hints: Hints, draft: RecordingBuilder
+    table: csv_text.CsvTable, delimiter: str, hints: Hints, builder: RecordingBuilder
 ) -> Sheet:
     """Return a table's columns; figures and missing values are counted in the draft."""
     named = {i: meaning(cell, hints) for i, cell in enumerate(table.header)}
     wanted = {i: known for i, known in named.items() if known is not None}
     for i, cell in enumerate(table.header):
         if ambiguous(cell) and named[i] is None:
-            draft.notes.append(
+            builder.notes.append(
                 f"column {cell.strip()!r} may be capacity or controller time, so it is not used; "
                 f"say which with --map '{cell.strip()}=util.mem_controller'."
             )
     cells = csv_text.frame(table, delimiter, sorted(wanted))
-    index, model = _index(cells, wanted, draft)
+    index, model = _index(cells, wanted, builder)
     named_model = _text(cells, wanted, "name")
     time = _text(cells, wanted, "timestamp")
     if time is None and any(table.dates):
         time = pd.Series(table.dates, dtype=object)
     return Sheet(
-        readings=_readings(table, cells, wanted, delimiter, draft),
+        readings=_readings(table, cells, wanted, delimiter, builder),
         index=index,
         uuid=_text(cells, wanted, "uuid"),
         bus=_text(cells, wanted, "bus"),
@@ -102,7 +102,7 @@ def _readings(
     cells: pd.DataFrame,
     wanted: dict[int, Meaning],
     delimiter: str,
-    draft: RecordingBuilder,
+    builder: RecordingBuilder,
 ) -> pd.DataFrame:
     parsed: dict[str, list[tuple[int, int, Numbers]]] = {}
     columns: dict[str, NDArray[np.float64]] = {}
@@ -119,10 +119,10 @@ def _readings(
         used = range(len(best) if target.startswith("counter.") else 1)
         for n, (_, i, got) in enumerate(best):
             slot = target if n in used else None
-            draft.column(table.header[i].strip(), slot, wanted[i].scale, got.raw)
+            builder.column(table.header[i].strip(), slot, wanted[i].scale, got.raw)
         # Causes of throttling add up; other columns of one target repeat each other.
         columns[target] = np.sum([best[n][2].scaled for n in used], axis=0)
-        draft.missing += best[0][2].missing
+        builder.missing += best[0][2].missing
     return pd.DataFrame(columns, index=cells.index)
 
 
@@ -132,7 +132,7 @@ def _text(cells: pd.DataFrame, wanted: dict[int, Meaning], target: str) -> pd.Se
 
 
 def _index(
-    cells: pd.DataFrame, wanted: dict[int, Meaning], draft: RecordingBuilder
+    cells: pd.DataFrame, wanted: dict[int, Meaning], builder: RecordingBuilder
 ) -> tuple[pd.Series | None, pd.Series | None]:
     """The index column that tells most devices apart, and a `gpu` column that holds names.
 
@@ -153,5 +153,5 @@ def _index(
             model = cells[i].str.strip()
     numbered.sort(key=lambda item: item[:3])
     if len(numbered) > 1 and numbered[0][0] != numbered[1][0]:
-        draft.notes.append("two index columns disagree; the one that tells GPUs apart is used.")
+        builder.notes.append("two index columns disagree; the one that tells GPUs apart is used.")
     return (numbered[0][3] if numbered else None), model
