@@ -1,1 +1,1 @@
-"""Say: reports from plan.json. `wording` makes the sentences, `render` fills the templates."""
+"""Say: reports from plan.json. `report_text` makes the sentences, `render` fills the templates."""

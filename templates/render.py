@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
-from templates import wording
+from templates import report_text
 from templates.markdown import cell, command
 from templates.totals import total
 
@@ -37,7 +37,7 @@ def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") ->
     template = _environment().get_template(f"report.{style}.j2")
     return template.render(
         plan=plan,
-        w=wording,
+        w=report_text,
         total=total,
         why_not=why_not,
         next_steps=next_steps,
@@ -74,8 +74,8 @@ def _environment() -> Environment:
 
 def has_energy(today: BaselineDocument, columns: list[tuple[str, OptionDocument]]) -> bool:
     """Return whether the energy of any column is known."""
-    known = (wording.energy(option) for _, option in columns)
-    return wording.energy(today) is not None or any(known)
+    known = (report_text.energy(option) for _, option in columns)
+    return report_text.energy(today) is not None or any(known)
 
 
 def why_not(job: JobDocument) -> list[RejectedDocument]:

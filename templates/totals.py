@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from templates.wording import change, dollars, period_words
+from templates.report_text import change, dollars, period_words
 
 if TYPE_CHECKING:
     from planner.plan_document.document import PlanDocument

@@ -29,7 +29,7 @@ FLOATS_OF_MONEY = frozenset(
         "planner/options/data_transfer.py",  # days until paid back are a ratio
         "planner/models/saving.py",  # a saving's fraction is a ratio
         "planner/plan/roi.py",  # payback in days is a ratio
-        "templates/wording.py",  # percentages
+        "templates/report_text.py",  # percentages
     )
 )
 

@@ -18,7 +18,7 @@ from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS, measure
-from templates import wording
+from templates import report_text
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
@@ -81,4 +81,4 @@ def _shown(evidence: Iterable[Evidence]) -> str:
 
 def _reading(one: Evidence) -> str:
     signal = SIGNALS[one.metric]
-    return wording.reading(signal.name, one.value, signal.unit)
+    return report_text.reading(signal.name, one.value, signal.unit)

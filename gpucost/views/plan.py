@@ -6,7 +6,7 @@ from gpucost.views.output import Output, Table, print_table, printable
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
-from templates import wording
+from templates import report_text
 from templates.totals import total
 
 _RIGHT = frozenset(("hours", "saves"))
@@ -30,24 +30,24 @@ def print_plan(plan: PlanDocument, output: Output) -> None:
     if plan.fleet:
         _print_fleet(plan.fleet, plan, output)
     for job in plan.jobs:
-        paid, advice = wording.headline(job, plan)
+        paid, advice = report_text.headline(job, plan)
         click.echo(printable(f"{job.name}: {paid}"))
         click.echo(printable(advice))
-        click.echo(printable(f"Confidence {wording.confidence(job)}."))
+        click.echo(printable(f"Confidence {report_text.confidence(job)}."))
         for finding in job.findings:
             click.echo(printable(f"  {_finding(finding)}"))
         rows = tuple(_rows(job))
         print_table(Table(columns=_columns(plan), rows=rows, right=_RIGHT, spare=_SPARE), output)
         if job.options:
-            click.echo(printable(f"  named: {wording.named(job)}"))
+            click.echo(printable(f"  named: {report_text.named(job)}"))
         if job.probe:
-            click.echo(printable(f"  probe: {wording.probe(job.probe)}"))
+            click.echo(printable(f"  probe: {report_text.probe(job.probe)}"))
     for note in (*plan.assumptions, *plan.warnings):
         output.say(f"note: {note}")
 
 
 def _columns(plan: PlanDocument) -> tuple[str, ...]:
-    dollars = f"USD {wording.period_words(plan)}"
+    dollars = f"USD {report_text.period_words(plan)}"
     return ("option", "where", "GPU", "how", "hours", dollars, "saves", "per work", "price read")
 
 
@@ -56,15 +56,15 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
     offer = today.offer
     rows: list[tuple[str, ...]] = [
         (
-            f"{job.name}/o0" + ("*" if job.recommended == wording.STAY else ""),
-            wording.place(offer, today.count) + (" (assumed)" if today.assumed else ""),
+            f"{job.name}/o0" + ("*" if job.recommended == report_text.STAY else ""),
+            report_text.place(offer, today.count) + (" (assumed)" if today.assumed else ""),
             f"{offer.gpu_count}x {offer.gpu}" if offer else "unknown",
             "as today",
-            wording.hours(today.hours),
-            wording.today_cost(today.cost),
+            report_text.hours(today.hours),
+            report_text.today_cost(today.cost),
             "",
-            wording.per_work(today),
-            wording.read_on(offer),
+            report_text.per_work(today),
+            report_text.read_on(offer),
         )
     ]
     for option in job.options:
@@ -73,14 +73,14 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
         rows.append(
             (
                 f"{job.name}/{option.id}{star}",
-                wording.place(option.offer, option.count),
+                report_text.place(option.offer, option.count),
                 f"{option.offer.gpu_count}x {option.offer.gpu}",
-                wording.changes(option),
-                wording.hours(option.hours),
-                wording.cost_range(option),
+                report_text.changes(option),
+                report_text.hours(option.hours),
+                report_text.cost_range(option),
                 "unknown" if fraction is None else f"{fraction:.0%}",
-                wording.per_work(option),
-                wording.read_on(option.offer),
+                report_text.per_work(option),
+                report_text.read_on(option.offer),
             )
         )
     return rows
@@ -110,20 +110,20 @@ def _record(found: FoundOption) -> tuple[str, ...]:
 
 def _finding(finding: FindingDocument) -> str:
     waste = finding.waste_usd
-    cost = "" if waste is None else f", costs {wording.whole_dollars(waste)}"
-    readings = wording.evidence(finding)
+    cost = "" if waste is None else f", costs {report_text.whole_dollars(waste)}"
+    readings = report_text.evidence(finding)
     return f"{finding.code} ({finding.confidence}{cost}): {readings or finding.cause}"
 
 
 def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
     click.echo(
         f"fleet: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
-        f"{fleet.gpus_lower_bound}), {wording.dollars(fleet.cost_before)} -> "
-        f"{wording.dollars(fleet.cost_after)} {wording.period_words(plan)}, "
+        f"{fleet.gpus_lower_bound}), {report_text.dollars(fleet.cost_before)} -> "
+        f"{report_text.dollars(fleet.cost_after)} {report_text.period_words(plan)}, "
         f"{fleet.saves.fraction or 0.0:.0%} less{_alone(fleet, plan)}"
     )
     rows = tuple(
-        (str(p.id), wording.place(p.offer), p.mode or "alone", ", ".join(p.jobs))
+        (str(p.id), report_text.place(p.offer), p.mode or "alone", ", ".join(p.jobs))
         for p in fleet.placements
     )
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)

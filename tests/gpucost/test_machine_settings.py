@@ -19,7 +19,7 @@ from planner.plan_document.find import find_option
 from pricing.errors import InputError
 from providers.provider import Provider
 from providers.registry import CLOUDS, ROWS
-from templates.wording import detail
+from templates.report_text import detail
 from tests.bootstrap.box import parts
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write

@@ -13,7 +13,7 @@ from pricing.billing.quote import to_json as quote_json
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from templates.render import render_report
-from templates.wording import cost_range, today_cost
+from templates.report_text import cost_range, today_cost
 from tests.planner.factories import a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
 

@@ -5,7 +5,7 @@ import pytest
 from planner.plan_document.jobs import ReadingDocument
 from planner.signals.signal import FRACTION
 from planner.signals.signals import SIGNALS, measure
-from templates.wording import reading
+from templates.report_text import reading
 from tests.planner.factories import a_profile
 
 # Endings of the units that metrics are named with.
