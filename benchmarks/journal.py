@@ -34,8 +34,14 @@ from tests.providers.launches import a_spec, an_offer  # noqa: E402
 RUNS = (30, 300, 3000, 10000)
 SIZE = "gpu-h100x8-640gb"
 LAUNCH = (
-    *("provision", "--type", f"digitalocean/{SIZE}", "--ttl", "2h", "--allow-stale"),
-    *("--no-self-destroy", "--no-wait"),
+    "provision",
+    "--type",
+    f"digitalocean/{SIZE}",
+    "--ttl",
+    "2h",
+    "--allow-stale",
+    "--no-self-destroy",
+    "--no-wait",
 )
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("list",),

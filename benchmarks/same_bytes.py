@@ -4,7 +4,7 @@ Every bundled example is planned alone, the two bundled fleets together, and a f
 made from the examples, always the same one; each at its defaults, and all of it again for time
 with spot capacity, energy and carbon asked for. Both commits read the same profiles, written from
 this checkout, and the prices that they ship. Printed is every path that was added, removed or
-changed, with how often and the first case. Fields that were only added are no difference: with
+changed, with how often and the first case. Fields that were only added do not count: with
 them left out the bytes must be equal, the order of the keys included. Exits 1 otherwise.
 
 Usage: python benchmarks/same_bytes.py BASE [OTHER]
@@ -31,8 +31,18 @@ JOBS = 200
 ASKED = {
     "default": (),
     "time": (
-        *("--objective", "time", "--purchase", "on_demand", "--purchase", "spot"),
-        *("--grid-g-per-kwh", "400", "--pue", "1.3", "--host-power-share", "0.3"),
+        "--objective",
+        "time",
+        "--purchase",
+        "on_demand",
+        "--purchase",
+        "spot",
+        "--grid-g-per-kwh",
+        "400",
+        "--pue",
+        "1.3",
+        "--host-power-share",
+        "0.3",
     ),
 }
 # The package as it lies in a folder, whatever is installed beside it.

@@ -61,7 +61,7 @@ def on_page_markdown(
         uri = ELSEWHERE.get(target, target.removeprefix("docs/"))
         if files.get_file_from_path(uri) is None:
             if (ROOT / target).exists():
-                return words  # a file of the repository that is no page
+                return words  # a file of the repository that is not a page
             return link[0]  # MkDocs says that it leads nowhere
         relative = posixpath.relpath(uri, posixpath.dirname(here) or ".")
         return f"[{words}]({relative}{'#' if anchor else ''}{anchor})"

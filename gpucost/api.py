@@ -21,7 +21,7 @@ def load_profile(path: str | Path) -> Profile:
     """Return the profile in a file.
 
     Raises:
-        InputError: the file cannot be read, is no profile, or holds several.
+        InputError: the file cannot be read, is not a profile, or holds several.
     """
     try:
         data = Path(path).read_bytes()
@@ -44,7 +44,7 @@ def read_telemetry(
         hints: what the files do not say: see `planner.telemetry.parsing.hints.Hints`.
 
     Raises:
-        InputError: a file is no telemetry, or the files hold several jobs.
+        InputError: a file is not telemetry, or the files hold several jobs.
     """
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas only when it is needed
     from planner.telemetry.sources import read_telemetry as read  # noqa: PLC0415 - the same

@@ -25,7 +25,7 @@ def usd(value: str | int | Decimal) -> Decimal:
         The same amount, finite, below 10^15.
 
     Raises:
-        InputError: for a float, a bool, NaN, infinity, text that is no number, or an amount
+        InputError: for a float, a bool, NaN, infinity, text that is not a number, or an amount
             beyond any bill.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):

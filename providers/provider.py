@@ -111,7 +111,7 @@ class Provider:
 
 
 def check_form(variable: str, provider: str, reach: str, token: str) -> None:
-    """Refuse what can be no token for machines to end themselves with, before it goes anywhere.
+    """Refuse what cannot be a token for machines to end themselves with, before it goes anywhere.
 
     Raises:
         InputError: it is empty, or holds blanks, quotes, control characters, letters beyond ASCII.

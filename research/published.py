@@ -58,7 +58,7 @@ _MLPERF_TOKENS = ("gptj", "llama", "mixtral")
 _TIMM = "benchmark-infer-amp-nchw-pt240-cu124-{}.csv"
 _ENERGY = {"B200": "B200-SXM", "H100": "H100-SXM-80GB"}
 _ENERGY_PRECISION = {"bfloat16": "bf16", "fp8": "fp8", "mxfp4": "fp4"}
-_SAME_BATCH = 0.9  # a server that holds fewer requests than the other is no like with like
+_SAME_BATCH = 0.9  # a server that holds fewer requests than the other is another measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,16 @@ def _silicon(column: str) -> Callable[[Path], pd.DataFrame]:
 
 
 _SILICON_ALIKE = (
-    *("backend", "precision", "isl", "osl", "batch_per_gpu", "gpu_count", "pp_size"),
-    *("attention_dp_size", "moe_tp_size", "moe_ep_size"),
+    "backend",
+    "precision",
+    "isl",
+    "osl",
+    "batch_per_gpu",
+    "gpu_count",
+    "pp_size",
+    "attention_dp_size",
+    "moe_tp_size",
+    "moe_ep_size",
 )
 
 

@@ -19,11 +19,26 @@ OUTSIDE = Path(os.environ.get("GPUCOST_OUTSIDE_DATA") or ROOT.parent / "shared")
 # What starts processes, servers or machines, draws thousands of cases, or runs the documentation.
 # `make quick` leaves it out; a new file is quick until it is named here.
 SLOW = (
-    *("bootstrap/", "chaos/", "measure/", "outside/", "probe/", "providers/", "torch/"),
-    *("gpucost/test_installed_command.py", "gpucost/test_launch", "gpucost/test_live_view.py"),
-    *("gpucost/test_measuring.py", "gpucost/test_prices_update", "gpucost/test_profile"),
-    *("gpucost/test_provision", "gpucost/test_settings.py", "planner/telemetry/test_sniff.py"),
-    *("templates/test_report.py", "test_docs.py", "test_package.py", "test_same_bytes.py"),
+    "bootstrap/",
+    "chaos/",
+    "measure/",
+    "outside/",
+    "probe/",
+    "providers/",
+    "torch/",
+    "gpucost/test_installed_command.py",
+    "gpucost/test_launch",
+    "gpucost/test_live_view.py",
+    "gpucost/test_measuring.py",
+    "gpucost/test_prices_update",
+    "gpucost/test_profile",
+    "gpucost/test_provision",
+    "gpucost/test_settings.py",
+    "planner/telemetry/test_sniff.py",
+    "templates/test_report.py",
+    "test_docs.py",
+    "test_package.py",
+    "test_same_bytes.py",
 )
 
 

@@ -32,7 +32,12 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*.md")])
 WRITTEN = (
-    *("actions.md", "cli.md", "findings.md", "formats.md", "prices.md", "profile.md"),
+    "actions.md",
+    "cli.md",
+    "findings.md",
+    "formats.md",
+    "prices.md",
+    "profile.md",
     "profile.schema.json",
 )
 CAPTURES = ROOT / "tests" / "fixtures" / "telemetry"

@@ -19,6 +19,10 @@ MOST_FUNCTION_LINES = 50
 VAGUE = re.compile(r"(util|helper|manager|handler|common|misc|stuff|data\d|info)s?")
 MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 
+# "There is no", "is no longer" and "is no dearer than" are plain English; "is no price" is not.
+COMPARED = "more|longer|worse|better|dearer|slower|faster|surer|narrower"
+IS_NO = re.compile(rf"(?<![Tt]here )\b(is|are) no (?!({COMPARED})\b)\w.{{0,30}}")
+
 # What the core asks nobody for, and the libraries through which it could.
 OUTSIDE = frozenset(("os.environ", "os.getenv", "date.today", "datetime.now", "time.time", "print"))
 OUTER_LIBRARIES = frozenset(("socket", "urllib", "http", "requests", "click", "rich"))
@@ -33,7 +37,6 @@ FLOATS_OF_MONEY = frozenset(
     )
 )
 
-# Class names that still mean two things. No name comes in; this list only gets shorter.
 # What is put on the path of the user's program: it runs there, and writes down when things happen.
 PROBE = "planner/telemetry/probe/path"
 MEASURE = "planner/telemetry/measure/"
@@ -169,6 +172,29 @@ def test_the_core_asks_neither_clock_nor_environment() -> None:
         for use in _uses(module)
     ]
     assert used == []
+
+
+def test_a_list_is_written_out() -> None:
+    """No literal tuple or list is unpacked into another: `*("a", "b")` hides a list's shape."""
+    hidden = [
+        f"{module.name}:{starred.lineno}"
+        for module in _modules(*FOLDERS, "research")
+        for starred in module.nodes(ast.Starred)
+        if isinstance(starred.value, ast.Tuple | ast.List)
+    ]
+    assert hidden == []
+
+
+def test_sentences_are_plain_english() -> None:
+    """What is denied is "not a", never "is no"."""
+    odd = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for folder in (*PACKAGES, "docs", "research")
+        for kind in ("*.py", "*.toml", "*.md", "*.j2", "*.sh")
+        for path in sorted((ROOT / folder).rglob(kind))
+        for found in IS_NO.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert odd == []
 
 
 def test_a_class_name_has_one_meaning() -> None:

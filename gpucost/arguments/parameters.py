@@ -57,7 +57,7 @@ class DurationType(_Type):
         """Return seconds."""
         match = _NUMBER_UNIT.fullmatch(text)
         if match is None or match[2] not in _SECONDS:
-            raise ValueError(f"{text!r} is no duration; write 90s, 15m, 8h, 8.5h or 2d.")
+            raise ValueError(f"{text!r} is not a duration; write 90s, 15m, 8h, 8.5h or 2d.")
         seconds = Decimal(match[1]) * _SECONDS[match[2]]
         if ranges.HOURS.refusal(seconds / 3600):
             raise ValueError(f"{text!r} is longer than any bill.")
@@ -73,7 +73,7 @@ class HorizonType(_Type):
         """Return months."""
         match = _NUMBER_UNIT.fullmatch(text)
         if match is None or match[2] not in _HOURS:
-            raise ValueError(f"{text!r} is no horizon; write 6mo, 1y or 90d.")
+            raise ValueError(f"{text!r} is not a horizon; write 6mo, 1y or 90d.")
         months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
         if ranges.MONTHS.refusal(months):
             raise ValueError(f"{text!r}: a horizon is more than nothing and at most 10y.")
@@ -89,7 +89,7 @@ class SizeType(_Type):
         """Return bytes."""
         match = _NUMBER_UNIT.fullmatch(text)
         if match is None or match[2] not in _BYTES:
-            raise ValueError(f"{text!r} is no size; write 500GB, 500GiB or 2TiB.")
+            raise ValueError(f"{text!r} is not a size; write 500GB, 500GiB or 2TiB.")
         size = Decimal(match[1]) * _BYTES[match[2]]
         if ranges.BYTES.refusal(size):
             raise ValueError(f"{text!r} is more than 1000 PB.")
@@ -106,7 +106,9 @@ class DollarType(_Type):
         try:
             amount = usd(text.removeprefix("$").replace(",", ""))
         except (InputError, InvalidOperation) as error:
-            raise ValueError(f"{text!r} is no amount; write 12 or 12.50 (US dollars).") from error
+            raise ValueError(
+                f"{text!r} is not an amount; write 12 or 12.50 (US dollars)."
+            ) from error
         if ranges.DOLLARS.refusal(amount):
             raise ValueError(f"{text!r} is negative or absurd; write 12 or 12.50 (US dollars).")
         return amount
@@ -124,7 +126,9 @@ class IncreaseType(_Type):
         try:
             share = Decimal(text.strip()[:-1].strip())
         except InvalidOperation as error:
-            raise ValueError(f"{text!r} is no increase; write 500 (US dollars) or 10%.") from error
+            raise ValueError(
+                f"{text!r} is not an increase; write 500 (US dollars) or 10%."
+            ) from error
         if not 0 <= share <= _MOST_PERCENT:
             raise ValueError(f"{text!r} is negative or absurd; write 500 (US dollars) or 10%.")
         return share / 100, True
@@ -140,7 +144,7 @@ class DayType(_Type):
         try:
             return date.fromisoformat(text)
         except ValueError as error:
-            raise ValueError(f"{text!r} is no day; write 2026-07-01.") from error
+            raise ValueError(f"{text!r} is not a day; write 2026-07-01.") from error
 
 
 class InstantType(_Type):
@@ -155,7 +159,8 @@ class InstantType(_Type):
             return instant.replace(tzinfo=instant.tzinfo or UTC).astimezone(UTC)
         except (ValueError, OverflowError) as error:
             raise ValueError(
-                f"{text!r} is no instant; write 2026-07-31T12:00 (UTC) or 2026-07-31T12:00+02:00."
+                f"{text!r} is not an instant; write 2026-07-31T12:00 (UTC) "
+                "or 2026-07-31T12:00+02:00."
             ) from error
 
 
@@ -170,7 +175,7 @@ class CountsType(_Type):
         least = int(match[1]) if match else 0
         most = int(match[2] or match[1]) if match else 0
         if not least <= most or ranges.GPUS.refusal(least) or ranges.GPUS.refusal(most):
-            raise ValueError(f"{text!r} is no count; write 8 or 1..8.")
+            raise ValueError(f"{text!r} is not a count; write 8 or 1..8.")
         return least, most
 
 
@@ -207,7 +212,7 @@ class WorkType(_Type):
         except ValueError:
             amount = -1.0
         if not unit or not 0 <= amount <= ranges.WORK.high:
-            raise ValueError(f"{text!r} is no work; write UNIT=DONE, such as image=2900000.")
+            raise ValueError(f"{text!r} is not work; write UNIT=DONE, such as image=2900000.")
         return unit, amount
 
 
@@ -220,7 +225,7 @@ class MappingType(_Type):
         """Return the column and the slot."""
         column, _, slot = text.rpartition("=")
         if not column or not slot:
-            raise ValueError(f"{text!r} is no mapping; write COLUMN=SLOT.")
+            raise ValueError(f"{text!r} is not a mapping; write COLUMN=SLOT.")
         return column, slot
 
 

@@ -38,7 +38,7 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
         commands: every command's name, for sections.
 
     Raises:
-        InputError: a file cannot be read, is no TOML, or names what there is not; all of a file's
+        InputError: a file cannot be read, is not TOML, or names what there is not; all of a file's
             problems at once.
     """
     known = tuple(commands)
@@ -107,7 +107,7 @@ def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> I
             yield f"{path}: {section} stands outside a section; put it under [plan], [quote] ..."
         elif section not in (*commands, *_SECTIONS):
             near = difflib.get_close_matches(section, (*commands, *_SECTIONS), 1)
-            yield f"{path}: [{section}] is no command" + (f"; [{near[0]}]?" if near else ".")
+            yield f"{path}: [{section}] is not a command" + (f"; [{near[0]}]?" if near else ".")
 
 
 def _not_for_a_project(
@@ -139,7 +139,7 @@ def _adopt(
         option = known.get(key.replace("_", "-"))
         if option is None or option.name is None:
             near = difflib.get_close_matches(key, known, 1)
-            problems.append(f"{where} {key} is no option" + (f"; {near[0]}?" if near else "."))
+            problems.append(f"{where} {key} is not an option" + (f"; {near[0]}?" if near else "."))
         elif isinstance(value, dict) or (isinstance(value, list) and not option.multiple):
             problems.append(f"{where} {key} takes one value, not {value!r:.40}.")
         elif isinstance(value, bool) and not option.is_flag:

@@ -20,8 +20,15 @@ from providers.lifecycle.journal import FILE, JournalError
 from providers.registry import CLOUDS
 
 _PACKAGES = (
-    *("boto3", "click", "jinja2", "pandas", "paramiko", "platformdirs", "prometheus_client"),
-    *("pydo", "rich"),
+    "boto3",
+    "click",
+    "jinja2",
+    "pandas",
+    "paramiko",
+    "platformdirs",
+    "prometheus_client",
+    "pydo",
+    "rich",
 )
 _MOST_SKEW_S = 60.0
 

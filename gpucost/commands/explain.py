@@ -31,4 +31,4 @@ def _explain(code: str) -> list[str]:
         return list(action_lines(ACTIONS[code]))
     known = [*(rule.code for rule in RULES), *ACTIONS]
     near = difflib.get_close_matches(code, known, 3) or known
-    raise InputError(f"{code!r} is no finding or action code; near it: {', '.join(near)}.")
+    raise InputError(f"{code!r} is not a finding or action code; near it: {', '.join(near)}.")

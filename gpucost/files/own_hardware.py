@@ -43,7 +43,9 @@ def load_own_hardware() -> Figures:
                 if isinstance(value, list):
                     bounds[key] = (low, high)
             else:
-                problems.append(f"{where} {key} is no figure of it; known: {', '.join(FIGURES)}.")
+                problems.append(
+                    f"{where} {key} is not a figure of it; known: {', '.join(FIGURES)}."
+                )
         except InputError as error:
             problems += [f"{where} {key}: {problem}" for problem in error.problems]
     if problems:
@@ -54,7 +56,7 @@ def load_own_hardware() -> Figures:
 
 def _word(key: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise InputError(f"{value!r:.40} is no text.")
+        raise InputError(f"{value!r:.40} is not text.")
     if key != "gpu":
         return value
     return resolve(value).name
@@ -64,7 +66,7 @@ def _figure(value: object) -> tuple[Decimal, Decimal, Decimal]:
     """Low, expected, high; all the same where one number is given."""
     if isinstance(value, list):
         if len(value) != _ENDS:
-            raise InputError(f"{value!r:.40} is no range; write one number or [low, mid, high].")
+            raise InputError(f"{value!r:.40} is not a range; write one number or [low, mid, high].")
         low, mid, high = (_number(end) for end in value)
         if not low <= mid <= high:
             raise InputError(f"{value!r:.40} does not rise; write [low, mid, high].")
@@ -75,11 +77,11 @@ def _figure(value: object) -> tuple[Decimal, Decimal, Decimal]:
 
 def _number(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise InputError(f"{value!r:.40} is no number.")
+        raise InputError(f"{value!r:.40} is not a number.")
     try:
         number = Decimal(str(value))
     except InvalidOperation:
-        raise InputError(f"{value!r:.40} is no number.") from None
+        raise InputError(f"{value!r:.40} is not a number.") from None
     if not number.is_finite():
-        raise InputError(f"{value!r:.40} is no finite number.")
+        raise InputError(f"{value!r:.40} is not a finite number.")
     return number

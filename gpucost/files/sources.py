@@ -60,7 +60,7 @@ def tell_skipped(skipped: Sequence["Skipped"], say: Callable[[str], None]) -> No
     if rest := expected[len(shown) :]:
         names = ", ".join(Path(one.path).name for one in rest[:_MOST_LINES])
         more = ", ..." if len(rest) > _MOST_LINES else ""
-        say(f"skipped {len(rest)} more that are no measurements: {names}{more}")
+        say(f"skipped {len(rest)} more that are not measurements: {names}{more}")
 
 
 def read_trace(path: str) -> Availability:

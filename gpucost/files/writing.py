@@ -13,7 +13,7 @@ from pricing.errors import InputError
 def write_file(path: str, text: str) -> None:
     """Write a file whole or not at all; `-` is standard output.
 
-    A link keeps pointing where it does; what is no regular file (a pipe, a device) is written to
+    A link keeps pointing where it does; what is not a regular file (a pipe, a device) is written to
     as it is.
 
     Raises:

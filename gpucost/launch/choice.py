@@ -66,7 +66,7 @@ def choose_type(
     """The choice of --type.
 
     Raises:
-        InputError: it is no offer, or gpucost cannot launch there.
+        InputError: it is not an offer, or gpucost cannot launch there.
     """
     provider, _, host = place.partition("/")
     if provider == OWN:

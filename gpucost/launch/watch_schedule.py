@@ -23,8 +23,16 @@ FILE = "watch.json"
 NAME = "gpucost-watch"
 _PREFIXES = ("AWS_", "DIGITALOCEAN_", "GPUCOST_", "XDG_")
 _NAMES = (
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSH_AUTH_SOCK"),
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "SSH_AUTH_SOCK",
 )
 _CALL_S = 30.0
 

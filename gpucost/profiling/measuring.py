@@ -63,7 +63,7 @@ class Measurement:
         return self
 
     def step(self, n: int = 1, *, items: int | None = None) -> None:
-        """Say that a step has ended, where it is no step of a PyTorch or Keras optimizer.
+        """Say that a step has ended, where it is not a step of a PyTorch or Keras optimizer.
 
         Args:
             n: steps that ended together.

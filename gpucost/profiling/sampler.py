@@ -39,7 +39,7 @@ def main() -> None:
     task = channel.task()
     try:
         outcome = _Sampler(task, channel).run()
-    except OSError as error:  # the system's limits are no fault of ours
+    except OSError as error:  # the system's limits are not our fault
         outcome = Outcome(problems=(f"measuring failed: {error.strerror or error}.",))
     except Exception as error:  # noqa: BLE001 - said by who started us
         outcome = Outcome(problems=(f"measuring failed, a bug: {error!r}.",))

@@ -16,8 +16,16 @@ from providers.lifecycle.presence import Presence
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 _COLUMNS = (
-    *("run", "plan", "where", "machines", "state", "started", "deadline"),
-    *("USD/h", "so far", "predicted"),
+    "run",
+    "plan",
+    "where",
+    "machines",
+    "state",
+    "started",
+    "deadline",
+    "USD/h",
+    "so far",
+    "predicted",
 )
 
 

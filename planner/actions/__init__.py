@@ -31,5 +31,5 @@ def action(code: str, signals: Signals) -> Action:
     """
     found = ACTIONS.get(code)
     if found is None:
-        raise InputError(f"{code!r} is no action code; known: {', '.join(ACTIONS)}.")
+        raise InputError(f"{code!r} is not an action code; known: {', '.join(ACTIONS)}.")
     return fitted(found, signals)

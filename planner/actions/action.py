@@ -43,7 +43,7 @@ class Action:
         memory: factor on GPU memory (least, typical, most); None where it changes none or is
             unknown.
         effort_hours: engineering time, our own estimate; 0 for a switch.
-        when: what must hold for it to apply; a reading that is missing is no obstacle.
+        when: what must hold for it to apply; a reading that is missing does not stop it.
         needs: what must be known before an option counts on it; without it, it is only listed.
         excludes: actions that make no sense beside it.
         remark: what to watch.

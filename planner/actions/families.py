@@ -1,4 +1,4 @@
-"""Which kinds of programs have an action: what PyTorch has is no advice for VASP.
+"""Which kinds of programs have an action: what PyTorch has does not help VASP.
 
 An action that is not named here is for all. One that is `OWN` of a family needs the framework to be
 known; the others are also given where no framework was stated.

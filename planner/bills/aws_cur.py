@@ -42,7 +42,7 @@ def read(name: str, text: str) -> Bill:
     """Return a report.
 
     Raises:
-        InputError: columns are missing, its currency is not USD, or cells are no amount or time;
+        InputError: columns are missing, its currency is not USD, or cells are not amounts or times;
             all are listed.
     """
     lines, problems = [], []

@@ -32,11 +32,11 @@ def dollars(text: str) -> Decimal:
     """
     match = _DOLLARS.fullmatch(text.strip())
     if match is None or not any(c.isdigit() for c in match[4]):
-        raise ValueError(f"{text!r} is no amount")
+        raise ValueError(f"{text!r} is not an amount")
     try:
         amount = usd(match[4].replace(",", ""))
     except InputError as error:
-        raise ValueError(f"{text!r} is no amount") from error
+        raise ValueError(f"{text!r} is not an amount") from error
     minus = "-" in (match[1], match[2], match[3]) or text.strip().startswith("(")
     return -amount if minus else amount
 
@@ -45,14 +45,14 @@ def moment(text: str) -> datetime:
     """Return a time as UTC; one without a zone is UTC already, as every bill says.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is not a time.
     """
     plain = _BEFORE_OFFSET.sub("", _WORD_ZONE.sub("", text.strip()))
     try:
         when = datetime.fromisoformat(plain)
         return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no time") from None
+        raise ValueError(f"{text!r} is not a time") from None
 
 
 def csv_rows(
@@ -66,7 +66,7 @@ def csv_rows(
         column: our name of a column, from the file's.
 
     Raises:
-        InputError: rows have another number of cells than the header, or the text is no CSV; all
+        InputError: rows have another number of cells than the header, or the text is not CSV; all
             such rows are listed.
     """
     csv.field_size_limit(_LONGEST_FIELD)

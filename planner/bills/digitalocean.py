@@ -25,7 +25,7 @@ def read_csv(name: str, text: str) -> Bill:
     """Return an invoice downloaded as CSV.
 
     Raises:
-        InputError: its currency is not USD, or cells are no amount or time; all are listed.
+        InputError: its currency is not USD, or cells are not amounts or times; all are listed.
     """
     rows = list(csv_rows(name, text))
     if rows and "USD" not in rows[0][1]:
@@ -41,7 +41,7 @@ def read_json(name: str, text: str) -> Bill:
     """Return invoice items or billing insights as the API answers them.
 
     Raises:
-        InputError: it is no such answer, or its values are no amount or time; all are listed.
+        InputError: it is not such an answer, or values are not amounts or times; all are listed.
     """
     try:
         document = json.loads(text, parse_float=str)

@@ -42,7 +42,7 @@ def read(name: str, text: str) -> Bill:
 
     Raises:
         InputError: columns are missing, rows are forecasts of ours, the currency is not USD, or
-            cells are no amount or time; all are listed.
+            cells are not amounts or times; all are listed.
     """
     lines, problems = [], []
     for number, raw in csv_rows(name, text):

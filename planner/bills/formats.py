@@ -55,7 +55,7 @@ def read_bill(name: str, text: str) -> Bill:
         text: all of it.
 
     Raises:
-        InputError: it is no bill that is read here, has no lines, or its lines have problems.
+        InputError: it is not a bill that is read here, has no lines, or its lines have problems.
     """
     head = text[:_HEAD]
     known = next((one for one in FORMATS if one.fits(head)), None)

@@ -57,7 +57,9 @@ def rule(code: str) -> Rule:
     """
     found = next((rule for rule in RULES if rule.code == code), None)
     if found is None:
-        raise InputError(f"{code} is no finding code; known: {', '.join(r.code for r in RULES)}.")
+        raise InputError(
+            f"{code} is not a finding code; known: {', '.join(r.code for r in RULES)}."
+        )
     return found
 
 

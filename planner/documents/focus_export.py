@@ -100,7 +100,7 @@ def provider_names() -> Mapping[str, Mapping[str, str]]:
 
 
 def _whole(line: CostLine) -> PricedPart:
-    """Return a line that is no quantity at a price as one unit of itself."""
+    """Return a line that is not a quantity at a price as one unit of itself."""
     return PricedPart(quantity=Decimal(1), unit="Units", unit_usd=line.usd)
 
 

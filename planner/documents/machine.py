@@ -49,7 +49,9 @@ def _check(told: MachineDocument, job: str) -> None:
     launcher = told.launcher
     counts = (launcher["nproc_per_node"], launcher.get("max_restarts", 0))
     if not all(isinstance(count, int) and count >= 0 for count in counts):
-        problems.append(f"{job}: machine.launcher holds {counts}, which are no counts; plan again.")
+        problems.append(
+            f"{job}: machine.launcher holds {counts}, which are not counts; plan again."
+        )
     if not _NNODES.fullmatch(str(launcher.get("nnodes", "1"))):
         problems.append(
             f"{job}: machine.launcher.nnodes is {launcher['nnodes']!r:.60}; plan again."

@@ -65,7 +65,7 @@ class Cap:
     energy: Estimate
 
 
-_SLOWEST = 1.1  # a cap that costs more than a tenth of the time is no saving: machines cost more
+_SLOWEST = 1.1  # a cap that costs more than a tenth of the time is not a saving: machines cost more
 _LEAST_SAVING = 0.97  # of the energy; less is not worth a setting
 _SHARES = tuple(share / 100.0 for share in range(60, 100, 5))  # of the board's limit
 

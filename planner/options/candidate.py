@@ -120,6 +120,11 @@ class Candidate:
         work_h: float = getattr(self.work_hours, end)
         extra = self.interruptions.billed(work_h, end) if self.interruptions else None
         return price(
-            *(self.offer, self.count, work_h, self.work, self.catalog, extra),
+            self.offer,
+            self.count,
+            work_h,
+            self.work,
+            self.catalog,
+            extra,
             tenancy=self.tenancy,
         )

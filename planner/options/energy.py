@@ -2,7 +2,7 @@
 
 kWh = mean board power x GPUs x hours / 1000, of the boards alone unless the host's share of a
 node's power and the site's PUE are given; kgCO2e = kWh x grid intensity / 1000, where that is
-given. The nameplate power is no stand-in: measured jobs drew 0.57 of it on average, a quarter of
+given. The nameplate power is not a stand-in: measured jobs drew 0.57 of it on average, a quarter of
 them under 0.28 (Zeus traces).
 
 Power on another GPU: the same fraction of (TDP - idle) as measured today (planner/models/power.py);

@@ -69,7 +69,7 @@ def crowded(
     """Return why jobs cannot stand on one host; None where nothing measured speaks against it.
 
     Memory adds up. Cores add up only where a job fills its own host: below that, runtimes that spin
-    while they wait for the GPU keep cores busy, too, so the sum is no proof (`host_share` has it).
+    while they wait for the GPU keep cores busy, too, so the sum is not proof (`host_share` has it).
     """
     if len(profiles) == 1:
         return None

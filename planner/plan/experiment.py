@@ -19,7 +19,7 @@ MINUTES = 15  # steps settle within minutes; billing by the hour is in the price
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
 _AFTER_COUNTERS = 1.43  # the counter form's interval
 _TWO = 2
-_WORTH = 1.1  # less than this much narrower is no reason to rent
+_WORTH = 1.1  # less than this much narrower is not a reason to rent
 # An experiment that narrows half as much as the best one for half its money or less will do.
 _HALF = 0.5
 _HALF_USD = Decimal("0.5")

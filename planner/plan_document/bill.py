@@ -60,7 +60,7 @@ class CostLine:
         rule: the billing rule in words.
         source: where the price was read.
         as_of: date of the price as its source prints it.
-        parts: the same amount as quantities at unit prices; empty where it is no such product.
+        parts: the same amount as quantities at unit prices; empty where it is not such a product.
     """
 
     what: str

@@ -178,7 +178,7 @@ def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
     else:
         fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
-    basis = f"weak: {fitted.basis}; the job is no known training"
+    basis = f"weak: {fitted.basis}; the job is not a training of a known kind"
     return replace(within(fitted.mid, factor, basis), weak=True)
 
 

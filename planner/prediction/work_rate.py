@@ -14,9 +14,25 @@ from planner.profile.model import Profile
 # Names of what one place of a batch holds, and of one pass over a batch.
 _ITEMS = frozenset(
     (
-        *("item", "sample", "example", "instance", "record", "row", "pair", "graph", "request"),
-        *("image", "picture", "frame", "clip", "video", "utterance"),
-        *("sequence", "sentence", "document", "prompt"),
+        "item",
+        "sample",
+        "example",
+        "instance",
+        "record",
+        "row",
+        "pair",
+        "graph",
+        "request",
+        "image",
+        "picture",
+        "frame",
+        "clip",
+        "video",
+        "utterance",
+        "sequence",
+        "sentence",
+        "document",
+        "prompt",
     )
 )
 _STEPS = frozenset(("step", "iteration", "batch", "update"))

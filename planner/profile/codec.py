@@ -32,7 +32,7 @@ def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
         origin: the file's name, for messages.
 
     Raises:
-        InputError: it is no JSON, or no profile, or values are wrong; all problems are listed.
+        InputError: it is not JSON or not a profile, or values are wrong; all problems are listed.
     """
     document = _load_json(data, origin)
     items = document if isinstance(document, list) else [document]

@@ -81,8 +81,17 @@ class Parallelism(StrEnum):
 KINDS = tuple(kind.value for kind in JobKind)
 PARALLELISMS = tuple(way.value for way in Parallelism)
 PRECISIONS = (
-    *("fp64", "fp32", "tf32", "amp-fp16", "amp-bf16", "fp16", "bf16"),
-    *("fp8", "int8", "int4", "fp4"),
+    "fp64",
+    "fp32",
+    "tf32",
+    "amp-fp16",
+    "amp-bf16",
+    "fp16",
+    "bf16",
+    "fp8",
+    "int8",
+    "int4",
+    "fp4",
 )
 PHASES = (
     "start-up",

@@ -1,6 +1,6 @@
 """What to do first where a plan leaves a job where it is: end it, measure it, or try the cure.
 
-A job that wastes money and is left alone without a word is no advice: its cause may be unknown, its
+A job that wastes money needs a next step even where it is left alone: its cause may be unknown, its
 cure may not surely pay, or no machine may help it because it does nothing.
 """
 

@@ -41,7 +41,7 @@ class Test:
         op: `<`, `<=`, `>`, `>=`, `in`, or `unknown` (holds when it was not measured).
         limit: what it is compared with; a tuple of words for `in`.
         or_unknown: whether it also holds, without evidence, when the signal was not measured.
-        quiet: whether it only says where the rule applies, and is no evidence.
+        quiet: whether it only says where the rule applies, and is not evidence.
     """
 
     __test__ = False  # not a pytest class
@@ -89,7 +89,7 @@ def is_(signal: str, op: str, limit: float | tuple[str, ...] | None = None) -> T
 
 
 def where(signal: str, op: str, limit: float | tuple[str, ...]) -> Test:
-    """Return a test that says where a rule applies; it is no evidence."""
+    """Return a test that says where a rule applies; it is not evidence."""
     return Test(signal=signal, op=op, limit=limit, quiet=True)
 
 

@@ -143,7 +143,7 @@ class Belonging:
                 self._sources.setdefault(path.with_name(source.path), (path, source.sha256))
 
     def why(self, path: Path) -> Skipped | None:
-        """Return why a file is no job of its own, None where it is one."""
+        """Return why a file is not a job of its own, None where it is one."""
         if path in self._series:
             return Skipped(path=str(path), why=f"a series of {self._series[path].name}")
         if path not in self._sources:

@@ -38,7 +38,7 @@ def read_folder(
 ) -> tuple[Profile, ...]:
     """Return the profiles of every file in a folder and below it that gpucost knows, by path.
 
-    The series of a profile, the telemetry it was made from and its own capture are no jobs beside
+    The series of a profile, the telemetry it was made from and its own capture are not jobs beside
     it. Parts of one run (`Profile.run`) are joined. Jobs of one name in different folders get the
     folder's name, too.
 
@@ -63,7 +63,7 @@ def read_folder(
 
 
 def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], list[Path]]:
-    """The finished profiles, and the telemetry that is no part of one."""
+    """The finished profiles, and the telemetry that is not part of one."""
     ready: list[_Found] = []
     other: list[tuple[Path, str | None]] = []
     belonging = Belonging()

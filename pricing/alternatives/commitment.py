@@ -50,12 +50,12 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
     GPU-hour.
 
     Raises:
-        InputError: the offer is no commitment.
+        InputError: the offer is not a commitment.
     """
     term_h = TERMS_H.get(reserved.purchase)
     if term_h is None:
         raise InputError(
-            f"{reserved.place} is bought as {reserved.purchase}, which is no commitment; "
+            f"{reserved.place} is bought as {reserved.purchase}, which is not a commitment; "
             f"commitments are {', '.join(TERMS_H)}"
         )
     same = [

@@ -21,8 +21,19 @@ OPEN_END = Decimal("Infinity")
 _NEEDED = frozenset({"name", "value", "unit", "source", "as_of", "confidence"})
 _OPTIONAL = frozenset(
     {
-        *("valid_from", "valid_until", "note", "regions", "from", "until"),
-        *("kind", "product", "purchase", "month_h", "step_s", "prorated", "each_gib"),
+        "valid_from",
+        "valid_until",
+        "note",
+        "regions",
+        "from",
+        "until",
+        "kind",
+        "product",
+        "purchase",
+        "month_h",
+        "step_s",
+        "prorated",
+        "each_gib",
     }
 )
 CALENDAR = "calendar"

@@ -8,8 +8,18 @@ from typing import NamedTuple
 from pricing.money import EXACT, plain
 
 KINDS = (
-    *("compute", "boot", "disk", "snapshot", "object-storage", "egress", "address"),
-    *("control-plane", "lost-work", "checkpoint", "idle-tail", "move"),
+    "compute",
+    "boot",
+    "disk",
+    "snapshot",
+    "object-storage",
+    "egress",
+    "address",
+    "control-plane",
+    "lost-work",
+    "checkpoint",
+    "idle-tail",
+    "move",
 )
 """What a line can be for, in the order of a bill."""
 
@@ -50,7 +60,7 @@ class QuoteLine:
         rule: the billing rule in words.
         source: where the price was read.
         as_of: date of the price as the source prints it.
-        parts: the same amount as quantities at unit prices; empty where it is no such product (a
+        parts: the same amount as quantities at unit prices; empty where it is not such a product (a
             least charge, a difference of two charges).
     """
 

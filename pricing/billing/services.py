@@ -31,7 +31,10 @@ def charge_services(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
         _Service("address", usage.addresses, "ipv4", "", "public IPv4 address"),
         _Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway"),
         _Service(
-            *("control-plane", int(bool(usage.control_plane)), "k8s_control_plane", plane),
+            "control-plane",
+            int(bool(usage.control_plane)),
+            "k8s_control_plane",
+            plane,
             f"{usage.control_plane} Kubernetes control plane",
         ),
     )

@@ -30,7 +30,9 @@ _OTHER = (
     _Traffic("inter_region_bytes", "inter_region", "traffic to other regions"),
     _Traffic("nat_bytes", "nat_gateway_traffic", "traffic through NAT gateways"),
     _Traffic(
-        *("object_egress_bytes", "object_storage_egress", "traffic out of the object storage"),
+        "object_egress_bytes",
+        "object_storage_egress",
+        "traffic out of the object storage",
         free="object_storage_egress_free",
     ),
 )

@@ -15,9 +15,17 @@ _ADDITIONAL = (
 )
 _DURATIONS = ("duration_s", *(name for _, name in _ADDITIONAL))
 _COUNTS = (
-    *("egress_bytes", "ingress_bytes", "inter_zone_bytes", "inter_region_bytes", "nat_bytes"),
-    *("storage_bytes", "snapshot_bytes", "object_storage_bytes", "object_egress_bytes"),
-    *("addresses", "nat_gateways"),
+    "egress_bytes",
+    "ingress_bytes",
+    "inter_zone_bytes",
+    "inter_region_bytes",
+    "nat_bytes",
+    "storage_bytes",
+    "snapshot_bytes",
+    "object_storage_bytes",
+    "object_egress_bytes",
+    "addresses",
+    "nat_gateways",
 )
 _MICROSECOND_DIGITS = 6
 

@@ -34,6 +34,6 @@ def read_day(text: str) -> date | None:
     """A full date, or None where the cell is empty.
 
     Raises:
-        ValueError: the text is no full date.
+        ValueError: the text is not a full date.
     """
     return date.fromisoformat(text) if text else None

@@ -13,9 +13,26 @@ from pricing.money import plain, usd
 from pricing.tables import DATA, names, number, read_csv
 
 COLUMNS = (
-    *("status", "region", "instance_type", "gpu", "gpu_count", "gpu_memory_gib", "vcpus"),
-    *("ram_gib", "local_disk_gib", "interconnect", "network_gbps", "host", "purchase"),
-    *("usd_per_hour", "as_of", "valid_from", "valid_until", "confidence", "source", "notes"),
+    "status",
+    "region",
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "gpu_memory_gib",
+    "vcpus",
+    "ram_gib",
+    "local_disk_gib",
+    "interconnect",
+    "network_gbps",
+    "host",
+    "purchase",
+    "usd_per_hour",
+    "as_of",
+    "valid_from",
+    "valid_until",
+    "confidence",
+    "source",
+    "notes",
 )
 """The columns of `data/offers/<provider>.csv`."""
 
@@ -28,7 +45,7 @@ def bundled_offers() -> tuple[Offer, ...]:
     """Every bundled row, current and superseded, by provider and in file order.
 
     Raises:
-        InputError: every row that is no offer, with its file and line.
+        InputError: every row that is not an offer, with its file and line.
     """
     offers, problems = [], []
     for name in names("offers/*.csv"):
@@ -47,7 +64,7 @@ def offer_from_row(provider: str, row: Mapping[str, str]) -> Offer:
     """The offer of one CSV row (see COLUMNS and PUBLISHED), joined with its published size.
 
     Raises:
-        InputError: a price that is no money, or values that no offer can have.
+        InputError: a price that is not money, or values that no offer can have.
         ValueError: a number or date that is none.
     """
     as_of, dated = read_date(row["as_of"])

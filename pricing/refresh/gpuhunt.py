@@ -20,8 +20,15 @@ from pricing.refresh.reading import PriceReading
 
 _COLUMNS = frozenset(
     {
-        *("instance_name", "location", "price", "cpu", "memory"),
-        *("gpu_count", "gpu_name", "gpu_memory", "spot"),
+        "instance_name",
+        "location",
+        "price",
+        "cpu",
+        "memory",
+        "gpu_count",
+        "gpu_name",
+        "gpu_memory",
+        "spot",
     }
 )
 
@@ -34,7 +41,7 @@ def read_gpuhunt(path: Path, as_of: date | None = None) -> tuple[PriceReading, .
         as_of: day of the prices; None: the day the file was last changed.
 
     Raises:
-        InputError: it cannot be read or is no catalog.
+        InputError: it cannot be read or is not a catalog.
     """
     try:
         check_size(path)

@@ -98,7 +98,7 @@ def _text_faults(row: Row) -> Iterator[Fault]:
             yield "missing", f"{name} is missing"
     for name in ("instance_type", "region"):
         if not _NAME.fullmatch(row[name]):
-            yield "name", f"{name} is no name: {row[name]!r:.40}"
+            yield "name", f"{name} is not a name: {row[name]!r:.40}"
     yield from _price_faults(row["usd_per_hour"])
     yield from _size_faults(row)
 
@@ -125,7 +125,7 @@ def _price_faults(text: str) -> Iterator[Fault]:
     try:
         price = usd(text)
     except InputError:
-        yield "price", f"the price is no amount: {text!r:.40}"
+        yield "price", f"the price is not an amount: {text!r:.40}"
         return
     if price <= 0:
         yield "price", f"the price is {plain(price)}; nobody gives GPUs away"

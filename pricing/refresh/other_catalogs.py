@@ -77,7 +77,7 @@ def day_of(path: Path, as_of: date | None) -> date:
 
 
 def check_size(path: Path) -> None:
-    """Refuse what is no catalog by its size.
+    """Refuse what is not a catalog by its size.
 
     Raises:
         InputError: the file is larger than MOST_BYTES.
@@ -89,14 +89,14 @@ def check_size(path: Path) -> None:
 def to_reading(provider: str, listed: Iterable[Listed], source: str, day: date) -> PriceReading:
     """The reading of one provider: one row for each type, region and way of buying.
 
-    Where zones of a region differ, the cheapest counts. The catalog is no complete list: what it
+    Where zones of a region differ, the cheapest counts. The catalog is not a complete list: what it
     leaves out stays as it is.
 
     Raises:
         InputError: the provider's name could not name a file.
     """
     if not _PROVIDER.fullmatch(provider):
-        raise InputError(f"{source}: {provider!r:.60} is no name of a provider.")
+        raise InputError(f"{source}: {provider!r:.60} is not the name of a provider.")
     best: dict[tuple[str, str, str], Listed] = {}
     for line in sorted(listed, key=_cheapest_first):
         best.setdefault((line.instance_type, _region(provider, line), line.purchase), line)

@@ -37,7 +37,7 @@ class PriceReading:
         rows: the prices.
         regions: regions that the answer covers completely; None: all of them.
         purchases: ways of buying that it covers completely. What is sold so, in those regions, and
-            not named, is no longer sold. Empty: the answer is no complete list of anything.
+            not named, is no longer sold. Empty: the answer is not a complete list of anything.
         remarks: what was left out, for people.
     """
 

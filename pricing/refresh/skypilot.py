@@ -26,7 +26,7 @@ def read_skypilot(folder: Path, as_of: date | None = None) -> tuple[PriceReading
         as_of: day of the prices; None: the day each file was last changed.
 
     Raises:
-        InputError: there is no such file, or one is no catalog; all of them at once.
+        InputError: there is no such file, or one is not a catalog; all of them at once.
     """
     paths = sorted(folder.glob("*/vms.csv"))
     if not paths:

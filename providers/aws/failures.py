@@ -11,17 +11,31 @@ from providers.errors import NoCapacityError, QuotaError, ThrottledError, Uncert
 
 _MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
     NoCapacityError: (
-        *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"),
-        *("Unsupported", "SpotMaxPriceTooLow", "InsufficientReservedInstanceCapacity"),
-        *("InvalidAvailabilityZone", "UnfulfillableCapacity"),
+        "InsufficientInstanceCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientCapacity",
+        "Unsupported",
+        "SpotMaxPriceTooLow",
+        "InsufficientReservedInstanceCapacity",
+        "InvalidAvailabilityZone",
+        "UnfulfillableCapacity",
     ),
     QuotaError: (
-        *("VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded"),
-        *("VolumeLimitExceeded", "SecurityGroupLimitExceeded", "ResourceLimitExceeded"),
+        "VcpuLimitExceeded",
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VolumeLimitExceeded",
+        "SecurityGroupLimitExceeded",
+        "ResourceLimitExceeded",
     ),
     ThrottledError: (
-        *("RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"),
-        *("TooManyRequestsException", "RequestThrottled", "SlowDown"),
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "EC2ThrottledException",
+        "TooManyRequestsException",
+        "RequestThrottled",
+        "SlowDown",
     ),
 }
 _NOT_FOUND = ("NotFound", "Malformed")

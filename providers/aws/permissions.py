@@ -5,17 +5,29 @@ from typing import Any
 from providers.ownership_tags import PREFIX
 
 _READS = (
-    *("ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
-    *("ec2:DescribeInstances", "ec2:DescribeKeyPairs", "ec2:DescribeRegions"),
-    *("ec2:DescribeSecurityGroups", "ec2:DescribeSpotInstanceRequests"),
-    *("ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeTags"),
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeKeyPairs",
+    "ec2:DescribeRegions",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSpotInstanceRequests",
+    "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
     "ec2:DescribeVpcs",
-    *("pricing:GetProducts", "servicequotas:GetServiceQuota", "ssm:GetParameters"),
+    "pricing:GetProducts",
+    "servicequotas:GetServiceQuota",
+    "ssm:GetParameters",
 )
 _MAKES = ("ec2:CreateSecurityGroup", "ec2:ImportKeyPair", "ec2:RunInstances")
 _ON_OURS = (
-    *("ec2:AuthorizeSecurityGroupIngress", "ec2:CancelSpotInstanceRequests"),
-    *("ec2:DeleteKeyPair", "ec2:DeleteSecurityGroup", "ec2:TerminateInstances"),
+    "ec2:AuthorizeSecurityGroupIngress",
+    "ec2:CancelSpotInstanceRequests",
+    "ec2:DeleteKeyPair",
+    "ec2:DeleteSecurityGroup",
+    "ec2:TerminateInstances",
 )
 _TAGGED = ("instance", "volume", "key-pair", "security-group", "spot-instances-request")
 _USED = ("image", "network-interface", "placement-group", "subnet", "vpc")
@@ -50,7 +62,8 @@ def _changing() -> list[dict[str, Any]]:
             "Action": ["ec2:RunInstances", "ec2:CreateSecurityGroup"],
             "Resource": [
                 *(f"arn:aws:ec2:*:*:{kind}/*" for kind in _USED),
-                *("arn:aws:ec2:*::image/*", "arn:aws:ec2:*::snapshot/*"),
+                "arn:aws:ec2:*::image/*",
+                "arn:aws:ec2:*::snapshot/*",
             ],
         },
         {

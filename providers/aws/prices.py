@@ -88,7 +88,7 @@ def _check_regions(session: Any, regions: tuple[str, ...]) -> None:  # noqa: ANN
     }
     unknown = [region for region in regions if region not in known]
     if unknown:
-        raise InputError(f"--region {region} is no region of AWS." for region in unknown)
+        raise InputError(f"--region {region} is not a region of AWS." for region in unknown)
 
 
 def _machines(ec2: Any) -> list[_Machine]:  # noqa: ANN401 - boto3's
@@ -177,7 +177,7 @@ def _dollars(product: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The digits without trailing zeros; what is no amount is left for the gate to name."""
+    """The digits without trailing zeros; what is not an amount is left for the gate to name."""
     try:
         return plain(usd(text))
     except InputError:
@@ -201,7 +201,7 @@ def _spot(ec2: Any, names: list[str], request: Request) -> dict[str, dict[str, s
 
 
 def _cheapest(prices: list[tuple[str, str]]) -> dict[str, str]:
-    """The cells of the cheapest zone; of one whose price is no amount, if there is such a zone."""
+    """The cells of the cheapest zone; of one whose price is not an amount, if there is one."""
     (price, zone), *others = sorted(prices, key=_amount)
     rest = "".join(f"; {place} {amount}" for amount, place in others)
     return {

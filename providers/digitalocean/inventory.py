@@ -30,14 +30,14 @@ def pages(client: Any, kind: DropletKind, filters: Mapping[str, str]) -> Iterato
     """Every item of a list, page by page.
 
     Raises:
-        ProviderError: a page is no list, or there is no end.
+        ProviderError: a page is not a list, or there is no end.
     """
     group = getattr(client, kind.group)
     for page in range(1, _MOST_PAGES + 1):
         answer = group.list(per_page=_PER_PAGE, page=page, **filters)
         items = answer.get(kind.many) if isinstance(answer, Mapping) else None
         if not isinstance(items, list):
-            raise ProviderError(f"DigitalOcean: page {page} of {kind.many} is no list.")
+            raise ProviderError(f"DigitalOcean: page {page} of {kind.many} is not a list.")
         yield from items
         if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
             return

@@ -64,7 +64,7 @@ def _sizes(access: Access) -> Iterator[Any]:
         answer = client.sizes.list(per_page=_PER_PAGE, page=page)
         sizes = answer.get("sizes") if isinstance(answer, Mapping) else None
         if not isinstance(sizes, list) or not all(isinstance(size, Mapping) for size in sizes):
-            raise ProviderError(f"DigitalOcean: page {page} of the sizes is no list of sizes.")
+            raise ProviderError(f"DigitalOcean: page {page} of the sizes is not a list of sizes.")
         yield from sizes
         seen += len(sizes)
         announced = (answer.get("meta") or {}).get("total", seen)
@@ -120,7 +120,8 @@ def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
     """The model's name and the memory of one GPU; as printed where the model is not known.
 
     `vram.amount` is the total of the machine in every known answer. It is divided, and only where
-    the quotient is no memory of the model and the amount itself is one, it was meant for one GPU.
+    the quotient is not a memory size of the model and the amount itself is one, it was meant for
+    one GPU.
     """
     model = str(info.get("model") or "")
     vram = info.get("vram") or {}

@@ -29,7 +29,7 @@ def try_token(access: Access, token: str) -> None:
         token: what a machine would end itself with.
 
     Raises:
-        InputError: it can be no token.
+        InputError: it cannot be a token.
         MissingCredentialsError: DigitalOcean refuses it.
         ProviderError: DigitalOcean cannot be asked.
     """

@@ -119,7 +119,11 @@ class Journal:
             self._run(
                 "UPDATE runs SET state=?, ended_at=COALESCE(ended_at, ?), "
                 "reason=CASE WHEN ?='' THEN reason ELSE ? END WHERE run=?",
-                *(state, ended, reason, reason, run),
+                state,
+                ended,
+                reason,
+                reason,
+                run,
             )
             self._event(run, at, f"{state}{': ' if reason else ''}{reason}")
 
@@ -144,7 +148,11 @@ class Journal:
                 "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
                 "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=? AND name=? "
                 "AND region=? AND (id=? OR (id='' AND state='intended'))",
-                *(resource.id, resource.address, billed_from, *key, resource.id),
+                resource.id,
+                resource.address,
+                billed_from,
+                *key,
+                resource.id,
             )
             if not changed.rowcount:
                 made = (resource.id, "made", _text(at), billed_from, None, resource.address)
@@ -169,7 +177,9 @@ class Journal:
                 "UPDATE resources SET state=?, billed_until=COALESCE(billed_until, ?) "
                 "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
                 "AND state IN ('intended', 'made')",
-                *(state, None if until is None else _text(until), *key),
+                state,
+                None if until is None else _text(until),
+                *key,
             )
             self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")
 

@@ -46,7 +46,7 @@ class JournalError(RefusedError):
 
 
 class DamagedJournalError(JournalError):
-    """The file is no journal, or a broken one."""
+    """The file is not a journal, or a broken one."""
 
 
 class NewerJournalError(JournalError):

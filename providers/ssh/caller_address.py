@@ -33,7 +33,7 @@ def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
             found += ANYWHERE if text == _ALL else [str(ipaddress.ip_network(text, strict=False))]
         except ValueError:
             problems.append(
-                f"--ssh-from {text} is no network; write an address such as 203.0.113.7, a "
+                f"--ssh-from {text} is not a network; write an address such as 203.0.113.7, a "
                 f"network such as 203.0.113.0/24, or {_ALL}."
             )
     if problems:

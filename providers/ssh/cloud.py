@@ -112,7 +112,7 @@ class SshCloud:
             raise UncertainError(error.problems) from error
         marks = read_text(mark, ":")
         if marks is None:
-            raise InputError(f"{host}: {mark} is no mark.")
+            raise InputError(f"{host}: {mark} is not a mark.")
         return _resource(host, creation.name, marks)
 
     def ours(

@@ -190,7 +190,7 @@ class SshLogin:
 
 
 def _time(seconds: str | None) -> datetime | None:
-    """Seconds since 1970 as a time; None where they are no number."""
+    """Seconds since 1970 as a time; None where they are not a number."""
     try:
         return datetime.fromtimestamp(int(seconds or ""), UTC)
     except (ValueError, OverflowError, OSError):

@@ -27,7 +27,11 @@ from tests.providers.fakes.world import World
 TTL = timedelta(hours=2)
 _REACH = "ssh_from" in {option.name for option in provision.command.params}
 _LAUNCH = (
-    *("provision", "--ttl", "2h", "--yes", "--allow-stale"),
+    "provision",
+    "--ttl",
+    "2h",
+    "--yes",
+    "--allow-stale",
     *(("--ssh-from", "anywhere") if _REACH else ()),
 )
 LAUNCHES: dict[str, dict[str, Command]] = {

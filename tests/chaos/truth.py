@@ -66,8 +66,15 @@ class Count:
 
 
 BAD = (
-    *("machines", "side_resources", "late", "foreign", "cap"),
-    *("ledger", "lies", "bugs", "refused"),
+    "machines",
+    "side_resources",
+    "late",
+    "foreign",
+    "cap",
+    "ledger",
+    "lies",
+    "bugs",
+    "refused",
 )
 
 

@@ -34,9 +34,16 @@ def build(folder: Path, without: tuple[str, ...] = ()) -> Path:
     )
     subprocess.run(
         [
-            *("gcc", "-shared", "-fPIC", "-O2", f"-Wl,-soname,{LIBRARY}"),
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-O2",
+            f"-Wl,-soname,{LIBRARY}",
             *([f"-Wl,--version-script={hidden}"] if without else []),
-            *("-o", str(folder / LIBRARY), str(SOURCE), "-lm"),
+            "-o",
+            str(folder / LIBRARY),
+            str(SOURCE),
+            "-lm",
         ],
         check=True,
     )

@@ -63,7 +63,7 @@ BAD_FIELDS: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_a_bad_file_is_refused_and_named(case: str, command: str, call: Call, write: Write) -> None:
-    """A file that is no profile ends with exit 2, its name, and nothing on standard output."""
+    """A file that is not a profile ends with exit 2, its name, and nothing on standard output."""
     content, told = BAD_FILES[case]
     ran = call(command, write("bad.json", content))
     assert ran.code == 2, ran.err

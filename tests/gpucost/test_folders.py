@@ -28,7 +28,7 @@ def _jobs(text: str) -> list[str]:
 
 @pytest.mark.parametrize("words", [("plan", "--as-of", AS_OF), ("diagnose",)], ids=lambda w: w[0])
 def test_a_filled_folder_is_the_job_alone(call: Call, filled: Path, words: tuple[str, ...]) -> None:
-    """The plan, the report and the recipe beside a profile are no jobs, and are named."""
+    """The plan, the report and the recipe beside a profile are not jobs, and are named."""
     alone = call(*words, str(filled / "profile.json"), "-f", "json")
     whole = call(*words, str(filled), "-f", "json")
     assert whole.code == 0
@@ -56,7 +56,7 @@ def test_many_strangers_are_named_in_few_lines(call: Call, filled: Path) -> None
     assert len(lines) < 10
     assert lines[0].startswith("warning: skipped")
     assert "bad.json" in lines[0]
-    assert any("skipped 100 more that are no measurements" in line for line in lines)
+    assert any("skipped 100 more that are not measurements" in line for line in lines)
 
 
 def test_a_folder_without_a_job_is_an_error(call: Call, filled: Path) -> None:

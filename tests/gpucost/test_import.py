@@ -59,8 +59,22 @@ def test_a_log_is_a_source_of_every_command(command: str, call: Call, write: Wri
 def test_what_is_given_is_in_the_profile(call: Call, write: Write) -> None:
     """Hints fill what a log does not say."""
     profile = call(
-        *("import", write("smi.csv", LOG), "-o", "-", "--kind", "training", "--precision", "fp32"),
-        *("--batch", "64", "--work", "image=30000", "--name", "vice", "--tz", "Europe/Berlin"),
+        "import",
+        write("smi.csv", LOG),
+        "-o",
+        "-",
+        "--kind",
+        "training",
+        "--precision",
+        "fp32",
+        "--batch",
+        "64",
+        "--work",
+        "image=30000",
+        "--name",
+        "vice",
+        "--tz",
+        "Europe/Berlin",
     ).json
     assert profile["job"]["name"] == "vice"
     assert (profile["job"]["kind"], profile["job"]["precision"]) == ("training", "fp32")

@@ -23,8 +23,15 @@ from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import no_wait
 
 LAUNCH = (
-    *("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--ttl", "2h", "--yes"),
-    *("--allow-stale", "-f", "json"),
+    "provision",
+    "--type",
+    "digitalocean/gpu-h100x8-640gb",
+    "--ttl",
+    "2h",
+    "--yes",
+    "--allow-stale",
+    "-f",
+    "json",
 )
 ENDS = (("down", "RUN", "--yes"), ("down", "--all", "--yes"), ("reap", "--yes"))
 

@@ -66,7 +66,7 @@ def test_a_single_module_is_named_too(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_templates_disturbs_nothing(tmp_path: Path) -> None:
-    """A folder without __init__.py, as web frameworks have them, is no package: gpucost works."""
+    """A folder without __init__.py, as web frameworks have, is not a package: gpucost works."""
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "page.html").touch()
     ran = _program(tmp_path, USES["plain"])

@@ -11,9 +11,31 @@ from tests.gpucost.documents import training
 
 # Every command of the contract, in its order.
 CONTRACT = (
-    *("profile", "import", "diagnose", "plan", "report", "recipe", "quote", "prices", "capacity"),
-    *("provision", "list", "show", "down", "reap", "run", "verify", "export", "reconcile", "watch"),
-    *("accuracy", "doctor", "explain", "demo", "iam-policy", "completion"),
+    "profile",
+    "import",
+    "diagnose",
+    "plan",
+    "report",
+    "recipe",
+    "quote",
+    "prices",
+    "capacity",
+    "provision",
+    "list",
+    "show",
+    "down",
+    "reap",
+    "run",
+    "verify",
+    "export",
+    "reconcile",
+    "watch",
+    "accuracy",
+    "doctor",
+    "explain",
+    "demo",
+    "iam-policy",
+    "completion",
 )
 
 # Options of the contract that this version refuses: command, arguments.
@@ -53,8 +75,16 @@ BUILT = {
 
 
 PRINTING = (
-    *("diagnose", "plan", "quote", "prices", "doctor", "explain"),
-    *("provision", "list", "show", "reap"),
+    "diagnose",
+    "plan",
+    "quote",
+    "prices",
+    "doctor",
+    "explain",
+    "provision",
+    "list",
+    "show",
+    "reap",
 )
 
 

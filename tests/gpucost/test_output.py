@@ -185,7 +185,7 @@ NOWHERE = ("", ".", "/", "..", "folder", "missing/plan.json", "profile.json/plan
 def test_what_cannot_be_written_is_an_input_error(
     option: str, target: str, call: Call, empty_folder: Path
 ) -> None:
-    """A target that is no file exits 2 and leaves no draft behind."""
+    """A target that is not a file exits 2 and leaves no draft behind."""
     (empty_folder / "folder").mkdir()
     ran = call("plan", *DAY, option, target)
     assert ran.code == 2, ran.err

@@ -78,7 +78,7 @@ def test_some_jobs_without_an_option_is_a_warning(call: Call, write: Write) -> N
 
 
 def test_only_today_is_exit_0(call: Call, write: Write) -> None:
-    """A job that can only stay where it is is no failure."""
+    """A job that can only stay where it is is not a failure."""
     write("profile.json", inference("steady"))
     only = ("--provider", "digitalocean", "--gpu", "H100", "--gpus", "1")
     plan = _plan(call, *only)

@@ -249,7 +249,10 @@ def test_a_full_disk_costs_later_readings_only(
 
     ran = _profile(
         *FAST,
-        *("--", sys.executable, "-c", "import time; time.sleep(14)"),
+        "--",
+        sys.executable,
+        "-c",
+        "import time; time.sleep(14)",
         preexec_fn=small_files,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # Python would cut its own caches off
     )

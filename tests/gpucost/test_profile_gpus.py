@@ -102,7 +102,11 @@ def test_steps_and_devices_are_one_profile(fake_nvml: Nvml) -> None:
     readings = {**a100(), "util.kernel_time": 0.22, "power.board_w": 95.0}
     ran = _profile(
         fake_nvml(Scenario(devices={"0": readings})),
-        *("--", sys.executable, STEPPING, "60", "0.05"),
+        "--",
+        sys.executable,
+        STEPPING,
+        "60",
+        "0.05",
     )
     assert ran.returncode == 0, ran.stderr
     profile = _loaded()

@@ -113,7 +113,7 @@ def _indices(profile: Profile) -> list[int | None]:
 
 
 def test_a_sleep_is_not_blamed_on_its_neighbours() -> None:
-    """Beside two busy loops of others, `sleep` is no job whose data loading fills the cores."""
+    """Beside two busy loops of others, `sleep` is not a job whose data loading fills the cores."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
         subprocess.run([GPUCOST, "profile", "--no-gpu", *FAST, "--", "sleep", "3"], check=True)
@@ -188,8 +188,15 @@ def test_three_jobs_of_two_users_are_told_apart(shared: Callable[..., Shared]) -
     third = here.start("sleep", "40", user=SOMEBODY if two_users else None)
     here.put("5", third.pid, 7.0)
     watching = here.start(
-        *(GPUCOST, "profile", *FAST, "-o", "three.json", "--pid", str(third.pid)),
-        *("--duration", "8s"),
+        GPUCOST,
+        "profile",
+        *FAST,
+        "-o",
+        "three.json",
+        "--pid",
+        str(third.pid),
+        "--duration",
+        "8s",
     )
     try:
         for process in (*running, watching):

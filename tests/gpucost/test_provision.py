@@ -295,7 +295,7 @@ def test_an_unreadable_journal_stops_launches_but_not_their_end(
     """Provision refuses (4); down --all sets the file aside and ends what the provider lists."""
     assert call(*LAUNCH).code == 0
     journal = tmp_path / "state" / "journal.sqlite"
-    journal.write_bytes(b"this is no database, and long enough to be taken for one" * 99)
+    journal.write_bytes(b"this is not a database, and long enough to be taken for one" * 99)
     ran = call(*LAUNCH)
     assert ran.code == 4
     assert "journal" in ran.err

@@ -84,7 +84,7 @@ def test_a_token_that_does_not_work_makes_no_machine(
 
 
 def test_a_token_that_may_not_end_machines_is_refused(ocean: DigitalOcean, call: Call) -> None:
-    """A token that reads and may not destroy is no end: it is asked for one that does not exist."""
+    """A token that may not destroy ends nothing: it is asked for a machine that does not exist."""
     ocean.faults.append(Fault(path="/v2/droplets", below=True, method="DELETE", status=403))
     ran = call(*OCEAN, "--ttl", "2h")
     assert ran.code == 5
@@ -116,8 +116,8 @@ def test_ssh_is_open_to_the_caller_alone(ocean: DigitalOcean, call: Call) -> Non
     assert call("down", "--all", "--yes").code == 0
     wrong = call(*OCEAN, "--ttl", "2h", "--ssh-from", "home", "--ssh-from", "10.0.0.0/99")
     assert wrong.code == 2
-    assert "--ssh-from home is no network" in wrong.err
-    assert "--ssh-from 10.0.0.0/99 is no network" in wrong.err
+    assert "--ssh-from home is not a network" in wrong.err
+    assert "--ssh-from 10.0.0.0/99 is not a network" in wrong.err
 
 
 def _sources(ocean: DigitalOcean) -> list[str]:

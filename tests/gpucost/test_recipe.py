@@ -12,7 +12,13 @@ from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import EXAMPLES, training
 
 KEYS = {
-    *("schema", "job", "option", "actions", "environment", "launcher", "checkpoint_every_s"),
+    "schema",
+    "job",
+    "option",
+    "actions",
+    "environment",
+    "launcher",
+    "checkpoint_every_s",
     "machine",
 }
 

@@ -98,7 +98,7 @@ def test_the_problems_of_all_files_are_listed(plan: str, call: Call, write: Writ
     write("bad.csv", bill.replace("$6.00", "6 dollars"))
     ran = call("reconcile", plan, "bad.csv", "missing.csv")
     assert (ran.code, ran.out) == (2, "")
-    assert "bad.csv:3: '6 dollars' is no amount" in ran.err
+    assert "bad.csv:3: '6 dollars' is not an amount" in ran.err
     assert "missing.csv" in ran.err
 
 

@@ -20,8 +20,14 @@ TOKENS = {
     "a url's": "abc/def+ghi=jkl?mno&pqr#stu:vwx@yz0",
 }
 LAUNCH = (
-    *("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--ttl", "2h", "--yes"),
-    *("--allow-stale", "--no-self-destroy"),
+    "provision",
+    "--type",
+    "digitalocean/gpu-h100x8-640gb",
+    "--ttl",
+    "2h",
+    "--yes",
+    "--allow-stale",
+    "--no-self-destroy",
 )
 
 

@@ -184,9 +184,31 @@ def _every_option() -> list[tuple[str, str]]:
 
 # Spends, ends, believes without asking, hides a question, writes somewhere.
 NEVER = {
-    *("yes", "all", "all-owners", "type", "image", "ssh-key", "max-cost", "ttl", "placement"),
-    *("allow-stale", "no-self-destroy", "no-wait", "output", "report", "accept-jumps", "offline"),
-    *("pid", "data", "from", "log", "dry-run", "recipe", "install", "uninstall", "environment"),
+    "yes",
+    "all",
+    "all-owners",
+    "type",
+    "image",
+    "ssh-key",
+    "max-cost",
+    "ttl",
+    "placement",
+    "allow-stale",
+    "no-self-destroy",
+    "no-wait",
+    "output",
+    "report",
+    "accept-jumps",
+    "offline",
+    "pid",
+    "data",
+    "from",
+    "log",
+    "dry-run",
+    "recipe",
+    "install",
+    "uninstall",
+    "environment",
 }
 LAUNCHING = ("provision", "down", "reap", "watch")
 

@@ -20,8 +20,16 @@ from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 
 LAUNCH = (
-    *("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--ttl", "2h", "--yes"),
-    *("--allow-stale", "--no-self-destroy", "-f", "json"),
+    "provision",
+    "--type",
+    "digitalocean/gpu-h100x8-640gb",
+    "--ttl",
+    "2h",
+    "--yes",
+    "--allow-stale",
+    "--no-self-destroy",
+    "-f",
+    "json",
 )
 
 

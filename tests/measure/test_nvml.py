@@ -20,14 +20,26 @@ if TYPE_CHECKING:
     Read = Callable[..., dict[str, Any]]
 
 EVERYWHERE = {
-    *("util.kernel_time", "util.mem_controller", "util.encoder", "util.decoder"),
-    *("mem.used_gib", "mem.process_gib", "power.board_w", "power.limit_w", "temp.core_c"),
-    *("throttle.fraction", "clock.sm_mhz", "counter.energy_j"),
+    "util.kernel_time",
+    "util.mem_controller",
+    "util.encoder",
+    "util.decoder",
+    "mem.used_gib",
+    "mem.process_gib",
+    "power.board_w",
+    "power.limit_w",
+    "temp.core_c",
+    "throttle.fraction",
+    "clock.sm_mhz",
+    "counter.energy_j",
 }
 PCIE = {"counter.pcie_rx_mib", "counter.pcie_tx_mib"}
 NVLINK = {"counter.nvlink_rx_mib", "counter.nvlink_tx_mib"}
 ACTIVE = {
-    *("util.sm_active", "util.sm_occupancy", "util.tensor_active", "util.fp32_active"),
+    "util.sm_active",
+    "util.sm_occupancy",
+    "util.tensor_active",
+    "util.fp32_active",
     "util.dram_active",
 }
 RATES = {"io.pcie_rx_mib_s", "io.pcie_tx_mib_s", "io.nvlink_rx_mib_s", "io.nvlink_tx_mib_s"}
@@ -223,7 +235,10 @@ def test_at_the_end_everything_is_read(read_nvml: Read) -> None:
     assert set(last) - set(often) == {
         *PCIE,
         *NVLINK,
-        *("util.encoder", "util.decoder", "power.limit_w", "temp.core_c"),
+        "util.encoder",
+        "util.decoder",
+        "power.limit_w",
+        "temp.core_c",
     }
 
 

@@ -270,9 +270,13 @@ def test_whatever_function_fails_the_rest_is_read(
 
 
 OLD = (
-    *("nvmlGpm*", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons"),
-    *("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetP2PStatus"),
-    *("nvmlDeviceGetMigMode", "nvmlDeviceGetFieldValues"),
+    "nvmlGpm*",
+    "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetP2PStatus",
+    "nvmlDeviceGetMigMode",
+    "nvmlDeviceGetFieldValues",
 )
 
 

@@ -48,7 +48,7 @@ def test_every_sample_of_a_readable_kind_imports(shared: Path) -> None:
 
 
 def test_every_other_sample_is_refused(shared: Path) -> None:
-    """Each file that is no telemetry, or of a kind not read, is refused with its name."""
+    """Each file that is not telemetry, or of a kind not read, is refused with its name."""
     others = sorted(
         folder.name
         for folder in (shared / "samples").iterdir()

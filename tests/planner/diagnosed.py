@@ -227,8 +227,8 @@ NOT: list[tuple[str, Profile, str]] = [
     ),
     ("no tensor cores", a_profile(one(0.9), precision="fp32", gpu="K80"), "no-mixed-precision"),
     ("precision unknown", a_profile(one(0.9), precision=None), "no-mixed-precision"),
-    ("no reading is no idleness", a_profile({}), "idle"),
-    ("drawing power is no idleness", a_profile(one(0.01, 0.2, w=300.0)), "idle"),
+    ("no reading is not idleness", a_profile({}), "idle"),
+    ("drawing power is not idleness", a_profile(one(0.01, 0.2, w=300.0)), "idle"),
     ("a spinning GPU is not well used", a_profile(one(1.0, w=90.0, limit=400.0)), "well-used"),
     (
         "starved is not over-provisioned",

@@ -144,7 +144,7 @@ def test_another_machine_is_another_pool() -> None:
 
 
 def test_without_a_price_a_job_stays() -> None:
-    """An unknown price is no free GPU."""
+    """An unknown price is not a free GPU."""
     job = a_profile(name="k80", gpu="Tesla K80")
     baseline = a_case(job, load_catalog(ASKED_ON), providers=("digitalocean",)).baseline
     unknown = Baseline(offer=None, count=1, hours=baseline.hours, quote=None, assumed=True)

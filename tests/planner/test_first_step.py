@@ -53,7 +53,7 @@ def test_a_job_that_hangs_is_ended_not_moved(profile: Profile) -> None:
 
 
 def test_eight_gpus_at_work_do_not_hang() -> None:
-    """The same readings with work getting done, or at the power of work, are no hang."""
+    """The same readings with work getting done, or at the power of work, are not a hang."""
     for changed in ({"rate_per_s": 900.0}, {"metrics": SPINS | {POWER: 350.0}}):
         fields = {"metrics": SPINS, "gpu_count": 8, "interconnect": "nvlink"} | changed
         assert "idle-held" not in {f.code for f in planned(a_profile(**fields)).findings}

@@ -299,7 +299,7 @@ def test_an_option_can_be_named() -> None:
 
 
 def test_a_job_without_a_price_is_said_and_left_out() -> None:
-    """An unknown cost is no row; where nothing is known, that is an error."""
+    """An unknown cost is not a row; where nothing is known, that is an error."""
     unpriced = a_profile(gpu="Tesla K80", precision="fp32", name="old")
     made = encode(plan_document(plan(running(a_profile()), unpriced)))
     chosen, unknown = select(as_values(made), ("old/o0",))

@@ -23,7 +23,7 @@ Harm = Callable[[Option, JobPlan], bool]
 
 
 def less_memory(option: Option, job: JobPlan) -> bool:
-    """Less memory than today, where what is held is no need."""
+    """Less memory than today, where what is held is not a need."""
     today = job.baseline.offer
     return today is not None and option.offer.gpu_memory_gib < 0.99 * today.gpu_memory_gib
 

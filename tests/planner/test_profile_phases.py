@@ -74,7 +74,7 @@ def test_timed_pauses_are_taken_from_the_probe_to_the_millisecond() -> None:
 
 
 def test_steps_that_wait_for_data_are_steady_not_idle() -> None:
-    """A GPU that starves inside a step is no idle phase: the steps tell that the job works."""
+    """A GPU that starves inside a step is not an idle phase: the steps tell that the job works."""
     observed = Observed(steps=pd.DataFrame({"t_s": [30.0, 59.0], "step_s": [30.0, 29.0]}))
     assert _totals(_merged([0.01] * 60, 0.1, observed)) == {"steady": 60.0}
 

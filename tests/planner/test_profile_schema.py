@@ -37,7 +37,7 @@ def _statistics() -> st.SearchStrategy[Any]:
 
 def _field(rule: FieldRule) -> st.SearchStrategy[Any]:
     """Values near a field's rule, some right and some wrong."""
-    if rule.kind == "time":  # the schema's format is no assertion
+    if rule.kind == "time":  # the schema's format is not an assertion
         return st.none() | st.sampled_from(("2026-11-01T10:00:00Z", 7))
     if rule.kind == "statistics":
         return LEAF | st.dictionaries(st.sampled_from(sorted(SLOTS)), _statistics(), max_size=2)

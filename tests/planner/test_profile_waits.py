@@ -154,7 +154,7 @@ def test_the_verdict_names_the_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SEEN if name != "a slow rank"])
 def test_what_the_gpu_does_not_wait_for_is_no_waste(name: str) -> None:
-    """The same places beside a GPU that is busy all the time are no finding of waiting."""
+    """The same places beside a GPU that is busy all the time are not a finding of waiting."""
     profile, code, _ = SEEN[name]
     busy = _profile(0.97, waits=profile.waits, phases=profile.phases, step=profile.step)
     assert code not in {finding.code for finding in diagnose(busy)}

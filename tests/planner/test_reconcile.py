@@ -129,7 +129,7 @@ def test_what_cannot_be_told_apart_is_compared_as_one() -> None:
 
 @pytest.mark.parametrize("kind", ["tax", "credit", "fee"])
 def test_taxes_and_credits_stand_apart(kind: str) -> None:
-    """They are no use of a service: never matched, never in the period."""
+    """They are not the use of a service: never matched, never in the period."""
     other = billed("7", kind=kind, instance_type=None, purchase=None, start=None, end=None)
     result = held(billed(), other)
     (one,) = result.apart

@@ -54,7 +54,7 @@ def test_every_problem_is_told_at_once() -> None:
 
 
 def test_a_changed_copy_is_checked_too() -> None:
-    """`dataclasses.replace` is no way around the check."""
+    """`dataclasses.replace` is not a way around the check."""
     with pytest.raises(InputError, match="cheapest"):
         replace(Requirements(), objective="cheapest")  # type: ignore[arg-type]
 

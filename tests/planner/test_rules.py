@@ -99,7 +99,7 @@ def test_an_unknown_code_lists_the_known() -> None:
 def test_a_test_holds_on_what_was_measured(
     test: Test, value: float | str | None, *, holds: bool, shown: str | None
 ) -> None:
-    """An unmeasured signal holds nothing by itself, and is no evidence."""
+    """An unmeasured signal holds nothing by itself, and is not evidence."""
     assert test.holds({"s": value}) is holds
     evidence = test.evidence({"s": value})
     assert (evidence.test if evidence else None) == shown

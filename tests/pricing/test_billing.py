@@ -154,7 +154,7 @@ def test_egress_by_region(provider: str, region: str, terms: tuple[Any, ...]) ->
 
 @pytest.mark.parametrize("provider", ["nebius", "verda", "vast", "nobody"])
 def test_undocumented_egress_is_unknown(provider: str) -> None:
-    """No rule is no price, not a price of zero."""
+    """Without a rule the price is unknown, not zero."""
     assert rules(provider, ASKED_ON).egress("*") is None
 
 

@@ -60,7 +60,7 @@ def test_machines_of_another_size_are_compared_by_the_gpu() -> None:
     ],
 )
 def test_only_like_is_compared(other: object) -> None:
-    """Another provider, GPU, way of buying, host or region is no comparison."""
+    """Another provider, GPU, way of buying, host or region is not a comparison."""
     reserved = an_offer(purchase="reserved_1y", region="earth")
     found = commit(reserved, (other,))  # type: ignore[arg-type]
     assert found.break_even_fraction is None
@@ -75,5 +75,5 @@ def test_a_dear_commitment_never_pays() -> None:
 
 def test_what_is_no_commitment_is_refused() -> None:
     """On-demand offers have no term."""
-    with pytest.raises(InputError, match="is no commitment"):
+    with pytest.raises(InputError, match="is not a commitment"):
         commit(an_offer(), ())

@@ -115,7 +115,7 @@ def test_bad_lines_are_kept_out_one_by_one(tmp_path: Path) -> None:
 
 
 def test_a_foreign_catalog_withdraws_nothing(tmp_path: Path) -> None:
-    """It is no complete list, and is trusted less than the provider itself."""
+    """It is not a complete list, and is trusted less than the provider itself."""
     skypilot(tmp_path, "aws", "p5.48xlarge,H100,8,192,2048,55.04,us-east-1,,")
     (reading,) = read_skypilot(tmp_path, DAY)
     assert reading.purchases == ()

@@ -1,4 +1,4 @@
-"""The integrity gate: what is no price, no GPU or no plausible move stays out, with the reason."""
+"""The integrity gate: what is not a price, a GPU or a plausible move stays out, with the reason."""
 
 from datetime import date
 from decimal import Decimal
@@ -135,7 +135,7 @@ def test_a_bad_row_is_kept_out_with_its_reason(
     ids=str,
 )
 def test_what_is_plausible_passes(cells: dict[str, str]) -> None:
-    """Three times the price, memory as drivers report it, slices and racks are no faults."""
+    """Three times the price, memory as drivers report it, slices and racks are not faults."""
     passed = check(a_reading(a_row(**cells)), KNOWN)
     assert passed.kept_out == ()
     assert len(passed.offers) == 1

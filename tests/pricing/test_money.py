@@ -44,7 +44,7 @@ def test_usd_refuses_what_is_not_exact_money(value: Any) -> None:
 
 @given(st.text(max_size=12))
 def test_usd_reads_text_or_says_why_not(text: str) -> None:
-    """No text makes usd fail in another way than InputError, or gives a number that is no money."""
+    """No text makes usd fail other than by InputError, or give a number that is not money."""
     try:
         amount = usd(text)
     except InputError:

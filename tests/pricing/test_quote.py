@@ -216,7 +216,7 @@ def test_json_is_the_contracts_format() -> None:
     ],
 )
 def test_impossible_uses_are_refused(use: dict[str, Any], said: str) -> None:
-    """Negative, infinite or unknown quantities are no use that could be billed."""
+    """Negative, infinite or unknown quantities are not a use that could be billed."""
     with pytest.raises(InputError, match=said):
         Usage(as_of=ASKED_ON, **use)
 

@@ -71,7 +71,7 @@ def test_any_price_survives_the_round_trip(price: Decimal, notes: str, vcpus: in
 
 
 def test_no_folder_is_an_empty_store(tmp_path: Path) -> None:
-    """Before the first update there is nothing, and that is no problem."""
+    """Before the first update there is nothing, and that is not a problem."""
     assert load(tmp_path / "none") == Stored()
 
 

@@ -183,7 +183,7 @@ def test_no_price_at_all_is_a_failure(fake: Aws) -> None:
 
 def test_a_region_that_there_is_not_is_refused(fake: Aws) -> None:
     """--region with a typing error exits 2 before anything is asked."""
-    with pytest.raises(InputError, match="us-esat-1 is no region of AWS"):
+    with pytest.raises(InputError, match="us-esat-1 is not a region of AWS"):
         ask("us-esat-1")
     assert fake.requests == []
 

@@ -55,8 +55,12 @@ def test_all_pages_are_read_and_gpu_sizes_become_rows(digitalocean: DigitalOcean
     ]
     told = {
         row["instance_type"]: (
-            *(row["gpu"], row["gpu_count"], row["gpu_memory_gib"], row["purchase"]),
-            *(row["region"], row["usd_per_hour"]),
+            row["gpu"],
+            row["gpu_count"],
+            row["gpu_memory_gib"],
+            row["purchase"],
+            row["region"],
+            row["usd_per_hour"],
         )
         for row in reading.rows
     }

@@ -261,7 +261,7 @@ def test_a_survey_keeps_what_is_not_shown(
 
 
 def test_reap_keeps_what_is_not_shown(cloud: MemoryCloud, session: Session) -> None:
-    """A live run whose machine no read shows is not closed, and its key is no orphan."""
+    """A live run whose machine no read shows is not closed, and its key is not an orphan."""
     done = _ready(session)
     cloud.hidden |= {one.id for one in done.machines}
     (verdict,) = judge(session, survey(session), "ada", all_owners=False)
@@ -273,7 +273,7 @@ def test_reap_keeps_what_is_not_shown(cloud: MemoryCloud, session: Session) -> N
 def test_side_resources_stay_where_machines_could_not_be_listed(
     cloud: MemoryCloud, session: Session
 ) -> None:
-    """A key without a listed machine is no orphan while the machines cannot be listed."""
+    """A key without a listed machine is not an orphan while the machines cannot be listed."""
     spec = a_spec(regions=("here",))
     for creation in cloud.creations(spec, spec.places[0]):
         cloud.create(creation)

@@ -190,7 +190,7 @@ def _held(path: Path, *statements: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "no tables", "a line"])
 def test_damage_is_called_damage(damage: str, journal: Journal) -> None:
-    """Bytes that are no database, a cut file, missing tables, a date that is none."""
+    """Bytes that are not a database, a cut file, missing tables, a date that is none."""
     for _ in range(50):
         journal.open_run(a_spec(regions=("here",)), Decimal(1), AT)
     journal.close()

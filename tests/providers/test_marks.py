@@ -53,7 +53,7 @@ def test_marks_come_back_from_a_tag_and_a_name(
     ],
 )
 def test_what_only_looks_like_ours_is_not(text: str) -> None:
-    """Incomplete, damaged or foreign words are no marks."""
+    """Incomplete, damaged or foreign words are not marks."""
     assert read_text(text, ":") is None
 
 
@@ -87,7 +87,7 @@ def test_names_without_a_letter_are_two_owners(tmp_path: Path) -> None:
 
 
 def test_an_id_is_kept_and_only_its_owners(tmp_path: Path) -> None:
-    """Made once, for the user's eyes alone; one that is damaged is made anew; none is no id."""
+    """Made once, for the user's eyes alone; a damaged one is made anew; no file, no id."""
     assert owner_of({"GPUCOST_OWNER": "ada"}, tmp_path) == "ada--new"
     keep_owner(tmp_path)
     first = owner_of({"GPUCOST_OWNER": "ada"}, tmp_path)

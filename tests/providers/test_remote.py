@@ -65,7 +65,7 @@ def test_the_status_is_read(
 
 
 def test_a_machine_that_does_not_answer_is_pending(machine: Machine, door: SshAccess) -> None:
-    """No connection is no word yet, not an error."""
+    """Without a connection nothing is known yet; that is not an error."""
     away = replace(_resource(machine), address="127.0.0.1:1")
     assert SshLogin(door=door).status(away).state == "pending"
 

@@ -9,20 +9,28 @@ from providers.ssh.address import check_address
 
 GOOD = ("host", "root@10.0.0.5", "ada@gpu-1.example.com:2222", "a_b@h:1", "root@h:65535")
 BAD = (
-    *("root@host:x", "[::1]:22", "root@[::1]", "::1", "fe80::1:22", "-oProxyCommand=id", "root@-h"),
-    *(
-        "-root@h",
-        "root@h:0",
-        "root@h:65536",
-        "root@h:",
-        "root@",
-        "@h",
-        "a b",
-        "h;id",
-        "h\nx",
-        "$(id)",
-    ),
-    *("h-", "", "root@a@b", "h:22:22", "h/../x"),
+    "root@host:x",
+    "[::1]:22",
+    "root@[::1]",
+    "::1",
+    "fe80::1:22",
+    "-oProxyCommand=id",
+    "root@-h",
+    "-root@h",
+    "root@h:0",
+    "root@h:65536",
+    "root@h:",
+    "root@",
+    "@h",
+    "a b",
+    "h;id",
+    "h\nx",
+    "$(id)",
+    "h-",
+    "",
+    "root@a@b",
+    "h:22:22",
+    "h/../x",
 )
 
 
@@ -34,6 +42,6 @@ def test_a_name_is_taken(text: str) -> None:
 
 @pytest.mark.parametrize("text", BAD)
 def test_what_is_no_name_is_bad_input(text: str) -> None:
-    """A port that is no number, IPv6 in brackets, an option in place of a host: exit 2, no bug."""
+    """A port that is not a number, IPv6 in brackets, an option for a host: exit 2, not a bug."""
     with pytest.raises(InputError, match="USER@HOST"):
         choose_type(f"ssh/{text}", None, None, 1, load_catalog())

@@ -70,8 +70,14 @@ def measured(
         words = ["--interval", "0.2s", "-q"]
         ran = subprocess.run(
             [
-                *(GPUCOST, "profile", *words),
-                *("--", sys.executable, "verdicts.py", trouble, str(steps)),
+                GPUCOST,
+                "profile",
+                *words,
+                "--",
+                sys.executable,
+                "verdicts.py",
+                trouble,
+                str(steps),
             ],
             env=fake_nvml(Scenario(devices={"0": device})),
             cwd=tmp_path,

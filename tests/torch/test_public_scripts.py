@@ -48,16 +48,33 @@ class Public:
 
 
 _NANOGPT = (
-    *("train.py", "config/train_shakespeare_char.py", "--device=cpu", "--compile=False"),
-    *("--eval_iters=2", "--eval_interval=10", "--log_interval=1", "--block_size=32"),
-    *("--batch_size=4", "--n_layer=2", "--n_head=2", "--n_embd=32", "--max_iters=40"),
-    *("--lr_decay_iters=40", "--dropout=0.0"),
+    "train.py",
+    "config/train_shakespeare_char.py",
+    "--device=cpu",
+    "--compile=False",
+    "--eval_iters=2",
+    "--eval_interval=10",
+    "--log_interval=1",
+    "--block_size=32",
+    "--batch_size=4",
+    "--n_layer=2",
+    "--n_head=2",
+    "--n_embd=32",
+    "--max_iters=40",
+    "--lr_decay_iters=40",
+    "--dropout=0.0",
 )
 PROGRAMS = {
     "mnist": Public(arguments=("main.py", "--epochs=2", "--no-accel"), steps=2 * 50),
     "imagenet": Public(
         arguments=(
-            *("main.py", "images", "--epochs=1", "-b=8", "-j=2", "-p=1", "--no-accel"),
+            "main.py",
+            "images",
+            "--epochs=1",
+            "-b=8",
+            "-j=2",
+            "-p=1",
+            "--no-accel",
             "--seed=1",
         ),
         steps=6,

@@ -39,7 +39,7 @@ _LAUNCHES = (
     "larger-batch",
     "fused-optimizer",
 )
-# Code that is no launch is not sped up by fewer launches: the GPU can be lent meanwhile.
+# Code that is not a launch is not sped up by fewer launches: the GPU can be lent meanwhile.
 _BESIDE = ("share-gpu", "smaller-gpu")
 _NEITHER_BUSY = (
     where("job.kind", "in", LEARNS),
@@ -86,7 +86,9 @@ _DATA = Rule(
             tests=(is_("waits.input.exposed", ">=", STEP_SHARE),),
             waste=step_share("waits.input.exposed"),
             actions=(
-                *("dataloader-workers", "dataloader-prefetch", "offline-preprocessing"),
+                "dataloader-workers",
+                "dataloader-prefetch",
+                "offline-preprocessing",
                 "local-cache",
             ),
             names="input",
@@ -198,7 +200,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
-            cause="The GPU waits for code of the host that is no part of the model.",
+            cause="The GPU waits for code of the host that is not part of the model.",
             tests=(is_("waits.host.exposed", ">=", STEP_SHARE),),
             waste=step_share("waits.host.exposed"),
             actions=_BESIDE,

@@ -76,7 +76,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     """Return what a capture holds.
 
     Raises:
-        InputError: it is no capture, of another version, or holds no reading.
+        InputError: it is not a capture, is of another version, or holds no reading.
     """
     lines = _sorted_lines(payload.data)
     if lines.begin.get("capture") != CAPTURE_SCHEMA:

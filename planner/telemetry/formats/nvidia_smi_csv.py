@@ -56,8 +56,8 @@ def read(payload: Payload, hints: Hints) -> Recording:
     if recording.rows_used < _LEAST_USED * len(blocks):
         raise InputError(
             f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows below it "
-            "could be read, so this is no log of GPU readings, or a damaged one. Give another, or "
-            "name its columns with --map COLUMN=SLOT."
+            "could be read, so this is not a log of GPU readings, or a damaged one. Give another, "
+            "or name its columns with --map COLUMN=SLOT."
         )
     return recording
 

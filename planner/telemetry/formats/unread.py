@@ -137,7 +137,7 @@ def refusal(name: str, row: Unread) -> str:
 
 
 def booking(header: str) -> str:
-    """Return why a list of reservations is no measurement, "" where the header is not one."""
+    """Return why a list of reservations is not a measurement, "" where the header is not one."""
     words = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
     if words & {"hours", "reserved", "booked", "duration", "user"}:
         return (

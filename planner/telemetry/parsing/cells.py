@@ -29,7 +29,7 @@ class Numbers:
     Attributes:
         raw: values in the source's unit, NaN where missing.
         scaled: values in the slot's unit.
-        missing: cells that are no number, by what they say.
+        missing: cells that are not numbers, by what they say.
     """
 
     raw: NDArray[np.float64]

@@ -103,7 +103,7 @@ def of_day(texts: pd.Series) -> SourceClock | None:
 
 
 def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return times, seconds, with NaN where they are no instant that anyone recorded."""
+    """Return times, seconds, with NaN where they are not instants that anyone recorded."""
     with np.errstate(invalid="ignore"):
         return np.where((t_s >= 0) & (t_s < _MOST_SECONDS), t_s, np.nan)
 

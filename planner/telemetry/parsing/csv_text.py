@@ -44,7 +44,7 @@ class Rows:
     Attributes:
         tables: one per distinct header.
         delimiter: between cells.
-        dropped: lines that are no rows, by reason; headers, dates and blank lines are not counted.
+        dropped: lines that are not rows, by reason; headers, dates and blank lines are not counted.
     """
 
     tables: tuple[CsvTable, ...]

@@ -49,7 +49,7 @@ class Hints:
 
     def __post_init__(self) -> None:
         problems = [
-            f"--map {column}={slot}: {slot!r} is no slot, so the column cannot be read. "
+            f"--map {column}={slot}: {slot!r} is not a slot, so the column cannot be read. "
             f"Use one of: {', '.join((*SLOTS, *ROLES))}."
             for column, slot in self.map
             if slot.split(":")[0] not in SLOTS and slot not in ROLES

@@ -125,7 +125,7 @@ class Stream:
             raise InputError(f"{path!r}: no file name. Check the spelling.") from None
 
     def _hashed(self, raw: BinaryIO) -> Iterator[bytes]:
-        # The first read is small: a head that is no telemetry should cost nothing more.
+        # The first read is small: a head that is not telemetry should cost nothing more.
         size = HEAD_BYTES
         try:
             while chunk := raw.read(size):
@@ -225,7 +225,7 @@ def decode(data: bytes) -> str:
     """Return bytes as text: by byte-order mark, else UTF-16 by its zero bytes, else UTF-8.
 
     NUL characters are taken out (a log truncated while its writer kept its place has holes of
-    them); bytes that are no UTF-8 become replacement characters.
+    them); bytes that are not UTF-8 become replacement characters.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):

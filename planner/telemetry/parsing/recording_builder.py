@@ -132,7 +132,7 @@ class RecordingBuilder:
         )
 
     def _notes(self, read_as: str) -> tuple[str, ...]:
-        """What was noted, with the file's name; our own captures are no file of the user's."""
+        """What was noted, with the file's name; our own captures are not files of the user's."""
         if self._ours:
             return tuple(self.notes)
         return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))

@@ -128,7 +128,7 @@ def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
     """The points that are values."""
     missing = ~(np.abs(one.readings) < MOST)
     blank = np.isin(one.readings, list(BLANKS))
-    for reason, wrong in (("point that is no number", missing), ("DCGM blank value", blank)):
+    for reason, wrong in (("point that is not a number", missing), ("DCGM blank value", blank)):
         if wrong.any():
             builder.dropped[reason] += int(wrong.sum())
     lost = ~np.isfinite(clock.placed(one.t_s)) & ~(missing | blank)

@@ -58,7 +58,7 @@ def spelled(unit: str) -> str | None:
     return SPELLINGS.get(unit.strip().lower())
 
 
-# The unit of what is no slot.
+# The unit of what is not a slot.
 _UNITS = {
     MEMORY_FRACTION: "fraction",
     "memory.total": "GiB",

@@ -293,7 +293,7 @@ def _of_host(
 
 
 def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
-    """Others' work on the machine is no cause in the job, but it slows what is measured."""
+    """Others' work on the machine is not a cause in the job, but it slows what is measured."""
     whole = machine.cpu_util.typical if machine and machine.cpu_util else None
     own = host.cpu_util.typical if host and host.cpu_util else None
     if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:

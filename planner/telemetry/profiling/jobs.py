@@ -28,7 +28,7 @@ def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile
     """
     once = {(str(one.source.path), one.source.sha256): one for one in recordings}
     captures = [one for one in once.values() if one.observed is not None]
-    if len(captures) < 2:  # noqa: PLR2004 - one job is no choice
+    if len(captures) < 2:  # noqa: PLR2004 - one job is not a choice
         return profiles(list(once.values()), hints)
     rest = [one for one in once.values() if one.observed is None]
     groups = [[one] for one in captures] + ([rest] if rest else [])
@@ -47,7 +47,7 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
     if hints.job is not None and hints.job not in names:
         known = ", ".join(names) or "none: the data carries no pod or job label"
         raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {known}.")
-    if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is no choice
+    if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is not a choice
         whole, name = _whole(merged, names)
         return (build(whole, name, hints),)
     wanted = names if hints.job is None else [hints.job]

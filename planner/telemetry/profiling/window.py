@@ -17,7 +17,7 @@ _BUSY_FRACTION = 0.05
 # Power says something about load only where it moves; then a fifth of the way up is busy.
 _POWER_MOVES = 1.25
 _POWER_BUSY = 0.2
-# Less than this of the whole is no job with an idle lead-in but an idle machine with a burst.
+# Less than this of the whole is not a job with an idle lead-in but an idle machine with a burst.
 _LEAST_SHARE = 0.05
 # Readings nearer than this share of an interval belong to one tick.
 _SAME_TICK = 0.25

@@ -17,7 +17,7 @@ CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost
 # all are the job's.
 JOB_GPUS, GPU_USERS = "job_gpus", "gpu_users"
 
-# Columns of samples that are no slots yet. Counters count up from a start that is not ours;
+# Columns of samples that are not slots yet. Counters count up from a start that is not ours;
 # `merge.resolve` turns them into the slot beside them, per second.
 COUNTERS = {
     "counter.energy_j": "energy.total_j",

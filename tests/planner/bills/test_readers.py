@@ -141,11 +141,11 @@ def test_a_page_of_several_says_so() -> None:
 # file, what is replaced by what, what the message names
 BROKEN = (
     ("digitalocean_invoice.csv", ("USD", "EUR"), ":1: the column of amounts is EUR"),
-    ("digitalocean_invoice.csv", ("$6.00", "six"), ":3: 'six' is no amount"),
-    ("digitalocean_invoice.csv", ("2026-11-22 18:14:39 +0000", "soon"), ":5: 'soon' is no time"),
+    ("digitalocean_invoice.csv", ("$6.00", "six"), ":3: 'six' is not an amount"),
+    ("digitalocean_invoice.csv", ("2026-11-22 18:14:39 +0000", "soon"), ":5: 'soon' is not a time"),
     ("digitalocean_invoice.json", ('"amount": "5.00"', '"sum": "5.00"'), "[1]: 'amount'"),
     ("digitalocean_invoice.json", ("invoice_items", "billing_history"), "neither invoice_items"),
-    ("digitalocean_insights.json", ('"2.57"', "null"), "data_points[2]: 'None' is no amount"),
+    ("digitalocean_insights.json", ('"2.57"', "null"), "data_points[2]: 'None' is not an amount"),
     ("aws_cur_legacy.csv", ("USD,40.0", "CAD,40.0"), ":5: the currency is CAD"),
     ("aws_cur_legacy.csv", ("lineItem/UnblendedCost", "x"), ":1: the report has no line_item_unb"),
     ("aws_cur_2.csv", (",24000.5,\n", ",,\n"), ":3: reservation_effective_cost is empty"),

@@ -224,7 +224,7 @@ def test_rows_of_one_tick_are_several_gpus(gpus: int, tmp_path: Path) -> None:
 
 
 def test_blanked_uuids_do_not_merge_devices(tmp_path: Path) -> None:
-    """A uuid of zeros is no identity; the index is used."""
+    """A uuid of zeros is not an identity; the index is used."""
     zero = "GPU-00000000-0000-0000-0000-000000000000"
     rows = "".join(f"{zero}, {gpu}, 50 %\n" for gpu in (0, 1) * 3)
     profile = imported(tmp_path, "uuid, index, utilization.gpu [%]\n" + rows)
@@ -232,7 +232,7 @@ def test_blanked_uuids_do_not_merge_devices(tmp_path: Path) -> None:
 
 
 def test_the_last_row_cut_inside_a_cell_is_dropped(tmp_path: Path) -> None:
-    """A last cell that lost its unit is no value."""
+    """A last cell that lost its unit is not a value."""
     text = "index, memory.used [MiB], power.draw [W]\n" + "0, 100 MiB, 250.00 W\n" * 3
     profile = imported(tmp_path, text + "0, 100 MiB, 25")
     assert metric(profile, "power.board_w").min == 250.0

@@ -73,7 +73,7 @@ def _capture(file: Path, job: str, begin_s: float = START.timestamp(), seconds: 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_folder_that_gpucost_filled_holds_one_job(tmp_path: Path, *, together: bool) -> None:
-    """Series, capture, source, plan, recipe, report and settings beside a profile are no jobs."""
+    """Series, capture, source, plan, recipe, report and settings beside a profile are not jobs."""
     source = tmp_path / "smi.csv"
     source.write_bytes(Path(path("nvidia_smi.csv")).read_bytes())
     (made,) = read_telemetry([str(source)], Hints(name="train"))

@@ -72,7 +72,7 @@ def test_pcie_bytes_are_a_counter_where_they_only_rise(
 
 @pytest.mark.parametrize("blank", ["2147483632", "9223372036854775792", "140737488355328.0", "NaN"])
 def test_blank_values_are_missing(blank: str, tmp_path: Path) -> None:
-    """What DCGM writes for no value is no value."""
+    """What DCGM writes for a missing value is not read as one."""
     (profile,) = imported(tmp_path, series("DCGM_FI_DEV_GPU_UTIL", [40, blank, 60]))
     assert profile.gpus[0].metrics["util.kernel_time"].max == 0.6
     assert sum(profile.provenance.sources[0].dropped.values()) == 1  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ def test_a_directory_is_read_file_by_file(tmp_path: Path) -> None:
 
 
 def test_a_mixed_directory_names_what_it_skips(tmp_path: Path) -> None:
-    """What is no telemetry is left out with its reason; an error is only that nothing is left."""
+    """What is not telemetry is left out with its reason; an error is only that nothing is left."""
     (tmp_path / "notes.md").write_text("# notes\n", encoding="utf-8")
     (tmp_path / "bad.json").write_text('{"status":"suc', encoding="utf-8")
     (tmp_path / "inner").mkdir()

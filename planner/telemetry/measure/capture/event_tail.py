@@ -103,7 +103,7 @@ def event_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
-    """Return the event of a line; None for one that is no event."""
+    """Return the event of a line; None for one that is not an event."""
     try:
         event = json.loads(line.decode("utf-8", errors="replace"))
     except (ValueError, RecursionError):

@@ -100,8 +100,16 @@ def leave_as(code: int) -> NoReturn:
 
 _DUMPING = frozenset(
     (
-        *(signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
-        *(signal.SIGFPE, signal.SIGSEGV, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGSYS),
+        signal.SIGQUIT,
+        signal.SIGILL,
+        signal.SIGTRAP,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGSEGV,
+        signal.SIGXCPU,
+        signal.SIGXFSZ,
+        signal.SIGSYS,
     )
 )
 _PR_SET_DUMPABLE = 4

@@ -39,7 +39,7 @@ class Checkpoints:
         """Take one saved file."""
         probe = self.probe
         if not probe.events.greeted:
-            return  # it has not trained: what it saves is no checkpoint
+            return  # it has not trained: what it saves is not a checkpoint
         if self._step != probe.steps.count or begin_s - self._end_s > TOGETHER_S:
             self._number += 1
         self._step, self._end_s = probe.steps.count, end_s

@@ -39,7 +39,7 @@ class Copies:
         self.alive = True
 
     def begin(self, target: Any) -> Any:
-        """Return the events of a copy that begins, None if this call is no copy to a GPU.
+        """Return the events of a copy that begins, None if this call is not a copy to a GPU.
 
         Args:
             target: what `Tensor.to` was told first: device, other tensor, data type.

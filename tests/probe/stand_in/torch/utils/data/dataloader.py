@@ -50,4 +50,4 @@ class _BaseDataLoaderIter:
 
 
 def get_worker_info() -> None:
-    """Return that this is no worker."""
+    """Return that this is not a worker."""

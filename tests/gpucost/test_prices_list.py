@@ -1,0 +1,70 @@
+"""`gpucost prices`: its filters, its orders and the price of a day."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.gpucost.conftest import Call
+from tests.gpucost.documents import AS_OF
+
+
+def test_prices_are_filtered(call: Call) -> None:
+    """Every filter of `prices` holds for every row, and the cheapest comes first."""
+    rows = call(
+        "prices",
+        "--gpu",
+        "NVIDIA H100 80GB HBM3",
+        "--gpus",
+        "8",
+        "--max-price",
+        "40",
+        "--purchase",
+        "on_demand",
+        "--as-of",
+        AS_OF,
+        "-f",
+        "json",
+    ).json
+    assert rows
+    prices = [Decimal(row["usd_per_hour"]) for row in rows]
+    assert prices == sorted(prices)
+    assert max(prices) <= 40
+    assert {row["gpu_count"] for row in rows} == {8}
+    assert {(row["gpu"], row["purchase"]) for row in rows} == {("H100-SXM-80GB", "on_demand")}
+    assert all(row["source"] and row["as_of"] for row in rows)
+
+
+@pytest.mark.parametrize("sort", ["price", "gpu-price", "provider", "gpu", "gpus", "age"])
+def test_every_order_of_prices_has_every_row(sort: str, call: Call) -> None:
+    """Sorting neither adds nor drops rows, and the same order comes out twice."""
+    first = call("prices", "--sort", sort, "--as-of", AS_OF, "-f", "csv", "-q")
+    again = call("prices", "--sort", sort, "--as-of", AS_OF, "-f", "csv", "-q")
+    assert first.out == again.out
+    plain = call("prices", "--as-of", AS_OF, "-f", "csv", "-q")
+    assert sorted(first.out.splitlines()) == sorted(plain.out.splitlines())
+
+
+def test_the_price_of_a_day(call: Call) -> None:
+    """`prices --as-of` shows the price that held on that day."""
+    shown = [
+        call("prices", "--provider", "digitalocean", "--gpu", "H100", "--gpus", "8", "--as-of", day)
+        for day in ("2026-07-01", AS_OF)
+    ]
+    assert "23.92" in shown[0].out
+    assert "35.28" in shown[1].out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--provider", "digitalocan"), "digitalocean"),
+        (("--gpu", "H1000"), "H100"),
+        (("--sort", "colour"), "--sort"),
+        (("--gpus", "8..1"), "--gpus"),
+    ],
+)
+def test_a_bad_filter_is_refused(arguments: tuple[str, ...], told: str, call: Call) -> None:
+    """A filter that can match nothing exits 2 and names the known values."""
+    ran = call("prices", *arguments)
+    assert ran.code == 2
+    assert told in ran.err
