@@ -3,6 +3,7 @@
 from datetime import date
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 
@@ -21,7 +22,7 @@ _HEAD = """\
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Return gpu, ranks, nodes, bytes, time_us; the Parquet files need pyarrow and are left out."""
+    """Return gpu, ranks, nodes, bytes, time_us of every published measurement."""
     parts = []
     for name, gpu in _DGX.items():
         rows = pd.read_csv(folder / "allreduce" / f"{name}_dgx_all_reduce.csv.gz")
@@ -37,10 +38,7 @@ def measured(folder: Path) -> pd.DataFrame:
             )
         )
     for stem, gpu in _NCCL.items():
-        try:
-            rows = pd.read_parquet(folder / "allreduce" / f"nccl_{stem}.parquet")
-        except ImportError:
-            continue
+        rows = _parquet(folder / "allreduce" / f"nccl_{stem}.parquet")
         rows = rows[(rows.op_name == "all_reduce") & (rows.nccl_dtype == "half")]
         columns = {"num_gpus": "ranks", "message_size": "bytes"}
         kept = rows.rename(columns=columns)[["ranks", "bytes"]]
@@ -48,6 +46,11 @@ def measured(folder: Path) -> pd.DataFrame:
     return (
         pd.concat(parts).groupby(["gpu", "ranks", "nodes", "bytes"]).time_us.median().reset_index()
     )
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    path.stat()  # a missing file is a FileNotFoundError, as it is of pandas
+    return duckdb.read_parquet(str(path)).df()
 
 
 def knots(sizes: Array, times: Array) -> tuple[tuple[float, float], ...]:

@@ -1,7 +1,7 @@
 """Fits everything that predictions ship with: `python -m research.fit DATA DAY`.
 
 Writes planner/models/data/*.toml and allreduce.csv, one or all (`... DATA DAY classes`). Needs
-scipy (prior widths) and pyarrow (two of the all-reduce files): `pip install -e .[research]`.
+scipy (prior widths): `pip install -e .[research]`.
 """
 
 import json
