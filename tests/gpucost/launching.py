@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.launch import state
+from providers.digitalocean import access
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Proof, Status
@@ -41,6 +42,8 @@ def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
     ready = Ready()
     monkeypatch.setattr(state, "CLOCK", Clock(sleep=no_wait))
     monkeypatch.setattr(state, "PATIENCE", HASTY)
+    monkeypatch.setattr(access, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(access, "BACKOFF_S", 0.0)
     monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: ready)
     monkeypatch.setattr(state, "login_again", lambda *_: ready)
     settings = {

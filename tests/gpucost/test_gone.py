@@ -24,14 +24,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
-    """A DigitalOcean that sells the size, and a token for its machines.
-
-    Exchanges are not held against the OpenAPI document here, which takes most of the time; they are
-    the same as in `test_provision`.
-    """
+    """A DigitalOcean that sells the size, and a token for its machines."""
     monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
     with a_digitalocean(tmp_path, monkeypatch) as fake:
-        fake.spec = None
         for size in fake.sizes:
             if size["slug"] == SIZE:
                 size["regions"] = ["nyc2", "tor1"]

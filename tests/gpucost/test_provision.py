@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
-from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean, spec
+from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean, contract
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.sizes import a_gpu_size
 
@@ -93,7 +93,7 @@ def test_every_kind_of_launch(
     left = {kind: list(things) for kind, things in cloud.estate.things.items() if kind != "tags"}
     assert not any(left.values())
     assert not any(tag.startswith("gpucost-run") for tag in cloud.estate.things["tags"])
-    assert cloud.is_checked == (spec() is not None)
+    assert cloud.is_checked == (contract() is not None)
 
 
 def test_two_nodes_come_together_or_not_at_all(cloud: DigitalOcean, call: Call) -> None:

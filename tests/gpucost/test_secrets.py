@@ -9,7 +9,7 @@ import pytest
 
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.launching import Ready, prepare
-from tests.providers.fakes.account import spec
+from tests.providers.fakes.account import contract
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
@@ -52,7 +52,7 @@ def token(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def cloud(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
     """A DigitalOcean of that token; the variables hold other secrets, too."""
-    fake = DigitalOcean(token=token, sizes=the_sizes(), spec=spec())
+    fake = DigitalOcean(token=token, sizes=the_sizes(), contract=contract())
     for size in fake.sizes:
         if size["slug"] == "gpu-h100x8-640gb":
             size |= {"regions": ["nyc2"], "price_hourly": 35.28}

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import create_loader
+from openapi_core import OpenAPI
 
 from tests.conftest import OUTSIDE
 from tests.providers.fakes.aws_account import AwsAccount
-from tests.providers.fakes.digitalocean import DigitalOcean, Document
+from tests.providers.fakes.digitalocean import DigitalOcean, Document, contract_of
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
@@ -22,6 +24,7 @@ REAPER = "dop_v1_" + "4ea9e4" * 8
 SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
+_ONE_LOADER = cache(create_loader)
 
 
 def digitalocean_environment() -> dict[str, str]:
@@ -30,8 +33,8 @@ def digitalocean_environment() -> dict[str, str]:
 
 
 @cache
-def spec() -> Document | None:
-    """The OpenAPI document, where the research folder is there.
+def contract() -> OpenAPI | None:
+    """The OpenAPI document that exchanges are held against, where the research folder is there.
 
     It marks the two identifiers of an SSH key readOnly and uses them as a path parameter, so that a
     validator refuses every value of a request; the mark is taken off.
@@ -41,13 +44,13 @@ def spec() -> Document | None:
     document: Document = json.loads(SPEC.read_text(encoding="utf-8"))
     for name in ("ssh_key_id", "ssh_key_fingerprint"):
         document["components"]["schemas"][name].pop("readOnly", None)
-    return document
+    return contract_of(document)
 
 
 @contextmanager
 def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DigitalOcean]:
     """A DigitalOcean over https that the environment points at; it must keep its contract."""
-    fake = DigitalOcean(token=TOKEN, others=(REAPER,), sizes=the_sizes(), spec=spec())
+    fake = DigitalOcean(token=TOKEN, others=(REAPER,), sizes=the_sizes(), contract=contract())
     authority = folder / "ca.pem"
     with serving(fake, authority) as address:
         monkeypatch.setenv("DIGITALOCEAN_TOKEN", TOKEN)
@@ -70,8 +73,13 @@ def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def an_aws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
-    """An AWS that the environment points at, empty."""
+    """An AWS that the environment points at, empty.
+
+    The SDK reads its descriptions of services once a process, not once a session: they are most of
+    the time of a short command.
+    """
     fake = AwsAccount()
+    monkeypatch.setattr("botocore.session.create_loader", _ONE_LOADER)
     with serving(fake) as address:
         settings = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET}
         for name, value in settings.items():

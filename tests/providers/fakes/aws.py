@@ -12,6 +12,11 @@ from typing import Any
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
+from moto.ec2.models.instance_types import (
+    INSTANCE_TYPE_OFFERINGS,
+    INSTANCE_TYPES,
+    InstanceTypeBackend,
+)
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
@@ -22,7 +27,19 @@ Price = tuple[str, str, str]
 
 @cache
 def moto() -> DomainDispatcherApplication:
-    """Moto's server, started once a process; `AwsAccount.reset` empties what it holds."""
+    """Moto's server, started once a process; `AwsAccount.reset` empties what it holds.
+
+    It sells every type with GPUs and one family without: printing and reading all 1,400 types was
+    most of the time of every launch.
+    """
+    kept = {
+        name for name, told in INSTANCE_TYPES.items() if "GpuInfo" in told or name.startswith("m5.")
+    }
+    known = InstanceTypeBackend.instance_types
+    InstanceTypeBackend.instance_types = [one for one in known if one.get("InstanceType") in kept]
+    for regions in INSTANCE_TYPE_OFFERINGS.values():
+        for region, offered in regions.items():
+            regions[region] = [one for one in offered if one["InstanceType"] in kept]
     return DomainDispatcherApplication(create_backend_app)
 
 

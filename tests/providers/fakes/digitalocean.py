@@ -69,6 +69,26 @@ class Fault:
         return here and self.page in (None, page) and self.method in ("", request.method)
 
 
+def contract_of(document: Document) -> OpenAPI:
+    """What holds exchanges against an OpenAPI document, wherever a fake is served.
+
+    It takes half a second, because the document itself is checked, so make it once a process.
+    """
+    return OpenAPI.from_dict({**document, "servers": [{"url": _HOST}]})
+
+
+_HOST = "https://api.digitalocean.com"
+
+
+class _Asked(WerkzeugOpenAPIRequest):
+    """A request as if it had been made of the provider's own host."""
+
+    @property
+    def host_url(self) -> str:
+        """The provider's own."""
+        return _HOST
+
+
 @dataclass(kw_only=True)
 class DigitalOcean:
     """The fake.
@@ -77,7 +97,7 @@ class DigitalOcean:
         token: of the account.
         others: tokens that may do nothing but read and end Droplets.
         sizes: what GET /v2/sizes lists, as the API prints it.
-        spec: the OpenAPI document to check against; None: unchecked.
+        contract: the OpenAPI document that exchanges are held against; None: unchecked.
         faults: what goes wrong next, first come first served.
         requests: "METHOD path?query" of everything that came.
         estate: what was made.
@@ -88,14 +108,13 @@ class DigitalOcean:
     token: str
     others: tuple[str, ...] = ()
     sizes: list[Document]
-    spec: Document | None = None
+    contract: OpenAPI | None = None
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     estate: Estate = field(default_factory=Estate)
     lost: Counter[World] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _checkers: dict[str, OpenAPI] = field(default_factory=dict)
 
     @property
     def world(self) -> World:
@@ -109,7 +128,7 @@ class DigitalOcean:
     @property
     def is_checked(self) -> bool:
         """Whether exchanges are held against the OpenAPI document."""
-        return self.spec is not None
+        return self.contract is not None
 
     def __call__(self, environ: Document, start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
@@ -186,15 +205,12 @@ class DigitalOcean:
         return self.estate.answer(request, self.sizes)
 
     def _check(self, request: Request, response: Response) -> None:
-        if self.spec is None:
+        if self.contract is None:
             return
-        host = request.host_url.rstrip("/")
-        if host not in self._checkers:
-            self._checkers[host] = OpenAPI.from_dict({**self.spec, "servers": [{"url": host}]})
-        checker, asked = self._checkers[host], WerkzeugOpenAPIRequest(request)
+        asked = _Asked(request)
         try:
-            checker.validate_request(asked)
-            checker.validate_response(asked, WerkzeugOpenAPIResponse(response))
+            self.contract.validate_request(asked)
+            self.contract.validate_response(asked, WerkzeugOpenAPIResponse(response))
         except OpenAPIError as error:
             self.violations.append(f"{self.requests[-1]}: {error!r}: {error.__cause__!r}")
 
