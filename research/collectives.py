@@ -50,7 +50,8 @@ def measured(folder: Path) -> pd.DataFrame:
 
 def _parquet(path: Path) -> pd.DataFrame:
     path.stat()  # a missing file is a FileNotFoundError, as it is of pandas
-    return duckdb.read_parquet(str(path)).df()
+    rows: pd.DataFrame = duckdb.read_parquet(str(path)).df()
+    return rows
 
 
 def knots(sizes: Array, times: Array) -> tuple[tuple[float, float], ...]:
