@@ -232,8 +232,8 @@ def stage(kind: str) -> Iterator[Stage]:
             prepare_aws(REGIONS)
         with driven_time() as time:
             here = Stage(kind=kind, account=account, time=time, folder=folder)
-            here.warm()
             try:
+                here.warm()
                 yield here
             finally:
                 if not here.told:

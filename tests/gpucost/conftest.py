@@ -44,6 +44,9 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    temporary = tmp_path / "temporary"  # what killed processes leave, is found by nobody
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     return folder
 
 
