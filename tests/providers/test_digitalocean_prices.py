@@ -117,7 +117,7 @@ def test_memory_is_that_of_one_gpu(
 ) -> None:
     """The amount is a total; one that only one GPU can have was meant for one; no guess else."""
     model, count, amount = sold
-    digitalocean.spec = None  # the contract wants numbers; a real answer may still lack them
+    digitalocean.contract = None  # the contract wants numbers; a real answer may still lack them
     digitalocean.sizes = [a_gpu_size("gpu-x", 1.0, model, count, vram=amount)]
     row = ask().rows[0]
     assert (row["gpu"], row["gpu_memory_gib"]) == read
@@ -165,11 +165,11 @@ def _is_cut(document: Document) -> None:
         (Fault(page=2, status=503, times=9), "HTTP 503"),
         (Fault(status=429, times=9, headers=(("Retry-After", "1"),)), "HTTP 429"),
         (Fault(body=b"\x00\xffnonsense" * 100_000), "reading sizes failed"),
-        (Fault(body=b""), "no list of sizes"),
-        (Fault(body=b"[]"), "no list of sizes"),
-        (Fault(body=b'{"sizes": [7]}'), "no list of sizes"),
+        (Fault(body=b""), "is not a list of sizes"),
+        (Fault(body=b"[]"), "is not a list of sizes"),
+        (Fault(body=b'{"sizes": [7]}'), "is not a list of sizes"),
         (Fault(body=b'{"sizes": [{"slug": "gpu-x", "gpu_info": 7}]}'), "reading sizes failed"),
-        (Fault(change=_lacks_sizes), "no list of sizes"),
+        (Fault(change=_lacks_sizes), "is not a list of sizes"),
         (Fault(change=_lacks_total, page=2), "242 were announced"),
         (Fault(change=_is_cut), "200 sizes came where 235 were announced"),
         (Fault(body=b'{"sizes": [], "meta": {"total": 0}}'), "lists no GPU size"),
