@@ -1,7 +1,5 @@
 """`gpucost provision`: launch an option of a plan until a deadline, with a preview and a cap."""
 
-import contextlib
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -19,33 +17,19 @@ from gpucost.launch.choice import (
     with_dearest,
 )
 from gpucost.launch.confirm import confirm
-from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import (
     Wish,
-    build_spec,
     check_self_destroy,
-    preview,
-    with_key,
 )
-from gpucost.launch.ssh_access import login_to
-from gpucost.launch.state import CLOCK, open_cloud, open_journal, session_with, state_folder
+from gpucost.launch.provisioning import dry_run, launch_confirmed, previewed
+from gpucost.launch.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options
-from gpucost.views.runs import show_run
-from pricing.errors import GpucostError, InputError, RefusedError
-from providers.interface import OWN, Cloud, LaunchSpec, Preview
-from providers.lifecycle.journal import JournalError
-from providers.lifecycle.launch import launch
-from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
-from providers.offline import offline
+from pricing.errors import InputError, RefusedError
 from providers.ssh.caller_address import networks
-from providers.ssh.keys import drop_key, make_key
-from providers.ssh.login import Login
 
 _MOST = 64
-_KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
-"""Stands in previews for the public key of the run, which is made once they are confirmed."""
 
 
 @click.command(
@@ -105,18 +89,18 @@ def command(
         security_group=asked["security_group"],
     )
     if asked["dry_run"]:
-        _dry_run(choice, wish, output, waits=asked["wait"])
+        dry_run(choice, wish, output, waits=asked["wait"])
         return
     check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=asked["wait"])
     cloud = open_cloud(choice.provider)
     with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
         pass
-    seen = _previewed(cloud, choice, wish)
+    seen = previewed(cloud, choice, wish)
     if seen.refusals:
         raise RefusedError(seen.refusals)
     show_preview(seen, output, dry=False)
     confirm(question(seen), yes=asked["yes"])
-    _launch(cloud, seen.spec, output, wait=asked["wait"])
+    launch_confirmed(cloud, seen.spec, output, wait=asked["wait"])
 
 
 def _check(
@@ -168,58 +152,3 @@ def _choice(
     else:
         choice = choose_option(path, option_id, catalog)
     return with_dearest(change(choice, asked["count"], asked["purchase"], catalog), catalog)
-
-
-def _dry_run(choice: LaunchChoice, wish: Wish, output: Output, *, waits: bool) -> None:
-    """Print what would be done; what would refuse is a warning."""
-    problems: list[str] = []
-    try:
-        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=waits)
-    except GpucostError as error:
-        problems += error.problems
-    spec = build_spec(choice, wish, datetime.now(UTC), None)
-    spec = spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME)
-    seen = preview(offline(choice.provider), spec, (), None, wish)
-    show_preview(seen, output, dry=True)
-    for refusal in (*problems, *seen.refusals):
-        output.say(f"warning: a launch would be refused: {refusal}")
-
-
-def _previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:
-    live = read_live(choice.offers, choice.region) if choice.offers else None
-    spec, remarks = _checked(cloud, choice, wish, live)
-    if abs(cloud.skew_s) >= LEAST_SKEW_S:  # its answers told that it is later or earlier there
-        spec, remarks = _checked(cloud, choice, wish, live)
-        remarks = (*remarks, *skew_told(cloud.name, cloud.skew_s))
-    return preview(cloud, spec, remarks, live, wish)
-
-
-def _checked(
-    cloud: Cloud, choice: LaunchChoice, wish: Wish, live: Live | None
-) -> tuple[LaunchSpec, tuple[str, ...]]:
-    """The launch with a deadline by the provider's clock, as far as that is known."""
-    spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)
-    return cloud.check(spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME))
-
-
-def _launch(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
-    state, run = state_folder(), spec.marks.run
-    with open_journal() as journal:
-        own = spec.provider == OWN
-        spec = spec if own else with_key(spec, make_key(state, run))
-        session = session_with(cloud, journal, output)
-        try:
-            done = launch(session, spec, open_login(spec) if wait else None)
-        except GpucostError:
-            with contextlib.suppress(JournalError):
-                found = journal.deployment(run)
-                if found is None or found.state == "ended":
-                    drop_key(state, run)
-            raise
-        show_run(done, journal.events(run), output, CLOCK.at(cloud.skew_s))
-
-
-def open_login(spec: LaunchSpec) -> Login:
-    """The way into the machines of a launch, with the end token where they need one."""
-    host, run = spec.places[0].host, spec.marks.run
-    return login_to(spec.provider, run, state_folder(), host, self_destroy=spec.self_destroy)

@@ -15,8 +15,7 @@ import gpucost
 import pricing
 import providers
 import templates
-from gpucost.commands import provision
-from gpucost.launch import live_price, state
+from gpucost.launch import live_price, provisioning, state
 from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
 from providers.aws import access, cloud
@@ -165,10 +164,10 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(state, "CLOCK", clock))
         stack.enter_context(mock.patch.object(state, "PATIENCE", patience))
-        stack.enter_context(mock.patch.object(provision, "CLOCK", clock))
-        stack.enter_context(mock.patch.object(provision, "open_login", open_login))
+        stack.enter_context(mock.patch.object(provisioning, "CLOCK", clock))
+        stack.enter_context(mock.patch.object(provisioning, "open_login", open_login))
         if hasattr(state, "login_again"):
             stack.enter_context(mock.patch.object(state, "login_again", login_again))
-        stack.enter_context(mock.patch.object(provision, "read_live", unread))
+        stack.enter_context(mock.patch.object(provisioning, "read_live", unread))
         stack.enter_context(mock.patch.object(cloud, "open_session", _session))
         yield

@@ -44,7 +44,7 @@ def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
     monkeypatch.setattr(state, "PATIENCE", HASTY)
     monkeypatch.setattr(access, "LONGEST_WAIT_S", 0.01)
     monkeypatch.setattr(access, "BACKOFF_S", 0.0)
-    monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: ready)
+    monkeypatch.setattr("gpucost.launch.provisioning.open_login", lambda _: ready)
     monkeypatch.setattr(state, "login_again", lambda *_: ready)
     settings = {
         "GPUCOST_STATE_DIR": str(folder / "state"),

@@ -223,7 +223,7 @@ def test_every_signal_speaks_as_control_c_does(
     number: int, cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told to end in the middle of a launch: exit 130, what there is, and how to end it."""
-    monkeypatch.setattr("gpucost.commands.provision.open_login", lambda _: _Signalled(number))
+    monkeypatch.setattr("gpucost.launch.provisioning.open_login", lambda _: _Signalled(number))
     handled = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     before = signal.signal(number, handled)  # whoever started the tests may have ignored it
     try:

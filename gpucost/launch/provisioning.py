@@ -1,0 +1,84 @@
+"""A launch from its preview to machines that are ready."""
+
+import contextlib
+from datetime import UTC, datetime
+
+from gpucost.launch.choice import LaunchChoice
+from gpucost.launch.live_price import Live, read_live
+from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
+from gpucost.launch.ssh_access import login_to
+from gpucost.launch.state import CLOCK, open_journal, session_with, state_folder
+from gpucost.views.launch import show_preview
+from gpucost.views.output import Output
+from gpucost.views.runs import show_run
+from pricing.errors import GpucostError
+from providers.interface import OWN, Cloud, LaunchSpec, Preview
+from providers.lifecycle.journal import JournalError
+from providers.lifecycle.launch import launch
+from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
+from providers.offline import offline
+from providers.ssh.keys import drop_key, make_key
+from providers.ssh.login import Login
+
+_KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
+"""Stands in previews for the public key of the run, which is made once they are confirmed."""
+
+
+def dry_run(choice: LaunchChoice, wish: Wish, output: Output, *, waits: bool) -> None:
+    """Print what would be done; what would refuse is a warning."""
+    problems: list[str] = []
+    try:
+        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=waits)
+    except GpucostError as error:
+        problems += error.problems
+    spec = build_spec(choice, wish, datetime.now(UTC), None)
+    seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, wish)
+    show_preview(seen, output, dry=True)
+    for refusal in (*problems, *seen.refusals):
+        output.say(f"warning: a launch would be refused: {refusal}")
+
+
+def previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:
+    """Return what the launch would do and cost, at live prices and as the provider can do it."""
+    live = read_live(choice.offers, choice.region) if choice.offers else None
+    spec, notes = _checked(cloud, choice, wish, live)
+    if abs(cloud.skew_s) >= LEAST_SKEW_S:  # its answers told that it is later or earlier there
+        spec, notes = _checked(cloud, choice, wish, live)
+        notes = (*notes, *skew_told(cloud.name, cloud.skew_s))
+    return preview(cloud, spec, notes, live, wish)
+
+
+def _checked(
+    cloud: Cloud, choice: LaunchChoice, wish: Wish, live: Live | None
+) -> tuple[LaunchSpec, tuple[str, ...]]:
+    """The launch with a deadline by the provider's clock, as far as that is known."""
+    spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)
+    return cloud.check(_with_key_to_come(spec))
+
+
+def _with_key_to_come(spec: LaunchSpec) -> LaunchSpec:
+    return spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME)
+
+
+def launch_confirmed(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
+    """Launch what was confirmed, and print the run; a run that came to nothing keeps no key."""
+    state, run = state_folder(), spec.marks.run
+    with open_journal() as journal:
+        own = spec.provider == OWN
+        spec = spec if own else with_key(spec, make_key(state, run))
+        session = session_with(cloud, journal, output)
+        try:
+            done = launch(session, spec, open_login(spec) if wait else None)
+        except GpucostError:
+            with contextlib.suppress(JournalError):
+                found = journal.deployment(run)
+                if found is None or found.state == "ended":
+                    drop_key(state, run)
+            raise
+        show_run(done, journal.events(run), output, CLOCK.at(cloud.skew_s))
+
+
+def open_login(spec: LaunchSpec) -> Login:
+    """The way into the machines of a launch, with the end token where they need one."""
+    host, run = spec.places[0].host, spec.marks.run
+    return login_to(spec.provider, run, state_folder(), host, self_destroy=spec.self_destroy)
