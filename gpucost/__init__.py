@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpucost.api import (
         find_option,
         load_profile,
+        make_plan,
         plan_to_json,
         predict_sharing,
         read_telemetry,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.finding import Finding
     from planner.models.estimate import Estimate
-    from planner.pipeline import make_plan
     from planner.plan.plan import Plan
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.find import FoundOption
@@ -99,7 +99,7 @@ _HOMES = {
     "load_plan": "gpucost.files.plan_file",
     "load_profile": "gpucost.api",
     "measure": "gpucost.profiling.measuring",
-    "make_plan": "planner.pipeline",
+    "make_plan": "gpucost.api",
     "plan_to_json": "gpucost.api",
     "predict": "planner.prediction.predict",
     "predict_sharing": "gpucost.api",

@@ -1,9 +1,13 @@
 """The parts of the public API that take files or plain arguments."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+from planner import pipeline
+from planner.baseline.requirements import Requirements
 from planner.models.estimate import Estimate
 from planner.plan.plan import Plan
 from planner.plan_document import find
@@ -12,7 +16,9 @@ from planner.plan_document.encode import encode
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
+from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
+from providers.registry import launchable
 
 _NO_TENANCY = "only mode='mps' is predicted in this version; mig and time-slicing come later."
 
@@ -55,6 +61,26 @@ def read_telemetry(
         names = ", ".join(profile.job.name for profile in profiles)
         raise InputError(f"several jobs are in there: {names}; choose one with job=NAME.")
     return profiles[0]
+
+
+def make_plan(
+    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
+) -> Plan:
+    """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
+
+    Args:
+        profiles: what was measured, in any order.
+        catalog: every known price.
+        requirements: the objective, the limits, what may be offered. Where they do not name the
+            providers that can be launched on, those of this version are meant.
+        as_of: day of prices and rules.
+
+    Raises:
+        InputError: as `planner.pipeline.make_plan`.
+    """
+    if requirements.launchable is None:
+        requirements = replace(requirements, launchable=launchable())
+    return pipeline.make_plan(profiles, catalog, requirements, as_of=as_of)
 
 
 def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Estimate, ...]:

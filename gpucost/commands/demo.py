@@ -5,17 +5,16 @@ from pathlib import Path
 
 import click
 
+from gpucost.api import make_plan
 from gpucost.arguments.parameters import today
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements
-from planner.pipeline import make_plan
 from planner.plan_document.encode import encode
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
-from providers.registry import launchable
 
 EXAMPLE = "visual-search.json"
 _TITLE = "# GPU cost report"
@@ -36,7 +35,7 @@ def command(report_path: str, output: Output) -> None:
         make_plan(
             parse_profiles(data, EXAMPLE),
             load_catalog(day),
-            Requirements(launchable=launchable()),
+            Requirements(),
             as_of=day,
         )
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gpucost.api import make_plan
 from gpucost.arguments.parameters import (
     today,
 )
@@ -21,11 +22,9 @@ from planner.baseline.requirements import (
 )
 from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
-from planner.pipeline import make_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import encode, to_text
 from planner.plan_document.from_plan import plan_document
-from providers.registry import launchable
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
@@ -84,7 +83,6 @@ def _requirements(asked: dict[str, Any]) -> Requirements:
         storage_bytes=asked.pop("storage"),
         include=frozenset(asked.pop("include")),
         engineer_usd_per_hour=asked.pop("engineer_rate"),
-        launchable=launchable(),
         probes=read_sources(probes) if probes else (),
         **asked,
     )

@@ -79,7 +79,8 @@ class Requirements:
         engineer_usd_per_hour: rate of the people who apply actions.
         horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
             run counts one run.
-        launchable: providers on which this version can launch.
+        launchable: providers on which this version can launch; None: not said, so none is known.
+            `gpucost.make_plan` fills it in.
         spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
         checkpoints: what surviving an interruption costs.
         site: grid, PUE and host share, for energy and carbon.
@@ -111,7 +112,7 @@ class Requirements:
     include: frozenset[str] = frozenset()
     engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
     horizon_months: Decimal | None = None
-    launchable: frozenset[str] = frozenset()
+    launchable: frozenset[str] | None = None
     spot_trace: Availability | None = None
     checkpoints: CheckpointCosts = CHECKPOINTS
     site: Site = UNKNOWN_SITE

@@ -30,13 +30,26 @@ class Survival:
     checkpoint_every_s: float
 
 
-def survival(gpus: float, hours: float, checkpoints: CheckpointCosts = CHECKPOINTS) -> Survival:
-    """Return what a run on so many GPUs for so many hours needs, on machines that are not spot."""
+def survival(
+    gpus: float,
+    hours: float,
+    checkpoints: CheckpointCosts = CHECKPOINTS,
+    spot_up_s: float | None = None,
+) -> Survival:
+    """Return what a run on so many GPUs for so many hours needs.
+
+    Args:
+        gpus: at work, > 0.
+        hours: of the run, >= 0.
+        checkpoints: what one costs.
+        spot_up_s: mean time between interruptions of spot capacity; None where there are none or
+            their rate is unknown. Restarts do not count them: they end the machine, and torchrun.
+    """
     failures = gpus * hours / GPU_HOURS_A_FAILURE
     return Survival(
         failures=failures,
         max_restarts=max(1, _restarts(failures)),
-        checkpoint_every_s=checkpoint_every_s(gpus, checkpoints),
+        checkpoint_every_s=checkpoint_every_s(gpus, checkpoints, spot_up_s),
     )
 
 
@@ -45,13 +58,21 @@ def mean_up_s(gpus: float) -> float:
     return GPU_HOURS_A_FAILURE * 3600.0 / gpus
 
 
-def checkpoint_every_s(gpus: float, checkpoints: CheckpointCosts = CHECKPOINTS) -> float:
-    """Return the time of work between checkpoints, seconds.
+def checkpoint_every_s(
+    gpus: float,
+    checkpoints: CheckpointCosts = CHECKPOINTS,
+    spot_up_s: float | None = None,
+) -> float:
+    """Return the time of work between checkpoints, seconds: what is set and what is billed.
 
     Young's and Daly's optimum, and no more than people care to lose at once: for one GPU and
     machines that hardly fail the optimum is days, and a crash of the program itself is likelier.
+    Failures and interruptions of spot capacity (`spot_up_s` between them) add up as rates.
     """
-    optimum = checkpoint_interval_s(mean_up_s(gpus), checkpoints)
+    up_s = mean_up_s(gpus)
+    if spot_up_s is not None:
+        up_s = 1.0 / (1.0 / up_s + 1.0 / spot_up_s)
+    optimum = checkpoint_interval_s(up_s, checkpoints)
     return min(optimum, max(MOST_LOST_S, checkpoints.write_s / _MOST_WRITING))
 
 

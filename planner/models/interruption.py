@@ -70,7 +70,7 @@ class Billed:
 
 
 def expected_billed(
-    work_s: float, mean_up_s: float, checkpoints: CheckpointCosts, interval_s: float | None = None
+    work_s: float, mean_up_s: float, checkpoints: CheckpointCosts, interval_s: float
 ) -> Billed:
     """Return the expected billed time of `work_s` seconds of work (Daly's closed form).
 
@@ -78,13 +78,12 @@ def expected_billed(
         work_s: useful work, seconds, >= 0.
         mean_up_s: mean time between interruptions, seconds, > 0.
         checkpoints: what one costs.
-        interval_s: work between checkpoints; None takes the best.
+        interval_s: work between checkpoints, seconds, > 0.
 
     Raises:
         InputError: interruptions come so fast that the work never ends.
     """
-    tau = interval_s or checkpoint_interval_s(mean_up_s, checkpoints)
-    tau = min(tau, work_s) if work_s else tau
+    tau = min(interval_s, work_s) if work_s else interval_s
     exponent = (tau + checkpoints.write_s) / mean_up_s
     restarts = checkpoints.restart_s / mean_up_s
     if exponent > math.log(_LONGEST_FACTOR) or restarts > math.log(_LONGEST_FACTOR):

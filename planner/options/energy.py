@@ -1,7 +1,8 @@
 """Energy and carbon beside the dollars: from measured board power, else unknown.
 
-kWh = mean board power x GPUs x hours / 1000, of the boards alone unless the host's share of a
-node's power and the site's PUE are given; kgCO2e = kWh x grid intensity / 1000, where that is
+kWh = mean board power x GPUs at work x hours / 1000, of the boards alone unless the host's share of
+a node's power and the site's PUE are given; a GPU that is paid for and not used, in the next larger
+machine sold, draws its idle power. kgCO2e = kWh x grid intensity / 1000, where that is
 given. The nameplate power is not a stand-in: measured jobs drew 0.57 of it on average, a quarter of
 them under 0.28 (Zeus traces).
 
@@ -16,7 +17,7 @@ from planner.baseline.site import Site
 from planner.models.estimate import Estimate
 from planner.models.power import idle_w, other_gpu_factor
 from planner.options.candidate import Candidate
-from planner.options.context import JobContext
+from planner.options.context import JobContext, gpus_used, idle_gpus
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find
 
@@ -51,10 +52,27 @@ class _Power:
     basis: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boards:
+    """The boards of an option, of all replicas together.
+
+    Attributes:
+        working: GPUs that work.
+        idle_w: drawn by all of those that do not.
+    """
+
+    working: int
+    idle_w: float = 0.0
+
+
 def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> Energy:
     """Return the energy of the period on the measured hardware, of so many copies of the job."""
     power = _measured(profile)
-    return Energy() if power is None else _energy(power, profile.gpu_count * replicas, hours, site)
+    return (
+        Energy()
+        if power is None
+        else _energy(power, _Boards(working=profile.gpu_count * replicas), hours, site)
+    )
 
 
 def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> Energy:
@@ -66,29 +84,33 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
         context: what was measured, where it runs today, what is known of the place.
     """
     profile, site, hours = context.profile, context.asked.site, candidate.hours
-    measured, count = _measured(profile), _gpus_at_work(candidate, context)
-    if measured is None or count is None:
+    measured, boards = _measured(profile), _boards(candidate, context)
+    if measured is None or boards is None:
         return Energy()
     busier = any(_makes_busier(code) for code in actions)
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     there = find(candidate.offer.gpu)
     if today is not None and there == today and not busier:
-        return _energy(measured, count, hours, site)
+        return _energy(measured, boards, hours, site)
     today_h = context.baseline.hours.mid
     work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, there, work)
-    return Energy() if power is None else _energy(power, count, hours, site)
+    return Energy() if power is None else _energy(power, boards, hours, site)
 
 
-def _gpus_at_work(candidate: Candidate, context: JobContext) -> int | None:
-    """Return all GPUs, on today's size as many as today; None for a slice of one GPU."""
-    if context.baseline.has_size(candidate.offer):
-        return context.profile.gpu_count * context.baseline.replicas
-    return (
-        round(candidate.offer.gpu_count) * candidate.count
-        if candidate.offer.gpu_count >= 1
-        else None
-    )
+def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
+    """Return the boards that draw power; None for a slice of a GPU, or where idling is unknown."""
+    offer, replicas = candidate.offer, context.work.replicas
+    if context.baseline.has_size(offer):
+        return _Boards(working=context.profile.gpu_count * replicas)
+    if offer.gpu_count < 1:
+        return None
+    working, idle = gpus_used(offer, context), idle_gpus(offer, context)
+    gpu = find(offer.gpu)
+    idles_at_w = 0.0 if not idle else None if gpu is None else idle_w(gpu)
+    if idles_at_w is None:
+        return None
+    return _Boards(working=working * replicas, idle_w=idles_at_w * idle * replicas)
 
 
 def _makes_busier(code: str) -> bool:
@@ -147,12 +169,15 @@ def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
     return idle, gpu.tdp_w
 
 
-def _energy(power: _Power, gpus: int, hours: Estimate, site: Site) -> Energy:
-    scale = gpus * site.factor / 1000.0
+def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Energy:
+    low_w, mid_w, high_w = (
+        one_w * boards.working + boards.idle_w for one_w in (power.low_w, power.mid_w, power.high_w)
+    )
+    scale = site.factor / 1000.0
     kwh = Estimate(
-        low=power.low_w * hours.low * scale,
-        mid=power.mid_w * hours.mid * scale,
-        high=power.high_w * hours.high * scale,
+        low=low_w * hours.low * scale,
+        mid=mid_w * hours.mid * scale,
+        high=high_w * hours.high * scale,
         basis=f"{power.basis}; {site.covers}",
     )
     grid = site.grid_g_per_kwh

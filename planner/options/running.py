@@ -43,12 +43,14 @@ def how_it_runs_today(context: JobContext) -> MachineSettings:
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
     offer, working = candidate.offer, max(1, gpus_used(candidate.offer, context))
+    interrupted = candidate.interruptions
+    spot_up_s = None if interrupted is None else interrupted.mean_s
     held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
     return PlannedRun(
         gpus=working,
         nodes=max(1, candidate.count // context.work.replicas),
         vcpus=None if offer.vcpus is None else offer.vcpus * held,
-        needs=survival(working, candidate.hours.mid, context.asked.checkpoints),
+        needs=survival(working, candidate.hours.mid, context.asked.checkpoints, spot_up_s),
     )
 
 

@@ -164,7 +164,8 @@ def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
 def _interruptions(offer: Offer, context: JobContext) -> Interruptions | None:
     if offer.purchase != "spot":
         return None
-    return rate(offer, context.asked.spot_trace, context.asked.checkpoints)
+    gpus = max(1, gpus_used(offer, context))
+    return rate(offer, context.asked.spot_trace, context.asked.checkpoints, gpus)
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
@@ -176,7 +177,8 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
             return endless
-    return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h)
+    gpus = max(1, gpus_used(candidate.offer, context))
+    return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
 
 
 def _hours(context: JobContext, speed: Estimate, actions: tuple[Action, ...]) -> Estimate:

@@ -8,11 +8,11 @@ deadlines need a trace: without one, a job with a deadline is refused.
 from dataclasses import dataclass
 
 from planner.baseline.rejection import Reason
+from planner.models.failures import checkpoint_every_s
 from planner.models.interruption import (
     Availability,
     Billed,
     CheckpointCosts,
-    checkpoint_interval_s,
     expected_billed,
     mean_up_from_monthly_share,
     miss_probability,
@@ -38,6 +38,7 @@ class Interruptions:
         mean_s: expected.
         often_s: at the high end.
         checkpoints: what one costs.
+        interval_s: of work between checkpoints, as it is set on the machine.
         basis: where the rate comes from.
     """
 
@@ -45,18 +46,26 @@ class Interruptions:
     mean_s: float
     often_s: float
     checkpoints: CheckpointCosts
+    interval_s: float
     basis: str
 
     def billed(self, work_h: float, end: str) -> Billed:
         """Return the billed time of so many hours of work at one end: low, mid or high cost."""
         mean_up_s = {"low": self.rare_s, "mid": self.mean_s, "high": self.often_s}[end]
-        return expected_billed(work_h * 3600.0, mean_up_s, self.checkpoints)
+        return expected_billed(work_h * 3600.0, mean_up_s, self.checkpoints, self.interval_s)
 
 
 def rate(
-    offer: Offer, trace: Availability | None, checkpoints: CheckpointCosts
+    offer: Offer, trace: Availability | None, checkpoints: CheckpointCosts, gpus: int
 ) -> Interruptions | None:
-    """Return how often a spot offer is interrupted; None where that is not known."""
+    """Return how often a spot offer is interrupted; None where that is not known.
+
+    Args:
+        offer: spot capacity.
+        trace: of it; None: the provider's published bucket counts.
+        checkpoints: what one costs.
+        gpus: at work in one copy of the job, >= 1; they fail, too.
+    """
     if trace is not None:
         up_s = trace.mean_up_s
         if up_s is None:
@@ -67,6 +76,7 @@ def rate(
             mean_s=up_s,
             often_s=up_s / 2.0,
             checkpoints=checkpoints,
+            interval_s=checkpoint_every_s(gpus, checkpoints, up_s),
             basis=f"availability trace: {up_s / 3600.0:.1f} h between interruptions",
         )
     bucket = interruptions(offer)
@@ -81,6 +91,7 @@ def rate(
         mean_s=mean_s,
         often_s=often_s,
         checkpoints=checkpoints,
+        interval_s=checkpoint_every_s(gpus, checkpoints, mean_s),
         basis=f"{bucket.text} of machines interrupted a month ({bucket.source}, {bucket.as_of})",
     )
 
@@ -90,6 +101,7 @@ def misses_deadline(
     trace: Availability | None,
     checkpoints: CheckpointCosts,
     deadline_h: float | None,
+    gpus: int,
 ) -> tuple[Reason, str] | None:
     """Return why spot cannot keep a deadline; None where it can, or none is asked for."""
     if deadline_h is None:
@@ -101,7 +113,7 @@ def misses_deadline(
         trace,
         work_h * 3600.0,
         checkpoints,
-        interval_s=checkpoint_interval_s(up_s, checkpoints),
+        interval_s=checkpoint_every_s(gpus, checkpoints, up_s),
     )
     missed = miss_probability(runs, deadline_h * 3600.0)
     if missed <= MOST_LIKELY_TO_MISS:

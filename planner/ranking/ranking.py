@@ -207,7 +207,7 @@ def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
     )
 
 
-def _is_launchable(offer: Offer, providers: frozenset[str]) -> bool:
+def _is_launchable(offer: Offer, providers: frozenset[str] | None) -> bool:
     """Return whether a launch can buy it: terms and contracts are bought at the provider's."""
     bought = offer.purchase in ("on_demand", "spot") and not offer.contract_only
-    return bought and offer.provider in providers
+    return bought and offer.provider in (providers or ())

@@ -91,7 +91,7 @@ def test_the_example_of_the_docstring_runs(write: Write) -> None:
 
 
 def test_the_api_and_the_command_agree(call: Call, write: Write) -> None:
-    """`make_plan` gives the plan that `gpucost plan` writes."""
+    """`make_plan` gives the plan that `gpucost plan` writes, what it can launch included."""
     profile = gpucost.load_profile(write("profile.json", training()))
     day = date.fromisoformat(AS_OF)
     plan = gpucost.make_plan(
@@ -99,11 +99,8 @@ def test_the_api_and_the_command_agree(call: Call, write: Write) -> None:
     )
     written = json.loads(call("plan", "--as-of", AS_OF, "-o", "-").out)
     ours = json.loads(dump(plan))
-    for job in (*ours["jobs"], *written["jobs"]):
-        job.pop("first_launchable")
-        for option in job["options"]:
-            option.pop("provisionable")  # the command knows what it can launch
     assert ours == written
+    assert any(job["first_launchable"] for job in ours["jobs"])
 
 
 def test_the_command_line_says_the_same(call: Call, write: Write) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.baseline.requirements import Requirements
-from planner.models.interruption import Availability
+from planner.models.interruption import CHECKPOINTS, Availability
 from planner.options.option import Option
 from planner.pipeline import make_plan
 from planner.plan.plan import JobPlan
@@ -296,3 +296,24 @@ def test_a_trace_puts_lost_work_on_the_bill() -> None:
     assert lines["checkpoint"] > 0
     assert option.hours.mid > 100.0
     assert option.hours.low <= option.hours.mid <= option.hours.high
+
+
+@pytest.mark.parametrize("ups", [5, 50, 5000], ids=lambda ups: f"{ups * 10} minutes up")
+def test_what_writes_checkpoints_on_spot_is_what_is_billed(ups: int) -> None:
+    """The interval that the machine is set to is the one whose time the bill holds."""
+    spot = sold("spot", "0.10", purchase="spot")
+    trace = Availability(tick_s=600.0, up=(*(True,) * ups, False) * 400)
+    (planned,) = plan(
+        running(a_profile()),
+        offers=(TODAY, spot),
+        purchases=("on_demand", "spot"),
+        spot_trace=trace,
+    ).jobs
+    option = planned.choice
+    assert option is not None
+    every_s = option.machine.checkpoint_every_s
+    assert every_s is not None
+    usage, write_s = option.quote.usage, CHECKPOINTS.write_s
+    assert float(usage.checkpoint_s) == pytest.approx(
+        float(usage.duration_s) / every_s * write_s, rel=1e-3
+    )

@@ -133,6 +133,28 @@ def test_idle_power_that_nobody_measured_is_that_of_like_boards() -> None:
     assert options(drawing(300.0), sold("a100", "1.00", gpu=a100.name))["a100"]["kwh"] is not None
 
 
+def test_gpus_that_are_paid_and_not_used_draw_idle_power() -> None:
+    """Four of eight GPUs at work: four at the measured power, four idle; not eight at work."""
+    today_ = sold("today", "16.00", gpu="H100-SXM-80GB", gpu_count=4, interconnect="nvlink")
+    eight = sold(
+        "eight",
+        "8.00",
+        gpu="H100-SXM-80GB",
+        gpu_count=8,
+        interconnect="nvlink",
+        provider="elsewhere",
+    )
+    profile = running(drawing(400.0, gpu_count=4, interconnect="nvlink"), today_)
+    document = to_json(plan(profile, offers=(today_, eight)))
+    (option,) = (
+        o for o in document["jobs"][0]["options"] if o["offer"]["instance_type"] == "eight"
+    )
+    idle_w = gpus()["H100-SXM-80GB"].idle_w
+    assert idle_w is not None
+    kw = (4 * 400.0 + 4 * idle_w) / 1000
+    assert option["energy"]["kwh"]["mid"] == pytest.approx(kw * option["hours"]["mid"], rel=1e-4)
+
+
 def test_the_same_machine_elsewhere_draws_what_was_measured() -> None:
     """The same GPU at another price takes exactly today's energy, to the width of its hours."""
     same = sold("same", "1.00", gpu="H100-SXM-80GB", provider="elsewhere")

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.models.failures import checkpoint_every_s, mean_up_s
 from planner.models.interruption import (
     Availability,
+    Billed,
     CheckpointCosts,
     checkpoint_interval_s,
     expected_billed,
@@ -35,10 +37,15 @@ def _trace(pattern: str, tick_s: float = 60.0) -> Availability:
     return Availability(tick_s=tick_s, up=tuple(c == "1" for c in pattern))
 
 
+def _expected(work: float, mean_up: float) -> Billed:
+    """The closed form at the best interval."""
+    return expected_billed(work, mean_up, COST, checkpoint_interval_s(mean_up, COST))
+
+
 @given(work=work_s, mean_up=up_s)
 def test_interruptions_only_add(work: float, mean_up: float) -> None:
     """Billed time is the work, the checkpoints and what is lost; never less than the work."""
-    billed = expected_billed(work, mean_up, COST)
+    billed = _expected(work, mean_up)
     assert billed.total_s >= work
     assert billed.lost_s >= 0.0
     assert billed.total_s == pytest.approx(billed.work_s + billed.checkpoint_s + billed.lost_s)
@@ -47,8 +54,8 @@ def test_interruptions_only_add(work: float, mean_up: float) -> None:
 @given(work=work_s, mean_up=up_s)
 def test_rarer_interruptions_cost_less(work: float, mean_up: float) -> None:
     """Twice the mean time between interruptions never bills more."""
-    often = expected_billed(work, mean_up, COST).total_s
-    assert expected_billed(work, 2 * mean_up, COST).total_s <= often * (1 + 1e-9)
+    often = _expected(work, mean_up).total_s
+    assert _expected(work, 2 * mean_up).total_s <= often * (1 + 1e-9)
 
 
 @given(mean_up=up_s, factor=st.floats(min_value=0.2, max_value=5.0))
@@ -63,7 +70,7 @@ def test_the_interval_is_near_the_best(mean_up: float, factor: float) -> None:
 def test_work_that_never_ends_is_refused() -> None:
     """Interruptions faster than a checkpoint leave no time for work."""
     with pytest.raises(InputError, match="on-demand"):
-        expected_billed(HOUR_S, 5.0, COST)
+        _expected(HOUR_S, 5.0)
 
 
 @pytest.mark.parametrize(("share", "hours"), [(0.05, 14232.0), (0.2, 3271.4), (0.5, 1053.2)])
@@ -115,11 +122,11 @@ def test_nothing_is_billed_while_nothing_is_held(pattern: str, work: float) -> N
 
 def test_a_deadline_needs_a_trace_and_enough_of_it() -> None:
     """Without a trace spot with a deadline is refused; with one, by the share of runs that miss."""
-    assert misses_deadline(1.0, None, COST, None) is None
-    assert "trace" in (misses_deadline(1.0, None, COST, 10.0) or ("", ""))[1]
+    assert misses_deadline(1.0, None, COST, None, 1) is None
+    assert "trace" in (misses_deadline(1.0, None, COST, 10.0, 1) or ("", ""))[1]
     steady = _trace("1" * 60 * 24 * 4)
-    assert misses_deadline(1.0, steady, COST, 3.0) is None
-    refused = misses_deadline(1.0, _trace("0" * 600 + "1" * 600), COST, 3.0)
+    assert misses_deadline(1.0, steady, COST, 3.0, 1) is None
+    refused = misses_deadline(1.0, _trace("0" * 600 + "1" * 600), COST, 3.0, 1)
     assert refused is not None
     assert "chance to miss" in refused[1]
 
@@ -142,10 +149,18 @@ def test_published_buckets_are_read_per_region_and_size() -> None:
     assert interruptions(next(o for o in offers.values() if o.purchase == "on_demand")) is None
 
 
+def test_the_interval_on_spot_is_the_machines() -> None:
+    """Failures and interruptions add up as rates, and an hour of work is the most that is lost."""
+    assert checkpoint_every_s(8, COST, 2 * HOUR_S) < checkpoint_every_s(8, COST, 4 * HOUR_S)
+    assert checkpoint_every_s(8, COST, 1e9) == checkpoint_every_s(8, COST) == HOUR_S
+    together = 1.0 / (1.0 / mean_up_s(8) + 1.0 / (2 * HOUR_S))
+    assert checkpoint_every_s(8, COST, 2 * HOUR_S) == checkpoint_interval_s(together, COST)
+
+
 def test_a_bucket_gives_a_range_of_rates() -> None:
     """Rare, expected and often are in order, and the basis names bucket and source."""
     spot = next(o for o in load_catalog().offers if interruptions(o) is not None)
-    found = rate(spot, None, COST)
+    found = rate(spot, None, COST, 1)
     assert found is not None
     assert found.rare_s > found.mean_s > found.often_s
     assert "month" in found.basis
@@ -173,7 +188,7 @@ def test_billed_hours_match_replay_with_the_traces_own_rate(traces: list[Availab
     for trace in traces:
         up = trace.mean_up_s or 0.0
         replayed = _mean_billed(trace, checkpoint_interval_s(up, COST))
-        errors.append(abs(expected_billed(DAY_S, up, COST).total_s / replayed - 1.0))
+        errors.append(abs(_expected(DAY_S, up).total_s / replayed - 1.0))
     assert median(errors) <= 0.03, errors
 
 
@@ -185,5 +200,5 @@ def test_billed_hours_are_forecast_from_the_first_half(traces: list[Availability
         first, second = replace(trace, up=trace.up[:half]), replace(trace, up=trace.up[half:])
         up = first.mean_up_s or 0.0
         replayed = _mean_billed(second, checkpoint_interval_s(up, COST))
-        errors.append(abs(expected_billed(DAY_S, up, COST).total_s / replayed - 1.0))
+        errors.append(abs(_expected(DAY_S, up).total_s / replayed - 1.0))
     assert median(errors) <= 0.08, errors
