@@ -7,7 +7,6 @@ when it dies, and that a timer starts anew should somebody stop it.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
 
 ENDS = ("poweroff", "api", "none")
 """How a machine ends: by powering off, which terminates it; by its provider's API; not at all."""
@@ -62,14 +61,23 @@ SCRIPTS: Mapping[str, str] = MappingProxyType(
 """Where each script of the watch lies on a machine, and its template."""
 
 
-def deadline_values(deadline: str) -> dict[str, Any]:
-    """What the scripts need to know of a deadline such as "2026-11-21 20:15:00 UTC"."""
-    at = datetime.strptime(deadline, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
-    return {"deadline_s": int(at.timestamp()), "grace_s": GRACE_S, "silent_s": SILENT_S}
+def deadline_values(deadline: datetime) -> dict[str, int | str]:
+    """Return what the scripts need to know of a deadline, an aware time."""
+    return {
+        "deadline": _calendar(deadline),
+        "deadline_s": int(deadline.timestamp()),
+        "grace_s": GRACE_S,
+        "silent_s": SILENT_S,
+    }
 
 
-def units(values: Mapping[str, Any]) -> dict[str, str]:
-    """The units of systemd, by path."""
+def units(deadline: datetime, ttl_s: int) -> dict[str, str]:
+    """Return the units of systemd, by path."""
     folder = "/etc/systemd/system/gpucost-deadline"
-    timer = _TIMER.format(deadline=values["deadline"], ttl_s=values["ttl_s"])
+    timer = _TIMER.format(deadline=_calendar(deadline), ttl_s=ttl_s)
     return {f"{folder}.service": SERVICE, f"{folder}.timer": timer}
+
+
+def _calendar(at: datetime) -> str:
+    """Return a time as systemd and people read it: 2026-11-21 20:15:00 UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

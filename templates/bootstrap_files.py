@@ -7,11 +7,12 @@ anything else, so that a machine whose packages, disks or drivers fail still kno
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -28,28 +29,58 @@ _SCRIPTS = (
 )
 
 
-def render_bootstrap(machine: dict[str, Any]) -> str:
-    """Return the cloud-init document of a machine.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineBootstrap:
+    """What the bootstrap of a machine needs to know.
 
-    Args:
-        machine: `run`, `deadline` ("2026-11-21 20:15:00 UTC"), `ttl_s`, `end` (one of ENDS),
-            `end_url` (of the provider's call that ends a machine, before its id), `end_id_url`
-            (where the machine reads that), `end_title` (of the provider), `gpu_vendor`
-            ("nvidia", "amd"), `gpu_count` (whole GPUs), `environment` (variables of the jobs),
-            `launcher` (`nproc_per_node`, and where they apply `nnodes`, `max_restarts`, `numa`),
-            `sharing` (None, "mps", "time-slicing"), `jobs` (names of jobs that share) and `scratch`
-            (whether empty disks may be formatted).
+    Attributes:
+        run: id of the run.
+        deadline: aware, of the run.
+        ttl_s: from boot to the deadline, at most.
+        end: how it ends, one of ENDS.
+        end_title: of the provider.
+        end_id_url: where the machine reads its id.
+        end_url: of the provider's call that ends a machine, before its id.
+        gpu_vendor: "nvidia", "amd"; empty: unknown.
+        gpu_count: whole GPUs.
+        environment: variables of the jobs.
+        launcher: `nproc_per_node`, and where they apply `nnodes`, `max_restarts`, `numa`.
+        sharing: None, "mps" or "time-slicing".
+        jobs: names of jobs that share the machine.
+        scratch: whether empty disks may be formatted.
 
     Raises:
         InputError: `end` or `sharing` is of no known kind.
     """
-    values = _checked(machine)
+
+    run: str
+    deadline: datetime
+    ttl_s: int
+    end: str
+    end_title: str
+    end_id_url: str
+    end_url: str
+    gpu_vendor: str
+    gpu_count: int
+    environment: Mapping[str, str]
+    launcher: Mapping[str, int | str]
+    sharing: str | None
+    jobs: tuple[str, ...]
+    scratch: bool
+
+    def __post_init__(self) -> None:
+        if self.end not in ENDS or self.sharing not in (None, "mps", "time-slicing"):
+            raise InputError(f"a machine cannot be set up for {self.end}, {self.sharing}.")
+
+
+def render_bootstrap(machine: MachineBootstrap) -> str:
+    """Return the cloud-init document of a machine."""
     document = MIMEMultipart("mixed", _BOUNDARY)
-    if values["end"] != "none":
-        document.attach(_part("cloud-boothook", _arming(values)))
+    if machine.end != "none":
+        document.attach(_part("cloud-boothook", _arming(machine)))
     config = _environment().get_template("cloud-config.yaml.j2")
     document.attach(
-        _part("cloud-config", config.render(run=values["run"], files=list(_files(values))))
+        _part("cloud-config", config.render(run=machine.run, files=list(_files(machine))))
     )
     return document.as_string()
 
@@ -59,36 +90,40 @@ def _part(kind: str, text: str) -> MIMEText:
     return MIMEText(text, kind, "us-ascii")
 
 
-def _arming(values: dict[str, Any]) -> str:
+def _arming(machine: MachineBootstrap) -> str:
     """The script that arms the end: it carries every file that this needs."""
+    values = _values(machine)
     texts = {path: _environment().get_template(name) for path, name in SCRIPTS.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
-    files += [_file(path, "0644", text) for path, text in units(values).items()]
+    watch = units(machine.deadline, machine.ttl_s)
+    files += [_file(path, "0644", text) for path, text in watch.items()]
     return _environment().get_template("arm.sh.j2").render(values, files=files)
 
 
-def render_files(machine: dict[str, Any]) -> str:
-    """Return the same files as JSON, for a machine that has booted before.
-
-    Raises:
-        InputError: as `render_bootstrap`.
-    """
-    return json.dumps(list(_files(_checked(machine))))
+def render_files(machine: MachineBootstrap) -> str:
+    """Return the same files as JSON, for a machine that has booted before."""
+    return json.dumps(list(_files(machine)))
 
 
-def _checked(machine: dict[str, Any]) -> dict[str, Any]:
-    if machine["end"] not in ENDS or machine["sharing"] not in (None, "mps", "time-slicing"):
-        raise InputError(f"a machine cannot be set up for {machine['end']}, {machine['sharing']}.")
-    jobs = list(dict.fromkeys(_SLUG.sub("-", name).strip("-") or "job" for name in machine["jobs"]))
-    launcher = machine["launcher"]
-    told = {"nnodes": "1", "max_restarts": None, "numa": None, **launcher}
-    deadline = deadline_values(machine["deadline"])
-    urls = {name: shlex.quote(machine[name]) for name in ("end_url", "end_id_url")}
-    return {**machine, **told, **deadline, **urls, "jobs": jobs, "several": told["nnodes"] != "1"}
+def _values(machine: MachineBootstrap) -> dict[str, object]:
+    """Return what the templates name: the fields, the launcher's, and what follows from them."""
+    plain = {one.name: getattr(machine, one.name) for one in fields(machine)}
+    names = (_SLUG.sub("-", name).strip("-") or "job" for name in machine.jobs)
+    launcher = {"nnodes": "1", "max_restarts": None, "numa": None, **machine.launcher}
+    return {
+        **plain,
+        **launcher,
+        **deadline_values(machine.deadline),
+        "end_url": shlex.quote(machine.end_url),
+        "end_id_url": shlex.quote(machine.end_id_url),
+        "jobs": list(dict.fromkeys(names)),
+        "several": launcher["nnodes"] != "1",
+    }
 
 
-def _files(values: dict[str, Any]) -> Iterator[dict[str, str]]:
-    yield _file("/etc/gpucost/environment", "0644", _variables(values))
+def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
+    values = _values(machine)
+    yield _file("/etc/gpucost/environment", "0644", _variables(machine))
     for path, name in _SCRIPTS:
         yield _file(path, "0755", _environment().get_template(name).render(values))
 
@@ -97,10 +132,10 @@ def _file(path: str, mode: str, text: str) -> dict[str, str]:
     return {"path": path, "mode": mode, "text": text}
 
 
-def _variables(values: dict[str, Any]) -> str:
+def _variables(machine: MachineBootstrap) -> str:
     """The environment file: NAME=value, quoted for a shell."""
-    found = {**values["environment"], "TMPDIR": "/scratch"}
-    if values["sharing"] == "mps":
+    found = {**machine.environment, "TMPDIR": "/scratch"}
+    if machine.sharing == "mps":
         found |= MPS
     return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(found.items()))
 

@@ -11,8 +11,9 @@ from gpucost.views.output import Output, output_options, print_json
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
 from planner.bills.reconcile import reconcile
-from planner.bills.reconcile_json import to_json
+from planner.bills.reconcile_document import reconciliation_document
 from planner.documents.selection import select
+from planner.plan_document.encode import encode
 from planner.telemetry.parsing.payload import Stream
 from pricing.errors import InputError
 
@@ -34,10 +35,10 @@ def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], outp
     plan = load_plan(plan_path)
     chosen, unknown = select(plan, named)
     bills = _read(paths)
-    document = to_json(plan, chosen, bills, reconcile(chosen, bills, period=plan.period))
-    document["notes"].extend(unknown)
+    result = reconcile(chosen, bills, period=plan.period)
+    document = reconciliation_document(plan, chosen, bills, result, unknown)
     if output.format == "json":
-        print_json(document)
+        print_json(encode(document))
     else:
         print_reconciliation(document, output)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
@@ -23,7 +22,7 @@ from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
-from templates.bootstrap_files import render_bootstrap, render_files
+from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
@@ -117,35 +116,34 @@ def _place(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, 
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
-    machine = _machine(choice, wish, marks, offer) | _set_on(choice.machines[at])
+    machine = _machine(choice, wish, marks, offer, choice.machines[at])
     render = render_files if offer is None else render_bootstrap
     return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
 
 
-def _machine(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None) -> dict[str, Any]:
-    """What the bootstrap needs to know."""
+def _machine(
+    choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, settings: MachineSettings
+) -> MachineBootstrap:
+    """What the bootstrap needs to know, what the plan decided for the machine included."""
     end = CLOUDS[choice.provider].end
     gpu = None if offer is None else gpus().get(offer.gpu)
     vendor = "" if gpu is None else gpu.vendor
-    return {
-        "run": marks.run,
-        "deadline": f"{marks.deadline:%Y-%m-%d %H:%M:%S} UTC",
-        "ttl_s": int(wish.ttl_s),
-        "end": end.kind if wish.self_destroy else "none",
-        "end_title": CLOUDS[choice.provider].title,
-        "end_id_url": end.id_url,
-        "end_url": end.url_with(os.environ),
-        "gpu_vendor": vendor.lower(),
-        "gpu_count": 0 if offer is None else int(offer.gpu_count),
-        "sharing": choice.sharing,
-        "jobs": choice.jobs,
-        "scratch": offer is not None,
-    }
-
-
-def _set_on(machine: MachineSettings) -> dict[str, Any]:
-    """What the plan decided for it."""
-    return {"environment": dict(machine.environment), "launcher": machine.launcher}
+    return MachineBootstrap(
+        run=marks.run,
+        deadline=marks.deadline,
+        ttl_s=int(wish.ttl_s),
+        end=end.kind if wish.self_destroy else "none",
+        end_title=CLOUDS[choice.provider].title,
+        end_id_url=end.id_url,
+        end_url=end.url_with(os.environ),
+        gpu_vendor=vendor.lower(),
+        gpu_count=0 if offer is None else int(offer.gpu_count),
+        environment=settings.environment,
+        launcher=settings.launcher,
+        sharing=choice.sharing,
+        jobs=choice.jobs,
+        scratch=offer is not None,
+    )
 
 
 def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime) -> Quote | None:

@@ -1,10 +1,10 @@
-"""Writes values of plan.json as JSON values: money as text, days as ISO dates, fields in order."""
+"""Writes values as JSON values: money as text, days and times as ISO 8601, fields in order."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -13,11 +13,13 @@ from planner.plan_document.document import PlanDocument
 
 
 def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind
-    """Return a value of plan.json as JSON values."""
+    """Return a value of plan.json, or of another document, as JSON values."""
     if is_dataclass(value):
         return {name: encode(getattr(value, at)) for at, name in _names(value.__class__)}
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from templates.bootstrap_files import render_bootstrap
-from tests.bootstrap.machines import Machine
+from templates.bootstrap_files import MachineBootstrap, render_bootstrap
 
 NOW_S = 1_795_263_300
 """When the machine is made: eight hours before the deadline of `a_machine`."""
@@ -50,7 +49,7 @@ def parts(document: str) -> dict[str, str]:
 class Box:
     """A machine's root folder, its scripts, and what they called."""
 
-    def __init__(self, root: Path, machine: Machine, *, curl: str = "echo 4711") -> None:
+    def __init__(self, root: Path, machine: MachineBootstrap, *, curl: str = "echo 4711") -> None:
         self.root = root
         self.parts = parts(render_bootstrap(machine))
         (root / "bin").mkdir(parents=True)

@@ -1,34 +1,37 @@
 """Machines to set up: every kind that a plan can ask for."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-Machine = dict[str, Any]
+from templates.bootstrap_files import MachineBootstrap
+
 HOSTILE = 'a"; rm -rf / #\n$(reboot)`id`'
+_ONE = MachineBootstrap(
+    run="k3f9xw2m",
+    deadline=datetime(2026, 11, 21, 20, 15, tzinfo=UTC),
+    ttl_s=28_800,
+    end="api",
+    end_title="DigitalOcean",
+    end_id_url="http://169.254.169.254/metadata/v1/id",
+    end_url="https://api.digitalocean.com/v2/droplets/",
+    gpu_vendor="nvidia",
+    gpu_count=1,
+    environment={},
+    launcher={"nproc_per_node": 1},
+    sharing=None,
+    jobs=(),
+    scratch=True,
+)
 
 
-def a_machine(**changes: Any) -> Machine:
+def a_machine(**changes: Any) -> MachineBootstrap:
     """A machine with one NVIDIA GPU for one job."""
-    machine: Machine = {
-        "run": "k3f9xw2m",
-        "deadline": "2026-11-21 20:15:00 UTC",
-        "ttl_s": 28_800,
-        "end": "api",
-        "end_title": "DigitalOcean",
-        "end_id_url": "http://169.254.169.254/metadata/v1/id",
-        "end_url": "https://api.digitalocean.com/v2/droplets/",
-        "gpu_vendor": "nvidia",
-        "gpu_count": 1,
-        "environment": {},
-        "launcher": {"nproc_per_node": 1},
-        "sharing": None,
-        "jobs": (),
-        "scratch": True,
-    }
-    return machine | changes
+    return replace(_ONE, **changes)
 
 
-EIGHT = {"nproc_per_node": 8, "numa": "auto"}
-MACHINES: dict[str, Machine] = {
+EIGHT: dict[str, int | str] = {"nproc_per_node": 8, "numa": "auto"}
+MACHINES: dict[str, MachineBootstrap] = {
     "one H100 at DigitalOcean": a_machine(),
     "eight H100, starved": a_machine(
         gpu_count=8,

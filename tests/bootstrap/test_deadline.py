@@ -1,6 +1,8 @@
 """The watch on a machine: it ends the machine whatever the clock, the disk or a reboot does."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from tests.bootstrap.machines import a_machine
 TOKEN = "dop_v1_" + "4ea9e4" * 8
 HOUR_S = 3600
 DEADLINE_S = NOW_S + HOUR_S
-_SHORT = {"deadline": "2026-11-21 13:15:00 UTC", "ttl_s": HOUR_S}
+_SHORT: dict[str, Any] = {"deadline": datetime(2026, 11, 21, 13, 15, tzinfo=UTC), "ttl_s": HOUR_S}
 _ANSWERS = 'case "$*" in *169.254*) echo 4711 ;; *) echo "$CODE" ;; esac'
 
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from pricing.errors import InputError
-from templates.bootstrap_files import render_bootstrap, render_files
+from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
 from tests.bootstrap.box import parts
-from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
+from tests.bootstrap.machines import HOSTILE, MACHINES, a_machine
 
 _MOST_USER_DATA = 16_384  # bytes that EC2 takes
 machines = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
@@ -24,16 +24,16 @@ _HEREDOC = re.compile(
 )
 
 
-def _config(machine: Machine) -> dict[str, Any]:
+def _config(machine: MachineBootstrap) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(parts(render_bootstrap(machine))["cloud-config"])
     return found
 
 
-def _files(machine: Machine) -> dict[str, dict[str, Any]]:
+def _files(machine: MachineBootstrap) -> dict[str, dict[str, Any]]:
     return {file["path"]: file for file in _config(machine)["write_files"]}
 
 
-def _armed(machine: Machine) -> dict[str, str]:
+def _armed(machine: MachineBootstrap) -> dict[str, str]:
     """The files that the boothook writes, and the boothook itself."""
     hook = parts(render_bootstrap(machine)).get("cloud-boothook", "")
     files = {path: text for _, path, text in _HEREDOC.findall(hook)}
@@ -48,7 +48,7 @@ def _tool(name: str) -> str:
 
 
 @machines
-def test_cloud_init_takes_it(machine: Machine, tmp_path: Path) -> None:
+def test_cloud_init_takes_it(machine: MachineBootstrap, tmp_path: Path) -> None:
     """`cloud-init schema` finds nothing, and the document fits every provider's limit."""
     path = tmp_path / "cloud-config"
     document = render_bootstrap(machine)
@@ -65,7 +65,7 @@ def test_cloud_init_takes_it(machine: Machine, tmp_path: Path) -> None:
 
 
 @machines
-def test_shellcheck_finds_nothing(machine: Machine, tmp_path: Path) -> None:
+def test_shellcheck_finds_nothing(machine: MachineBootstrap, tmp_path: Path) -> None:
     """Every script passes shellcheck without an exception but those that it names itself."""
     scripts = []
     texts = {name: file["content"] for name, file in _files(machine).items()} | _armed(machine)
@@ -81,7 +81,7 @@ def test_shellcheck_finds_nothing(machine: Machine, tmp_path: Path) -> None:
 
 
 @machines
-def test_the_document_is_what_was_meant(machine: Machine) -> None:
+def test_the_document_is_what_was_meant(machine: MachineBootstrap) -> None:
     """Only known keys, modes as text, and the bootstrap as the one command."""
     document = _config(machine)
     assert set(document) == {"ssh_pwauth", "write_files", "runcmd"}
@@ -92,10 +92,10 @@ def test_the_document_is_what_was_meant(machine: Machine) -> None:
 
 
 @machines
-def test_a_machine_with_an_end_is_armed_by_the_boothook(machine: Machine) -> None:
+def test_a_machine_with_an_end_is_armed_by_the_boothook(machine: MachineBootstrap) -> None:
     """The deadline is there, as a time and as a length of life, before cloud-config is read."""
     armed = _armed(machine)
-    if machine["end"] == "none":
+    if machine.end == "none":
         assert armed == {}
         assert "gpucost-deadline" not in render_bootstrap(machine)
         return
@@ -206,7 +206,7 @@ def test_names_of_jobs_cannot_become_code() -> None:
 
 
 @pytest.mark.parametrize("change", [{"end": "explode"}, {"sharing": "mig"}])
-def test_what_no_machine_can_do_is_refused(change: Machine) -> None:
+def test_what_no_machine_can_do_is_refused(change: dict[str, str]) -> None:
     """An end or a sharing mode without a script is an error, not an empty script."""
     with pytest.raises(InputError):
         render_bootstrap(a_machine(**change))

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from templates.bootstrap_files import MachineBootstrap
 from tests.bootstrap.box import Box
-from tests.bootstrap.machines import HOSTILE, MACHINES, Machine, a_machine
+from tests.bootstrap.machines import HOSTILE, MACHINES, a_machine
 
 
-def armed_box(root: Path, machine: Machine) -> Box:
+def armed_box(root: Path, machine: MachineBootstrap) -> Box:
     """A machine whose watch beats."""
     box = Box(root, machine)
     box.write("run/gpucost/beat", "15\n")
@@ -37,7 +38,7 @@ def test_a_good_machine_becomes_ready(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_missing_gpu_is_a_failure_with_its_reason(
-    tmp_path: Path, machine: Machine, gpus: str, told: str
+    tmp_path: Path, machine: MachineBootstrap, gpus: str, told: str
 ) -> None:
     """What is paid for and not there makes the machine unusable, in words; its end stays armed."""
     box = armed_box(tmp_path, machine)

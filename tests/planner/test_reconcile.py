@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from planner.bills.bill import Bill, BillLine
 from planner.bills.reconcile import Reconciliation, reconcile
-from planner.bills.reconcile_json import to_json
+from planner.bills.reconcile_document import reconciliation_document
 from planner.documents.selection import Selection
 from planner.plan_document.bill import PricedPart
+from planner.plan_document.encode import encode
 from tests.planner.test_focus import PLAN, a_choice, line
 
 MONTH = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
@@ -222,7 +223,7 @@ def test_the_document() -> None:
     plans = (planned(),)
     bill = Bill(name="bill.csv", format="x", lines=(billed("48.51", region=None),))
     result = reconcile(plans, (bill,), period="month")
-    document = to_json(PLAN, plans, (bill,), result)
+    document = encode(reconciliation_document(PLAN, plans, (bill,), result))
     assert document["schema"] == "gpucost.reconciliation/v1"
     (one,) = document["lines"]
     assert (one["predicted_usd"], one["actual_usd"]) == ("44.1", "48.51")
@@ -230,6 +231,7 @@ def test_the_document() -> None:
     assert (one["match"], one["region"]) == ("both", None)
     assert document["totals"]["matched"]["difference_usd"] == "4.41"
     assert document["bill"]["start"] == "2026-11-01T00:00:00Z"
-    nothing = to_json(PLAN, plans, (bill,), held(billed(provider="aws")))
+    apart = held(billed(provider="aws"))
+    nothing = encode(reconciliation_document(PLAN, plans, (bill,), apart))
     assert nothing["totals"]["matched"]["difference_fraction"] is None
     assert [one["difference_usd"] for one in nothing["lines"]] == [None, None]
