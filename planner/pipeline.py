@@ -15,7 +15,7 @@ from planner.fleet.home import find_home
 from planner.models.power import cap_that_saves
 from planner.options.context import JobContext
 from planner.options.energy import energy_today
-from planner.options.machine_sizes import shapes
+from planner.options.machine_sizes import machine_sizes
 from planner.options.running import how_it_runs_today
 from planner.options.search import find_candidates
 from planner.plan.confidence import assure
@@ -24,7 +24,7 @@ from planner.plan.leaving import leave_together
 from planner.plan.notes import assumptions, warnings
 from planner.plan.plan import JobPlan, Plan
 from planner.plan.recommendation import recommend
-from planner.plan.roi import recommended, roi
+from planner.plan.roi import roi
 from planner.prediction.predict import split
 from planner.prediction.probes import match, of_job
 from planner.profile.model import Profile
@@ -63,7 +63,7 @@ def make_plan(
     planned = plan_jobs(jobs, today, requirements, period)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     fleet = _pack(planned, requirements, today) if together else None
-    recommendation = recommend((job.single for job in planned), fleet)
+    recommendation = recommend((job.alone for job in planned), fleet)
     return Plan(
         as_of=as_of,
         objective=requirements.objective,
@@ -136,18 +136,18 @@ def plan_job(
     """Return the plan of one job; `tenancy` is its part in the bill of a shared machine."""
     context = assess(profile, catalog, asked, period, tenancy)
     candidates, rejected = find_candidates(context)
-    choice = rank_candidates(context, candidates)
-    best = recommended(choice.options, choice.recommended)
+    ranking = rank_candidates(context, candidates)
+    best = ranking.best
     machine, baseline = how_it_runs_today(context), context.baseline
     return JobPlan(
         profile=context.profile,
         baseline=context.baseline,
         work=context.work,
         findings=context.findings,
-        options=choice.options,
+        options=ranking.options,
         rejected=rejected,
-        recommended=choice.recommended,
-        named=choice.named,
+        recommended=ranking.recommended,
+        named=ranking.named,
         assurance=assure(context.profile, context.findings, context.baseline, best, catalog.as_of),
         machine=machine,
         remedies=tuple(action(code, context.signals) for code in machine.values),
@@ -155,8 +155,8 @@ def plan_job(
         energy=energy_today(context.profile, baseline.hours, asked.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
         first_step=first_step(context) if best is None else None,
-        shapes=shapes(context, best.offer if best else context.baseline.offer),
-        probe=suggest_experiment(context, choice.options, choice.recommended),
+        machine_sizes=machine_sizes(context, best.offer if best else context.baseline.offer),
+        probe=suggest_experiment(context, ranking.options, ranking.recommended),
         home=find_home(context, candidates),
     )
 

@@ -139,7 +139,7 @@ def section(folder: Path) -> Section:
                 groups=shares(pd.Series(inside), pd.Series(groups)),
             ),
         ),
-        remarks=(
+        notes=(
             """\
 Gavel's pairs of training jobs on a K80 and a P100, time-shared. Shares of the GPU were not measured
 and come from each job beside its own copy, so they are near 1: how intervals narrow for jobs that

@@ -210,7 +210,7 @@ def section(folder: Path) -> Section:
     return Section(
         title="Training on one GPU",
         rows=(*rows(known), older(folder, known)),
-        remarks=(
+        notes=(
             """\
 Lambda's PyTorch training benchmarks: 12 GPUs x 5 tasks, all ordered pairs; every pair is
 predicted by a fit without its target's task, or its GPU and task. What is left out is left out of

@@ -83,8 +83,8 @@ def _section(section: Section) -> str:
         lines += [*table(section.scores), ""]
     if section.coverages:
         lines += [*_coverage(section.coverages), ""]
-    for remark in section.remarks:
-        lines += [remark, ""]
+    for note in section.notes:
+        lines += [note, ""]
     return "\n".join(lines)
 
 

@@ -180,7 +180,7 @@ def section(folder: Path) -> Section:
     return Section(
         title="Host and power",
         scores=(_loader(folder), *_cap(rows), other),
-        remarks=(
+        notes=(
             """\
 Loader: 12 models by 1 to 24 cores a GPU (Synergy; partly interpolated by its authors). Power:
 training on a V100 and an A40 at 7 and 9 power limits (Zeus); the bar of the cap is held with the

@@ -173,7 +173,7 @@ def section(folder: Path) -> Section:
         title="More GPUs, from a probe",
         scores=tuple(scores),
         coverages=tuple(coverages),
-        remarks=(
+        notes=(
             """\
 BERT and CIFAR-10 on four clusters (T4, 2080 Ti, RTX 6000, A100), eight batch sizes each, asked
 through the prediction that plans use. The law and the interval of one machine come from another

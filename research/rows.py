@@ -120,11 +120,11 @@ def section(folder: Path) -> Section:
     return Section(
         title="Speed on another GPU, by class of work",
         rows=tuple(one for work in works for one in _class_rows(everything, work)),
-        remarks=REMARKS,
+        notes=NOTES,
     )
 
 
-REMARKS = (
+NOTES = (
     """\
 Each case is one ordered pair of GPUs that did the same work: a profile is written from the first
 (kind, precision, batch, parameters, unit, rate) and `gpucost.predict` asked for the second, by a

@@ -149,11 +149,11 @@ class Section:
         scores: errors.
         rows: the same of `predict`, beside every baseline.
         coverages: of intervals.
-        remarks: sentences below the tables.
+        notes: sentences below the tables.
     """
 
     title: str
     scores: tuple[Score, ...] = ()
     rows: tuple[Row, ...] = ()
     coverages: tuple[Coverage, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

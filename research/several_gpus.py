@@ -273,7 +273,7 @@ def section(folder: Path) -> Section:
         title="More GPUs",
         scores=(*scores, *_nodes(folder)),
         coverages=tuple(coverages),
-        remarks=(
+        notes=(
             """\
 One node: Lambda's runs on 1 and 8 GPUs (194 cases; multi-GPU bert_base rows are unreliable and
 left out); whole boxes are left out. Two figures of the first row (quantile, trust in the own

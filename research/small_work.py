@@ -79,5 +79,5 @@ def section(folder: Path) -> Section:
                 note=f"at most {SMALL:.0%} of the largest batch",
             ),
         ),
-        remarks=("BERT and CIFAR-10 on a T4, a 2080 Ti, an RTX 6000 and an A100, the same batch.",),
+        notes=("BERT and CIFAR-10 on a T4, a 2080 Ti, an RTX 6000 and an A100, the same batch.",),
     )

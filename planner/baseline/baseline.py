@@ -4,17 +4,17 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.own_price import at_price
 from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Requirements
 from planner.baseline.tenancy import Tenancy, assumption
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
-from planner.models.interruption import Billed
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
-from pricing.billing.quote import Quote, Usage, part_of, quote
+from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.catalog.regions import placed
@@ -114,7 +114,8 @@ def find_baseline(
     offer, assumed, notes = find_today(profile, catalog, requirements)
     each = _machines(profile, offer) if offer else profile.hardware.nodes or 1
     count = each * work.replicas
-    bill = price(offer, count, work.hours.mid, work, catalog, tenancy=tenancy) if offer else None
+    hours = work.hours.mid
+    bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
     if offer and tenancy:
         notes = (*notes, assumption(profile.job.name, tenancy, offer))
     baseline = Baseline(
@@ -129,43 +130,6 @@ def find_baseline(
         warnings=_contradiction(profile, offer) if offer and not assumed else (),
     )
     return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
-
-
-def price(  # noqa: PLR0913, PLR0917 - one bill has that many parts
-    offer: Offer,
-    count: int,
-    hours: float,
-    work: Workload,
-    catalog: Catalog,
-    extra: Billed | None = None,
-    *,
-    tenancy: Tenancy | None = None,
-) -> Quote:
-    """Return the bill of so many machines for so many hours of work, with the job's data.
-
-    `extra` adds what interruptions cost: lost work and checkpoints, lines of their own. Of a
-    machine that several jobs share the job bears its part, for as long as anyone holds it.
-    """
-    if tenancy is not None:
-        hours = max(hours, tenancy.hours)
-    whole = quote(
-        offer,
-        Usage(
-            duration_s=_seconds(hours * 3600.0),
-            count=count,
-            lost_work_s=_seconds(extra.lost_s) if extra else 0,
-            checkpoint_s=_seconds(extra.checkpoint_s) if extra else 0,
-            egress_bytes=work.egress_bytes,
-            storage_bytes=work.storage_bytes,
-            storage_h=work.storage_h,
-            as_of=catalog.as_of,
-        ),
-    )
-    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
-
-
-def _seconds(value: float) -> Decimal:
-    return Decimal(str(round(value, 3)))
 
 
 def with_gpu(profile: Profile, baseline: Baseline) -> Profile:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from planner.baseline.baseline import price
+from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
@@ -119,7 +119,7 @@ class Candidate:
     def _bill(self, end: End) -> Quote:
         work_h: float = getattr(self.work_hours, end)
         extra = self.interruptions.billed(work_h, end) if self.interruptions else None
-        return price(
+        return bill_of_work(
             self.offer,
             self.count,
             work_h,

@@ -1,4 +1,4 @@
-"""One large machine or many small ones: what the same work costs on every shape a provider sells.
+"""One large machine or many small ones: what the same work costs on every size a provider sells.
 
 For one provider and GPU: 1, 2, 4 and 8 GPUs in one machine, eight machines of one GPU over the
 network, and two machines of eight. A machine with n times the GPUs at n times the price breaks even
@@ -8,7 +8,8 @@ only where n GPUs do n times the work: the break-even efficiency beside the expe
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.baseline.baseline import gpu_memory_gib, price
+from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.bill_of_work import bill_of_work
 from planner.models.estimate import Estimate, divide
 from planner.options.context import JobContext
 from planner.options.feasibility import USABLE
@@ -18,7 +19,7 @@ from pricing.catalog.offer import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class MachineSize:
     """One way to get so many GPUs from one provider.
 
     Attributes:
@@ -47,8 +48,8 @@ class Shape:
     remark: str
 
 
-def shapes(context: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
-    """Return the shapes of the offer's provider, GPU and purchase; empty where only one is sold.
+def machine_sizes(context: JobContext, offer: Offer | None) -> tuple[MachineSize, ...]:
+    """Return the sizes of the offer's provider, GPU and purchase; empty where only one is sold.
 
     Training that its kernels limit only: other jobs do not spread over GPUs by themselves.
     """
@@ -62,7 +63,7 @@ def shapes(context: JobContext, offer: Offer | None) -> tuple[Shape, ...]:
     wanted.append((single, GPUS_PER_NODE))
     if GPUS_PER_NODE in machines:
         wanted.append((machines[GPUS_PER_NODE], 2))
-    return tuple(_shape(context, machine, count, single) for machine, count in wanted)
+    return tuple(_size(context, machine, count, single) for machine, count in wanted)
 
 
 def _machines(context: JobContext, offer: Offer) -> dict[int, Offer]:
@@ -84,17 +85,17 @@ def _machines(context: JobContext, offer: Offer) -> dict[int, Offer]:
     return found
 
 
-def _shape(context: JobContext, machine: Offer, count: int, single: Offer) -> Shape:
+def _size(context: JobContext, machine: Offer, count: int, single: Offer) -> MachineSize:
     gpus = round(machine.gpu_count) * count
     target = Layout.of(machine, count)
     speed = context.speed(target, ())
     hours = divide(context.work.hours.mid, speed, speed.basis)
     low, mid, high = (
-        price(machine, count, h, context.work, context.catalog).exact
+        bill_of_work(machine, count, h, context.work, context.catalog).exact
         for h in (hours.low, hours.mid, hours.high)
     )
     ratio = machine.usd_per_hour * count / (single.usd_per_hour * gpus)
-    return Shape(
+    return MachineSize(
         offer=machine,
         count=count,
         gpus=gpus,

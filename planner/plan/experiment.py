@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.actions import ACTIONS
-from planner.baseline.baseline import price
+from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.workload import Workload
 from planner.models.communication import link_class
 from planner.models.gpu_speed import coefficients
@@ -149,4 +149,4 @@ def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
         storage_bytes=0,
         storage_h=None,
     )
-    return price(offer, count, MINUTES / 60.0, nothing, context.catalog).exact
+    return bill_of_work(offer, count, MINUTES / 60.0, nothing, context.catalog).exact

@@ -15,15 +15,15 @@ from planner.fleet.home import Home
 from planner.models.power import Cap
 from planner.models.work_cost import WorkCost
 from planner.options.energy import Energy
-from planner.options.machine_sizes import Shape
+from planner.options.machine_sizes import MachineSize
 from planner.options.option import Option
 from planner.plan.confidence import Assurance
 from planner.plan.experiment import Experiment
-from planner.plan.recommendation import Recommended, Single
-from planner.plan.roi import Roi, recommended
+from planner.plan.recommendation import JobAlone, Recommendation
+from planner.plan.roi import Roi
 from planner.profile.model import Profile
 from planner.ranking.first_step import FirstStep
-from planner.ranking.ranking import Named
+from planner.ranking.ranking import Named, recommended_option
 from pricing.errors import NoFeasibleOptionError
 
 # What fails these has passed every other check, so it came nearest.
@@ -45,7 +45,7 @@ class JobPlan:
         named: the smallest change, the cheapest, the first that can be launched.
         assurance: how sure the advice is.
         first_step: what to do first where it is left; None where nothing is lost.
-        shapes: one large machine or many small ones, at the chosen provider.
+        machine_sizes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
         machine: how it runs today, and what each action would set there.
         remedies: the actions on the job itself that apply today, with what they gain there.
@@ -70,7 +70,7 @@ class JobPlan:
     energy: Energy = field(default_factory=Energy)
     power_cap: Cap | None = None
     first_step: FirstStep | None = None
-    shapes: tuple[Shape, ...] = ()
+    machine_sizes: tuple[MachineSize, ...] = ()
     probe: Experiment | None = None
     home: Home | None = None
 
@@ -82,19 +82,19 @@ class JobPlan:
     @property
     def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
-        return recommended(self.options, self.recommended)
+        return recommended_option(self.options, self.recommended)
 
     @property
-    def single(self) -> Single:
+    def alone(self) -> JobAlone:
         """What is recommended for the job alone, in dollars."""
         before, choice = self.baseline.cost, self.choice
         if choice is None:
             bill = self.baseline.quote
             unknown = bill is not None and bill.at_least
-            return Single(
+            return JobAlone(
                 job=self.name, before=before, low=before, mid=before, high=before, at_least=unknown
             )
-        return Single(
+        return JobAlone(
             job=self.name,
             before=before,
             low=choice.cost_low,
@@ -136,7 +136,7 @@ class Plan:
     oldest: date
     jobs: tuple[JobPlan, ...]
     fleet: Fleet | None
-    recommended: Recommended
+    recommended: Recommendation
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -15,7 +15,7 @@ _ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Single:
+class JobAlone:
     """What is best for one job alone; dollars of the period, exact.
 
     Attributes:
@@ -36,7 +36,7 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommended:
+class Recommendation:
     """The recommended way to run all jobs; dollars of the period, exact.
 
     Attributes:
@@ -73,19 +73,19 @@ class Recommended:
         return frozenset(name for group in self.packed for name in group.jobs)
 
 
-def recommend(singles: Iterable[Single], fleet: Fleet | None) -> Recommended:
+def recommend(jobs_alone: Iterable[JobAlone], fleet: Fleet | None) -> Recommendation:
     """Return the cheaper of sharing and going singly, group by group, and the total.
 
     Args:
-        singles: what is best for each job alone.
+        jobs_alone: what is best for each job alone.
         fleet: the packing; None where none was asked for.
     """
-    jobs = {one.job: one for one in singles}
+    jobs = {one.job: one for one in jobs_alone}
     packed = tuple(group for group in (fleet.together if fleet else ()) if _saves(group, jobs))
     shared = {name for group in packed for name in group.jobs}
     alone = [one for one in jobs.values() if one.job not in shared and one.mid is not None]
     together = sum((group.cost for group in packed), _ZERO)
-    return Recommended(
+    return Recommendation(
         before=sum((one.before or _ZERO for one in jobs.values()), _ZERO),
         low=sum((one.low or _ZERO for one in alone), together),
         mid=sum((one.mid or _ZERO for one in alone), together),
@@ -96,7 +96,7 @@ def recommend(singles: Iterable[Single], fleet: Fleet | None) -> Recommended:
     )
 
 
-def _saves(group: Together, jobs: dict[str, Single]) -> bool:
+def _saves(group: Together, jobs: dict[str, JobAlone]) -> bool:
     singly = [jobs[name].mid for name in group.jobs]
     known = [cost for cost in singly if cost is not None]
     return len(known) == len(singly) and group.cost < sum(known, _ZERO)

@@ -7,8 +7,7 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
 from planner.options.option import Option
-from planner.plan.recommendation import Recommended
-from planner.ranking.ranking import STAY
+from planner.plan.recommendation import Recommendation
 
 _DAYS_PER_MONTH = 30.4  # 730 h
 
@@ -31,7 +30,7 @@ class Roi:
 
 def roi(
     chosen: Iterable[tuple[str, Option | None]],
-    recommended: Recommended,
+    recommended: Recommendation,
     period: Period,
     rate_usd_per_hour: Decimal,
 ) -> Roi:
@@ -53,8 +52,3 @@ def roi(
     if saves > 0 and period == "month":
         payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH
     return Roi(saves_usd=saves, effort_hours=hours, payback_days=payback)
-
-
-def recommended(options: tuple[Option, ...], id_: str) -> Option | None:
-    """Return the recommended option; None for "leave it"."""
-    return None if id_ == STAY else next(o for o in options if o.id == id_)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from planner.actions.action import Action, Range
 from planner.actions.machine_settings import MachineSettings
 from planner.diagnosis.finding import Finding
-from planner.options.machine_sizes import Shape
+from planner.options.machine_sizes import MachineSize
 from planner.plan.confidence import Assurance, Part
 from planner.plan.experiment import Experiment
 from planner.plan.plan import JobPlan, Plan
@@ -57,7 +57,7 @@ def job_document(job: JobPlan, plan: Plan) -> JobDocument:
         confidence=_sureness(job.assurance),
         first_step=_step(job.first_step),
         placement=plan.placement_of(job.name),
-        shapes=tuple(_shape(shape, plan) for shape in job.shapes),
+        shapes=tuple(_machine_size(one, plan) for one in job.machine_sizes),
         probe=_experiment(job.probe, plan) if job.probe else None,
     )
 
@@ -133,18 +133,16 @@ def _step(step: FirstStep | None) -> StepDocument | None:
     return StepDocument(kind=step.kind, what=step.what, command=step.command)
 
 
-def _shape(shape: Shape, plan: Plan) -> ShapeDocument:
+def _machine_size(size: MachineSize, plan: Plan) -> ShapeDocument:
     return ShapeDocument(
-        offer=offer_document(shape.offer, plan),
-        count=shape.count,
-        gpus=shape.gpus,
-        hours=rounded(shape.hours),
-        cost=CostRange(
-            low=cents(shape.cost_low), mid=cents(shape.cost), high=cents(shape.cost_high)
-        ),
-        efficiency=rounded(shape.efficiency),
-        break_even_efficiency=digits_of(shape.break_even),
-        remark=shape.remark,
+        offer=offer_document(size.offer, plan),
+        count=size.count,
+        gpus=size.gpus,
+        hours=rounded(size.hours),
+        cost=CostRange(low=cents(size.cost_low), mid=cents(size.cost), high=cents(size.cost_high)),
+        efficiency=rounded(size.efficiency),
+        break_even_efficiency=digits_of(size.break_even),
+        remark=size.remark,
     )
 
 

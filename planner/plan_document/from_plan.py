@@ -2,7 +2,7 @@
 
 from planner.fleet.consolidate import Fleet, Placement
 from planner.plan.plan import Plan
-from planner.plan.recommendation import Recommended
+from planner.plan.recommendation import Recommendation
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import (
     CatalogSummary,
@@ -46,7 +46,7 @@ def plan_document(plan: Plan) -> PlanDocument:
     )
 
 
-def _recommended(one: Recommended) -> RecommendedTotal:
+def _recommended(one: Recommendation) -> RecommendedTotal:
     return RecommendedTotal(
         cost_before=cents(one.before),
         cost=CostRange(low=cents(one.low), mid=cents(one.mid), high=cents(one.high)),

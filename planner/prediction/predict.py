@@ -22,8 +22,8 @@ from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, match, narrowest
+from planner.prediction.profiled_step import profiled_step
 from planner.prediction.scaling import speed_up
-from planner.prediction.step_traffic import traffic_of
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import measure
@@ -152,7 +152,7 @@ def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
     return speed_up(
         layout_of(profile),
         target,
-        traffic_of(profile, parts.kernels),
+        profiled_step(profile, parts.kernels),
         faster=kernel_speed_up(profile, target.chip).mid,
     )
 

@@ -27,7 +27,7 @@ from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.link_time import link_time
-from planner.prediction.step_traffic import UNKNOWN_TRAFFIC, Traffic
+from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.hardware import find
 
@@ -44,7 +44,7 @@ Law = Callable[[Layout], tuple[Overhead, str]]
 
 
 def speed_up(
-    before: Layout, after: Layout, traffic: Traffic = UNKNOWN_TRAFFIC, *, faster: float = 1.0
+    before: Layout, after: Layout, step: ProfiledStep = UNKNOWN_STEP, *, faster: float = 1.0
 ) -> Estimate:
     """Return the throughput of the wanted GPUs over that of the profiled ones, GPU for GPU.
 
@@ -54,13 +54,13 @@ def speed_up(
     Args:
         before: the profiled GPUs.
         after: the wanted ones.
-        traffic: what is known of a step on the profiled GPUs.
+        step: what is known of a step on the profiled GPUs.
         faster: speed of one wanted GPU over one profiled GPU; communication does not gain by it.
     """
     if not _is_blind(before, after):
-        return _same_links(before, after, traffic, faster)
+        return _same_links(before, after, step, faster)
     mid, *others = (
-        _same_links(replace(before, network_gbps=gbps), after, traffic, faster)
+        _same_links(replace(before, network_gbps=gbps), after, step, faster)
         for gbps in _NETWORKS_GBPS
     )
     return Estimate(
@@ -77,25 +77,25 @@ def _is_blind(before: Layout, after: Layout) -> bool:
     return known and before.machines > 1 and before.network_gbps is None
 
 
-def _same_links(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     """Return the gain, unknown links of today taken to be those of the wanted GPUs.
 
     That must not make slow links look better than fast ones.
     """
-    found = _between_filled(before, after, traffic, faster)
+    found = _between_filled(before, after, step, faster)
     if (
         before.interconnect is not None
         or link_class(after.interconnect, after.gpu_name) == "nvlink"
     ):
         return found
-    most = _between_filled(before, replace(after, interconnect="nvlink"), traffic, faster)
+    most = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
     return replace(found, **{end: min(getattr(found, end), getattr(most, end)) for end in _ENDS})
 
 
-def _between_filled(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+def _between_filled(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     before, after = _filled(before, after), _filled(after, before)
-    law = _from_typical if traffic.measured is None else _from_measured
-    return law(before, after, traffic, faster)
+    law = _from_typical if step.exposed_ratio is None else _from_measured
+    return law(before, after, step, faster)
 
 
 def _filled(one: Layout, other: Layout) -> Layout:
@@ -103,10 +103,10 @@ def _filled(one: Layout, other: Layout) -> Layout:
     return replace(one, interconnect=one.interconnect or other.interconnect, network_gbps=network)
 
 
-def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     """Return the gain where communication was not measured: computed, or as benchmarks had it."""
-    computing_s, start = _start(before, traffic)
-    onward = replace(traffic, step_s=None if computing_s is None else computing_s / faster)
+    computing_s, start = _start(before, step)
+    onward = replace(step, step_s=None if computing_s is None else computing_s / faster)
     end, basis_after = _with_parts(after, lambda layout: overhead(layout, onward))
     ratio = after.gpu_count / before.gpu_count
     mid = ratio * (1.0 + start.mid) / (1.0 + end.mid)
@@ -122,25 +122,25 @@ def _from_typical(before: Layout, after: Layout, traffic: Traffic, faster: float
             ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
         if any(there < here for here, there in changes):
             ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
-    said = basis_after if after.gpu_count > 1 else overhead(before, traffic)[1]
+    said = basis_after if after.gpu_count > 1 else overhead(before, step)[1]
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=said)
 
 
 @lru_cache(maxsize=256)
-def _start(before: Layout, traffic: Traffic) -> tuple[float | None, Overhead]:
+def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
     """Return the computing of a profiled step, seconds, and the overhead that is the rest of it.
 
     Computed communication never exceeds the measured step less its measured computing; where that
     was not measured, it is no worse than benchmarks over such links had it.
     """
-    step_s = traffic.step_s
+    step_s = step.step_s
     if step_s is None or before.gpu_count == 1:
-        return step_s, _with_parts(before, lambda layout: overhead(layout, traffic))[0]
+        return step_s, _with_parts(before, lambda layout: overhead(layout, step))[0]
     usual = 1.0 + overhead(before)[0].bad
-    least = max(step_s / usual, min(step_s, traffic.compute_s or 0.0))
+    least = max(step_s / usual, min(step_s, step.compute_s or 0.0))
 
     def at(compute_s: float) -> Overhead:
-        here = replace(traffic, step_s=compute_s)
+        here = replace(step, step_s=compute_s)
         return _with_parts(before, lambda layout: overhead(layout, here))[0]
 
     low, high = least, step_s
@@ -155,10 +155,10 @@ def _start(before: Layout, traffic: Traffic) -> tuple[float | None, Overhead]:
     return low, Overhead(**dict(zip(("good", "mid", "bad"), capped, strict=True)))
 
 
-def _from_measured(before: Layout, after: Layout, traffic: Traffic, faster: float) -> Estimate:
+def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     """Return the gain from the overhead measured on the profiled GPUs."""
-    measured = traffic.measured or 0.0
-    end, basis = _with_parts(after, lambda layout: _grown(before, layout, traffic, faster))
+    measured = step.exposed_ratio or 0.0
+    end, basis = _with_parts(after, lambda layout: _grown(before, layout, step, faster))
     ratio = after.gpu_count / before.gpu_count
     most = ratio * (1.0 + measured)  # without any communication, which no end passes
     return Estimate(
@@ -169,13 +169,15 @@ def _from_measured(before: Layout, after: Layout, traffic: Traffic, faster: floa
     )
 
 
-def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tuple[Overhead, str]:
+def _grown(
+    before: Layout, after: Layout, step: ProfiledStep, faster: float
+) -> tuple[Overhead, str]:
     """Return the measured overhead on another layout: by the time of its links, and its compute.
 
     What was hidden behind compute is unknown, from nothing to all that backward can hide; a faster
     GPU and slower links hide less. The middle takes all communication to be exposed, as measured.
     """
-    measured, change = traffic.measured or 0.0, link_time(before, after)
+    measured, change = step.exposed_ratio or 0.0, link_time(before, after)
     basis = f"communication measured on {before.gpu_count} GPUs, {_change_words(before, after)}"
     times = change.factor * faster
     hidden = _HIDES * (times / change.grown - 1.0)
@@ -188,7 +190,7 @@ def _grown(before: Layout, after: Layout, traffic: Traffic, faster: float) -> tu
         # A network no slower than the measured one needs no guess: only links inside are new.
         measured_net = before.machines > 1 and _gbps(after) >= _gbps(before)
         new = replace(after, gpu_count=after.inside, nodes=1) if measured_net else after
-        known = overhead(new, replace(traffic, step_s=_computing_s(traffic, faster)))[0]
+        known = overhead(new, replace(step, step_s=_computing_s(step, faster)))[0]
         found = Overhead(
             good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
         )
@@ -209,11 +211,11 @@ def _gbps(layout: Layout) -> float:
     return layout.network_gbps or NODE_NETWORK_GBPS
 
 
-def _computing_s(traffic: Traffic, faster: float) -> float | None:
+def _computing_s(step: ProfiledStep, faster: float) -> float | None:
     """Return the computing of a step on the wanted GPU, from a step with its communication."""
-    if traffic.step_s is None:
+    if step.step_s is None:
         return None
-    return traffic.step_s / (1.0 + (traffic.measured or 0.0)) / faster
+    return step.step_s / (1.0 + (step.exposed_ratio or 0.0)) / faster
 
 
 def _change_words(before: Layout, after: Layout) -> str:
@@ -255,12 +257,12 @@ def _parts(layout: Layout) -> Iterator[Layout]:
         yield replace(layout, gpu_count=GPUS_PER_NODE * (machines - 1), nodes=machines - 1)
 
 
-def overhead(layout: Layout, traffic: Traffic = UNKNOWN_TRAFFIC) -> tuple[Overhead, str]:
+def overhead(layout: Layout, step: ProfiledStep = UNKNOWN_STEP) -> tuple[Overhead, str]:
     """Return the overhead of a layout, and where it comes from; `step_s` is computing alone."""
     of_link = link_class(layout.interconnect, layout.gpu_name)
     usual = typical(of_link, layout.inside)
     inside, basis = usual, "how benchmarks of 1 to 8 GPUs scaled over such links"
-    computed = _computed(layout, traffic, of_link)
+    computed = _computed(layout, step, of_link)
     if computed is not None:
         # Known parts tell the middle; how well they are hidden is as uncertain as in benchmarks.
         geforce = of_link == "geforce"  # no peer-to-peer: never better than what is typical of it
@@ -272,7 +274,7 @@ def overhead(layout: Layout, traffic: Traffic = UNKNOWN_TRAFFIC) -> tuple[Overhe
         basis = "gradients, step time and measured all-reduce times"
     if layout.machines == 1:
         return inside, basis
-    between, said = _between(layout, traffic)
+    between, said = _between(layout, step)
     return _after(inside, between), f"{basis}; {said}"
 
 
@@ -285,9 +287,9 @@ def _after(inside: Overhead, between: Overhead) -> Overhead:
     )
 
 
-def _computed(layout: Layout, traffic: Traffic, of_link: str) -> Overhead | None:
+def _computed(layout: Layout, step: ProfiledStep, of_link: str) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
-    sizes, step_s = traffic.gradient_bytes, traffic.step_s
+    sizes, step_s = step.gradient_bytes, step.step_s
     gpu = find(layout.gpu_name)
     if sizes is None or step_s is None or gpu is None:
         return None
@@ -300,9 +302,9 @@ def _computed(layout: Layout, traffic: Traffic, of_link: str) -> Overhead | None
     return Overhead(good=0.0, mid=exposed, bad=max(exposed, time_s / step_s + _LEAST_OVERHEAD))
 
 
-def _between(layout: Layout, traffic: Traffic) -> tuple[Overhead, str]:
+def _between(layout: Layout, step: ProfiledStep) -> tuple[Overhead, str]:
     """Return the overhead of the network, computed where gradients, step and rate are known."""
-    sizes, step_s, gbps = traffic.gradient_bytes, traffic.step_s, layout.network_gbps
+    sizes, step_s, gbps = step.gradient_bytes, step.step_s, layout.network_gbps
     if sizes is None or step_s is None or gbps is None:
         fast = gbps is not None and gbps >= NODE_NETWORK_GBPS
         usual = typical_network(layout.machines, fast=fast)

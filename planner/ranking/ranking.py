@@ -49,6 +49,16 @@ class Ranking:
     recommended: str
     named: Named
 
+    @property
+    def best(self) -> Option | None:
+        """The recommended option; None for "leave it"."""
+        return recommended_option(self.options, self.recommended)
+
+
+def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
+    """Return the option of the recommended id; None for "leave it"."""
+    return None if id_ == STAY else next(one for one in options if one.id == id_)
+
 
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.prediction.layout import Layout
+from planner.prediction.profiled_step import ProfiledStep
 from planner.prediction.scaling import speed_up
-from planner.prediction.step_traffic import Traffic
 from pricing.hardware import find
 
 COUNTS = st.sampled_from((1, 2, 4, 8, 16, 32, 64))
@@ -77,7 +77,7 @@ def test_measured_communication_beats_what_is_typical() -> None:
     """A step timed on two GPUs says how eight will do: a ring of eight moves 1.75 times as much."""
     two = Layout(gpu_count=2, interconnect="nvlink", gpu=find("A100-SXM-80GB"))
     eight = Layout(gpu_count=8, interconnect="nvlink", gpu=find("A100-SXM-80GB"))
-    gain = speed_up(two, eight, Traffic(measured=0.2))
+    gain = speed_up(two, eight, ProfiledStep(exposed_ratio=0.2))
     assert gain.mid == pytest.approx(4 * 1.2 / (1 + 0.2 * 1.75))
     assert gain.high / gain.low < 1.5
     assert "measured on 2 GPUs" in gain.basis
@@ -85,10 +85,10 @@ def test_measured_communication_beats_what_is_typical() -> None:
 
 def test_large_gradients_on_slow_links_cost_more() -> None:
     """With parameters and step time known, the exposed all-reduce is computed: PCIe loses most."""
-    traffic = Traffic(gradient_bytes=(4e9, 4e9, 4e9), step_s=0.3)
+    step = ProfiledStep(gradient_bytes=(4e9, 4e9, 4e9), step_s=0.3)
     one = Layout(gpu_count=1, interconnect="single", gpu=find("L40S"))
     nvlink, pcie = (
-        speed_up(one, Layout(gpu_count=8, interconnect=link, gpu=find(gpu)), traffic)
+        speed_up(one, Layout(gpu_count=8, interconnect=link, gpu=find(gpu)), step)
         for link, gpu in (("nvlink", "H100-SXM-80GB"), ("pcie", "L40S"))
     )
     assert nvlink.mid > 7.5
@@ -98,7 +98,7 @@ def test_large_gradients_on_slow_links_cost_more() -> None:
 
 def test_a_known_network_is_computed_and_a_faster_one_is_better() -> None:
     """Gradients over the network by its rate: more Gbit/s, more speed."""
-    traffic = Traffic(gradient_bytes=(4e8, 4e8, 4e8), step_s=0.3)
+    step = ProfiledStep(gradient_bytes=(4e8, 4e8, 4e8), step_s=0.3)
     slow, fast = (
         speed_up(
             Layout(gpu_count=8, interconnect="nvlink", gpu=find("H100-SXM-80GB")),
@@ -109,7 +109,7 @@ def test_a_known_network_is_computed_and_a_faster_one_is_better() -> None:
                 nodes=2,
                 network_gbps=gbps,
             ),
-            traffic,
+            step,
         )
         for gbps in (10.0, 400.0)
     )

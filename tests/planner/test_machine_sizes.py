@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.options.machine_sizes import Shape
+from planner.options.machine_sizes import MachineSize
 from planner.plan.plan import JobPlan
 from planner.profile.model import Profile, Statistics
 from pricing.catalog.offer import Offer
@@ -24,8 +24,8 @@ def _job(profile: Profile, *offers: Offer) -> JobPlan:
     return job
 
 
-def _by_name(job: JobPlan) -> dict[str, Shape]:
-    return {f"{s.count}x {s.offer.instance_type}": s for s in job.shapes}
+def _by_name(job: JobPlan) -> dict[str, MachineSize]:
+    return {f"{s.count}x {s.offer.instance_type}": s for s in job.machine_sizes}
 
 
 def test_every_shape_does_the_same_work() -> None:
@@ -91,4 +91,4 @@ NONE = {
 def test_where_more_gpus_are_no_question_there_is_no_table(case: str) -> None:
     """Nothing to compare, or a job that more GPUs would not speed up."""
     profile, offers = NONE[case]
-    assert _job(profile, *offers).shapes == ()
+    assert _job(profile, *offers).machine_sizes == ()

@@ -16,26 +16,26 @@ _LEAST_COMPUTING = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class ProfiledStep:
     """What one GPU sends and computes in a step.
 
     Attributes:
         gradient_bytes: of a step: least, expected, most; None = unknown.
         step_s: a step as profiled, its communication included, seconds; None = unknown.
         compute_s: computing of a step, measured; None = not measured.
-        measured: communication that nothing hides over computing; None = not measured.
+        exposed_ratio: communication that nothing hides, over computing; None = not measured.
     """
 
     gradient_bytes: tuple[float, float, float] | None = None
     step_s: float | None = None
     compute_s: float | None = None
-    measured: float | None = None
+    exposed_ratio: float | None = None
 
 
-UNKNOWN_TRAFFIC = Traffic()
+UNKNOWN_STEP = ProfiledStep()
 
 
-def traffic_of(profile: Profile, kernels: float = 1.0) -> Traffic:
+def profiled_step(profile: Profile, kernels: float = 1.0) -> ProfiledStep:
     """Return what a profile says about a step: measured communication, gradients, time.
 
     Args:
@@ -45,15 +45,15 @@ def traffic_of(profile: Profile, kernels: float = 1.0) -> Traffic:
     """
     step, whole_s = profile.step, step_s(profile).value
     busy_s = None if whole_s is None else max(1e-6, whole_s * kernels)
-    return Traffic(
+    return ProfiledStep(
         gradient_bytes=_gradients(profile),
         step_s=busy_s,
         compute_s=None if step is None else step.compute_s,
-        measured=_measured(profile, busy_s),
+        exposed_ratio=_exposed_ratio(profile, busy_s),
     )
 
 
-def _measured(profile: Profile, busy_s: float | None) -> float | None:
+def _exposed_ratio(profile: Profile, busy_s: float | None) -> float | None:
     step = profile.step
     if step is None or step.comm_s is None or busy_s is None or profile.gpu_count == 1:
         return None
