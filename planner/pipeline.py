@@ -7,7 +7,13 @@ from planner.actions import action
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
 from planner.baseline.requirements import Period, Requirements, check_sold
 from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
-from planner.baseline.workload import apply, check_asked, check_horizon, choose_period, workload
+from planner.baseline.workload import (
+    apply_requirements,
+    check_asked,
+    check_horizon,
+    choose_period,
+    workload,
+)
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes, reclaimable
 from planner.fleet.consolidate import Fleet, consolidate
@@ -18,20 +24,20 @@ from planner.options.energy import energy_today
 from planner.options.machine_sizes import machine_sizes
 from planner.options.running import how_it_runs_today
 from planner.options.search import find_candidates
-from planner.plan.confidence import assure
+from planner.plan.confidence import rate_confidence
 from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
 from planner.plan.notes import assumptions, warnings
 from planner.plan.plan import JobPlan, Plan
 from planner.plan.recommendation import recommend
 from planner.plan.roi import roi
-from planner.prediction.predict import split
-from planner.prediction.probes import match, of_job
+from planner.prediction.predict import split_time
+from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.ranking.first_step import first_step
 from planner.ranking.ranking import rank_candidates
-from planner.signals.signals import measure
+from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 
@@ -55,8 +61,8 @@ def make_plan(
     if not today.offers:
         raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
     check_sold(requirements, today)
-    jobs = name_apart(apply(profile, requirements) for profile in profiles)
-    match(jobs, requirements.probes)
+    jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
+    check_probes(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)
     check_asked(jobs, period, requirements)
@@ -148,7 +154,9 @@ def plan_job(
         rejected=rejected,
         recommended=ranking.recommended,
         named=ranking.named,
-        assurance=assure(context.profile, context.findings, context.baseline, best, catalog.as_of),
+        assurance=rate_confidence(
+            context.profile, context.findings, context.baseline, best, catalog.as_of
+        ),
         machine=machine,
         remedies=tuple(action(code, context.signals) for code in machine.values),
         work_cost=context.work_cost(baseline.cost),
@@ -178,10 +186,10 @@ def assess(
         baseline=baseline,
         work=work,
         findings=findings,
-        parts=split(findings),
-        fixes=fixes(findings, measure(profile)),
+        parts=split_time(findings),
+        fixes=fixes(findings, read_signals(profile)),
         idle_share=reclaimable(findings, profile),
         catalog=catalog,
         asked=asked,
-        probes=of_job(profile, asked.probes),
+        probes=probes_of(profile, asked.probes),
     )

@@ -15,7 +15,7 @@ from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import coefficients, fitted_as
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict_from, split
+from planner.prediction.predict import predict_from, split_time
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
@@ -56,7 +56,7 @@ class Probed:
     def predict(self) -> Estimate:
         """Return the speed predicted by the coefficients of the moment."""
         job, probe, target = self.asked
-        return predict_from(job, (probe,), target, (), split(diagnose(job)))
+        return predict_from(job, (probe,), target, (), split_time(diagnose(job)))
 
 
 def _profile(gpu: str, placement: str, batch: int, step_s: float) -> Profile:

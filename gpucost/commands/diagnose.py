@@ -17,7 +17,7 @@ from planner.plan_document.from_job import finding_document, remedy_documents
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
-from planner.signals.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, read_signals
 from templates import report_text
 
 
@@ -53,7 +53,7 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any
 
 
 def _remedies(profile: Profile) -> list[dict[str, Any]]:
-    signals = measure(profile)
+    signals = read_signals(profile)
     machine = today_settings(signals, profiled_run(profile))
     fitted = (action(code, signals) for code in machine.values)
     return [encode(one) for one in remedy_documents(fitted, machine)]

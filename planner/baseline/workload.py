@@ -38,7 +38,7 @@ class Workload:
     notes: tuple[str, ...] = ()
 
 
-def apply(profile: Profile, requirements: Requirements) -> Profile:
+def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:
     """Return the profile with the command line's totals and targets in place of its own."""
     job, work, usage = profile.job, profile.work, profile.usage
     if requirements.slo_ms is not None:

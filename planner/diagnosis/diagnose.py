@@ -10,7 +10,7 @@ from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Case, Confidence, Rule, Severity
 from planner.profile.model import Profile
 from planner.signals.condition import Evidence, Signals, Test
-from planner.signals.signals import is_snapshot, measure
+from planner.signals.signals import is_snapshot, read_signals
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
 from pricing.money import cents
@@ -41,7 +41,7 @@ def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding,
         profile: what was measured.
         cost: the job's bill for the period; without it findings carry shares, not dollars.
     """
-    signals = measure(profile)
+    signals = read_signals(profile)
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     if is_snapshot(profile):
         hits = [(case, _doubt(finding)) for case, finding in hits]

@@ -17,7 +17,7 @@ from planner.prediction.predict import Split, predict_from, scaling
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
-from planner.signals.signals import measure, memory_need_gib
+from planner.signals.signals import memory_need_gib, read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed
@@ -61,7 +61,7 @@ class JobContext:
     @cached_property
     def signals(self) -> Signals:
         """Every signal of the profile."""
-        return measure(self.profile)
+        return read_signals(self.profile)
 
     @property
     def periods(self) -> Decimal:

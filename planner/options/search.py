@@ -87,7 +87,7 @@ def _consider(offer: Offer, context: JobContext) -> tuple[list[Candidate], list[
         if not actions and context.baseline.is_paid(offer, paid):
             continue  # that is o0
         try:
-            candidate = _draft(offer, context, actions)
+            candidate = _candidate(offer, context, actions)
         except InputError as error:  # specifications that a prediction needs are missing
             over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
             continue
@@ -121,7 +121,7 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
         yield (ACTIONS["idle-shutdown"],)
 
 
-def _draft(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
+def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
     count = machines(offer, context)
     speed = context.speed(Layout.of(offer, count, gpus_used(offer, context)), actions)
     if doubt := unproven(offer, context):

@@ -68,7 +68,7 @@ class Assurance:
         return min((p.level for p in parts if p is not None), key=_ORDER.index)
 
 
-def assure(
+def rate_confidence(
     profile: Profile,
     findings: tuple[Finding, ...],
     baseline: Baseline,

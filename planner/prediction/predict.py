@@ -21,12 +21,12 @@ from planner.models.input_pipeline import loader_factor, loader_rate
 from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout, layout_of
-from planner.prediction.probes import Anchor, anchors, match, narrowest
+from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
 from planner.prediction.profiled_step import profiled_step
 from planner.prediction.scaling import speed_up
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
-from planner.signals.signals import measure
+from planner.signals.signals import read_signals
 from planner.signals.thresholds import STARVED
 from pricing import hardware
 
@@ -52,7 +52,7 @@ class Split:
 _PART_OF = {"data-loading": "input", "host-to-device": "input", "host-bound": "host"}
 
 
-def split(findings: Iterable[Finding]) -> Split:
+def split_time(findings: Iterable[Finding]) -> Split:
     """Return where the time goes, as far as findings that are more than possible prove it."""
     shares = {"input": 0.0, "host": 0.0}
     for finding in findings:
@@ -85,11 +85,11 @@ def predict(
         InputError: the profile names no GPU, or a probe cannot be compared with it.
     """
     known = tuple(probes)
-    match((profile,), known)
+    check_probes((profile,), known)
     target = Layout(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
-    signals = measure(profile)
+    signals = read_signals(profile)
     chosen = tuple(action(code, signals) for code in actions)
-    return predict_from(profile, known, target, chosen, split(diagnose(profile)))
+    return predict_from(profile, known, target, chosen, split_time(diagnose(profile)))
 
 
 def predict_from(

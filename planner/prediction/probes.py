@@ -48,7 +48,7 @@ class Anchor:
         return min(self.speed, self.linear)
 
 
-def match(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
+def check_probes(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
     """Check that every probe belongs to a job and can be compared with it.
 
     Raises:
@@ -78,7 +78,7 @@ def _incomparable(job: Profile, probe: Profile) -> Iterable[str]:
         )
 
 
-def of_job(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...]:
+def probes_of(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...]:
     """Return the probes of one job."""
     return tuple(probe for probe in probes if probe.job.name == profile.job.name)
 

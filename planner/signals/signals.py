@@ -19,7 +19,7 @@ _PREALLOCATED, _STEADY = 0.7, 0.95
 _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
 
 
-def measure(profile: Profile) -> Mapping[str, Value]:
+def read_signals(profile: Profile) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured."""
     return MappingProxyType({name: signal.read(profile) for name, signal in SIGNALS.items()})
 

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 import pytest
 
 from planner.actions import ACTIONS, action
-from planner.signals.signals import measure
+from planner.signals.signals import read_signals
 from tests.planner.factories import a_profile
 
 # Tasks whose rows the data's own notes call unreliable, and one whose AMP had no effect.
@@ -49,7 +49,9 @@ def test_half_precision_gains_what_lambda_measured(shared: Path) -> None:
     found = list(half_over_single(shared, "throughput"))
     for gpu, is_old in (("Tesla T4", True), ("A100-SXM-80GB", False)):
         ratios = [r for name, _, r in found if any(word in name for word in OLD) == is_old]
-        effect = action("mixed-precision", measure(a_profile(gpu=gpu, precision="fp32"))).effect
+        effect = action(
+            "mixed-precision", read_signals(a_profile(gpu=gpu, precision="fp32"))
+        ).effect
         assert effect is not None
         low, mid, high = effect
         assert sum(low <= r <= high for r in ratios) >= 0.9 * len(ratios)
@@ -78,7 +80,7 @@ def test_compiling_and_layout_gain_what_timm_measured(
         for v in (("nchw", ""), (layout, mode))
     )
     ratios = [changed[model] / base[model] for model in base.keys() & changed.keys()]
-    serving = measure(a_profile({"util.kernel_time": 0.95}, kind="inference_offline"))
+    serving = read_signals(a_profile({"util.kernel_time": 0.95}, kind="inference_offline"))
     assert len(ratios) > 1000
     assert action(code, serving).effect == pytest.approx(ends(ratios), rel=0.02)
 
@@ -109,7 +111,7 @@ def test_more_cores_gain_what_synergy_measured(shared: Path) -> None:
     most = (ACTIONS["dataloader-workers"].effect or (0, 0, 0))[2]
     assert max(gains) == pytest.approx(most, rel=0.05)
     starved = [gain for gain in gains if gain > 2.5]
-    quarter_busy = measure(a_profile({"util.kernel_time": 0.2}, host={"cpu_util": 0.25}))
+    quarter_busy = read_signals(a_profile({"util.kernel_time": 0.2}, host={"cpu_util": 0.25}))
     assert starved
     low, _, high = action("dataloader-workers", quarter_busy).effect or (0, 0, 0)
     assert all(low <= gain <= high * 1.05 for gain in starved)

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
-from planner.baseline.workload import apply, choose_period
+from planner.baseline.workload import apply_requirements, choose_period
 from planner.diagnosis.finding import Finding
 from planner.options.context import JobContext
 from planner.pipeline import assess, make_plan
@@ -123,7 +123,7 @@ def plan(*profiles: Profile, offers: Iterable[Offer] = (TODAY,), **asked: Any) -
 def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> JobContext:
     """What the checks of one job need, made as the pipeline makes it."""
     requirements = Requirements(**asked)
-    profile = apply(profile, requirements)
+    profile = apply_requirements(profile, requirements)
     return assess(profile, catalog, requirements, choose_period((profile,), requirements))
 
 

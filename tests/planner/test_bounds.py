@@ -10,7 +10,7 @@ from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict, predict_from, split
+from planner.prediction.predict import predict, predict_from, split_time
 from planner.prediction.work_rate import operations_per_s, step_s
 from planner.profile.model import Profile
 from pricing.hardware import gpus
@@ -37,7 +37,7 @@ def language(**changes: Any) -> Profile:
 
 def on(profile: Profile, target: Layout) -> Estimate:
     """The prediction for a target, as a plan makes it."""
-    return predict_from(profile, (), target, (), split(diagnose(profile)))
+    return predict_from(profile, (), target, (), split_time(diagnose(profile)))
 
 
 def test_one_of_eight_gpus_takes_eight_times_as_long() -> None:
@@ -196,5 +196,5 @@ def test_a_host_bound_job_loses_its_processes_with_its_gpus() -> None:
         {"util.kernel_time": 0.3}, host={"cpu_util": 0.1}, cpu_cores=96, gpu_count=8, nodes=1,
         interconnect="nvlink",
     )  # fmt: skip
-    assert split(diagnose(job)).host > 0.5
+    assert split_time(diagnose(job)).host > 0.5
     assert predict(job, gpu="A100-SXM-80GB", gpu_count=1).mid < 0.2

@@ -13,7 +13,7 @@ from planner.models.gpu_family import family
 from planner.models.speed_laws import law
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.predict import Split, predict, predict_on, split
+from planner.prediction.predict import Split, predict, predict_on, split_time
 from planner.profile.model import PRECISIONS, Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
@@ -32,7 +32,7 @@ def on(profile: Profile, gpu: Gpu, *actions: str, cores: float | None = None) ->
     """The expected speed-up on one GPU of a model."""
     target = Layout(gpu=gpu, cpu_cores=cores, interconnect="single")
     chosen = tuple(ACTIONS[code] for code in actions)
-    return predict_on(profile, target, chosen, split(diagnose(profile))).mid
+    return predict_on(profile, target, chosen, split_time(diagnose(profile))).mid
 
 
 @pytest.mark.parametrize("name", COMPLETE)
@@ -243,10 +243,10 @@ def test_any_prediction_is_an_ordered_range(
 
 def test_split_counts_only_what_is_proved() -> None:
     """Evidence that is merely possible never becomes an Amdahl weight."""
-    assert split(diagnose(BUSY)) == Split(kernels=1.0)
-    assert split(diagnose(a_profile({"util.kernel_time": 0.2}))) == Split(kernels=1.0)
-    assert split(diagnose(STARVED)).input == pytest.approx(0.8)
-    assert split(diagnose(SERIAL)).host == pytest.approx(0.7)
+    assert split_time(diagnose(BUSY)) == Split(kernels=1.0)
+    assert split_time(diagnose(a_profile({"util.kernel_time": 0.2}))) == Split(kernels=1.0)
+    assert split_time(diagnose(STARVED)).input == pytest.approx(0.8)
+    assert split_time(diagnose(SERIAL)).host == pytest.approx(0.7)
 
 
 def test_an_unknown_gpu_names_the_nearest() -> None:

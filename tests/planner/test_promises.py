@@ -18,7 +18,7 @@ from planner.options.context import gpus_used
 from planner.options.search import find_candidates
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict, predict_from, split
+from planner.prediction.predict import predict, predict_from, split_time
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
@@ -40,7 +40,7 @@ _ROUND = 1.0 + 1e-6
 def broken(source: Source) -> Iterator[str]:
     """Yield what is promised to a drawn job on a drawn offer, and must not be."""
     profile, offer = job(source), source.pick(OFFERS)
-    parts = split(diagnose(profile))
+    parts = split_time(diagnose(profile))
     target = Layout.of(offer, source.pick((1, 1, 2, 4)))
 
     def speed(target: Layout) -> Estimate:

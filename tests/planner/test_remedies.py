@@ -18,7 +18,7 @@ from planner.diagnosis.fixes import fixes
 from planner.models.failures import checkpoint_every_s, mean_up_s
 from planner.models.interruption import CheckpointCosts
 from planner.profile.model import Profile, Statistics, Wait
-from planner.signals.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, read_signals
 from tests.planner.factories import a_profile
 from tests.planner.test_diagnose import profiles
 
@@ -74,7 +74,7 @@ def test_hugging_face_is_told_what_its_trainer_overrides() -> None:
 
 def chosen(profile: Profile) -> list[str]:
     """The fixes that the findings of a profile call for."""
-    return [a.code for a in fixes(diagnose(profile), measure(profile))]
+    return [a.code for a in fixes(diagnose(profile), read_signals(profile))]
 
 
 def listed(profile: Profile) -> set[str]:
@@ -88,7 +88,7 @@ STARVED = {BUSY: 0.2}
 def test_workers_gain_what_idle_cores_allow() -> None:
     """Loader law: cores^0.8, at most x2.9; a full CPU has none left, an unknown one the range."""
     full, free, unknown = (
-        action("dataloader-workers", measure(a_profile(STARVED, host=host))).effect
+        action("dataloader-workers", read_signals(a_profile(STARVED, host=host))).effect
         for host in ({"cpu_util": 0.97}, {"cpu_util": 0.5}, {})
     )
     assert full == (1.0, 1.05, 1.3)
@@ -111,7 +111,7 @@ def test_mixed_precision_gains_more_without_tf32(
     gpu: str | None, effect: tuple[float, float, float] | None
 ) -> None:
     """On Volta and Turing the FP32 base has no tensor cores; before Volta nothing has."""
-    signals = measure(a_profile(gpu=gpu, precision="fp32"))
+    signals = read_signals(a_profile(gpu=gpu, precision="fp32"))
     assert action("mixed-precision", signals).effect == effect
 
 
@@ -129,12 +129,14 @@ def test_mixed_precision_gains_more_without_tf32(
 )
 def test_what_does_not_apply_gains_nothing(code: str, profile: Profile) -> None:
     """Half precision that is on, tensor cores that are not there, another kind of job."""
-    assert action(code, measure(profile)).effect is None
+    assert action(code, read_signals(profile)).effect is None
 
 
 def test_a_larger_batch_follows_the_batch_law() -> None:
     """Nine times the batch fits, eight are tried; half of the empty SMs are taken as fixed time."""
-    signals = measure(a_profile({BUSY: 1.0, SM: 0.2, HELD: Statistics(max=8.0)}, batch_per_gpu=4))
+    signals = read_signals(
+        a_profile({BUSY: 1.0, SM: 0.2, HELD: Statistics(max=8.0)}, batch_per_gpu=4)
+    )
     low, mid, high = action("larger-batch", signals).effect or (0, 0, 0)
     assert low == 0.9
     assert mid == pytest.approx(8 / (0.4 + 0.6 * 8))
@@ -144,7 +146,7 @@ def test_a_larger_batch_follows_the_batch_law() -> None:
 
 def test_no_checkpoint_is_hours_away() -> None:
     """Young and Daly, but at most an hour: 20 hours are their optimum for eight GPUs, no advice."""
-    few = measure(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
+    few = read_signals(a_profile({BUSY: 0.6}, gpu_count=8, mean_s=1.0, checkpoint_s=0.3))
     assert mean_up_s(8) == pytest.approx(54 * 24 * 16384 / 419 * 3600 / 8)
     assert checkpoint_every_s(8) == 3600.0
     assert checkpoint_every_s(8, CheckpointCosts(write_s=1200.0, restart_s=0.0)) == 12000.0
@@ -187,7 +189,7 @@ def test_settings_follow_the_machine(
     code: str, profile: Profile, expected: dict[str, object]
 ) -> None:
     """Workers from cores and memory, dtype from the GPU, restarts from the failure rate."""
-    assert settings(code, measure(profile), profiled_run(profile)) == expected
+    assert settings(code, read_signals(profile), profiled_run(profile)) == expected
 
 
 def test_fixes_leave_results_unchanged() -> None:
@@ -250,7 +252,7 @@ def test_decoding_on_the_gpu_is_for_pictures(
 def test_cures_fit_the_framework(framework: str, given: str | None, never: set[str]) -> None:
     """Each family has its own actions, and none that its programs do not have."""
     kind = "inference_online" if framework == "vllm" else "training"
-    signals = measure(a_profile(framework=framework, precision="fp32", kind=kind))
+    signals = read_signals(a_profile(framework=framework, precision="fp32", kind=kind))
     codes = {code for code, one in ACTIONS.items() if one.applies(signals)}
     assert not never & codes
     assert given is None or given in codes
@@ -276,8 +278,10 @@ def test_copies_are_fixed_only_where_copies_wait() -> None:
     """Pinned memory gains on the copying that was timed, and nothing on a job that decodes."""
     copying = a_profile({BUSY: 0.5}, mean_s=1.0, data_wait_s=0.0, h2d_s=0.4)
     assert chosen(copying) == ["pinned-memory", "async-copy"]
-    assert action("pinned-memory", measure(copying)).effect == pytest.approx((1.0, 1.25, 1 / 0.76))
-    starved = measure(a_profile({BUSY: 0.5}, mean_s=1.0, data_wait_s=0.4, h2d_s=0.0))
+    assert action("pinned-memory", read_signals(copying)).effect == pytest.approx(
+        (1.0, 1.25, 1 / 0.76)
+    )
+    starved = read_signals(a_profile({BUSY: 0.5}, mean_s=1.0, data_wait_s=0.4, h2d_s=0.0))
     assert action("pinned-memory", starved).gain == (1.0, 1.0, 1.0)
 
 
@@ -288,7 +292,7 @@ some_actions = st.lists(st.sampled_from(sorted(ACTIONS)), max_size=8)
 @given(profile=profiles(), codes=some_actions)
 def test_nothing_is_saved_twice(profile: Profile, codes: list[str]) -> None:
     """Together, actions save no more of a part than the best of each mechanism does alone."""
-    signals = measure(profile)
+    signals = read_signals(profile)
     acting = [action(code, signals) for code in codes]
     for part in PARTS:
         whole = combined(acting, part)
@@ -304,7 +308,7 @@ def test_nothing_is_saved_twice(profile: Profile, codes: list[str]) -> None:
 @given(profile=profiles(), codes=some_actions, more=st.sampled_from(sorted(ACTIONS)))
 def test_one_more_action_takes_nothing_away(profile: Profile, codes: list[str], more: str) -> None:
     """Adding an action never lowers what is expected of the rest."""
-    signals = measure(profile)
+    signals = read_signals(profile)
     acting = [action(code, signals) for code in codes]
     more_acting = [*acting, action(more, signals)]
     if more == "gradient-checkpointing":  # it buys memory with time
@@ -316,7 +320,7 @@ def test_one_more_action_takes_nothing_away(profile: Profile, codes: list[str], 
 @given(profile=profiles(), codes=st.lists(st.sampled_from(sorted(ACTIONS)), max_size=4))
 def test_the_order_of_actions_does_not_matter(profile: Profile, codes: list[str]) -> None:
     """The same actions gain the same, whichever comes first."""
-    signals = measure(profile)
+    signals = read_signals(profile)
     acting = [action(code, signals) for code in codes]
     for part in PARTS:
         results = {combined(order, part) for order in permutations(acting)}
@@ -326,7 +330,7 @@ def test_the_order_of_actions_does_not_matter(profile: Profile, codes: list[str]
 @given(profile=profiles())
 def test_shares_of_a_part_add_up_to_one_at_most(profile: Profile) -> None:
     """No mechanism takes a share that another one has."""
-    signals = measure(profile)
+    signals = read_signals(profile)
     for part in PARTS:
         shares: dict[str, float] = {}
         for code in ACTIONS:

@@ -4,7 +4,7 @@ import pytest
 
 from planner.plan_document.jobs import ReadingDocument
 from planner.signals.signal import FRACTION
-from planner.signals.signals import SIGNALS, measure
+from planner.signals.signals import SIGNALS, read_signals
 from templates.report_text import reading
 from tests.planner.factories import a_profile
 
@@ -32,7 +32,7 @@ def test_what_a_gpu_spends_its_time_on_is_a_share() -> None:
 
 def test_a_share_stays_within_0_and_1() -> None:
     """A profile that reads nearly full gives no fraction beyond 1."""
-    found = measure(a_profile({"util.kernel_time": 1.0, "util.sm_active": 0.99}))
+    found = read_signals(a_profile({"util.kernel_time": 1.0, "util.sm_active": 0.99}))
     shares = [v for k, v in found.items() if SIGNALS[k].unit == FRACTION and v is not None]
     assert shares
     assert all(isinstance(v, float | int) and 0 <= v <= 1 for v in shares)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planner.baseline.requirements import Requirements
-from planner.baseline.workload import GIB, Workload, apply, choose_period, workload
+from planner.baseline.workload import GIB, Workload, apply_requirements, choose_period, workload
 from planner.profile.model import MonthlyUse, Profile, Window, Work
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
@@ -16,7 +16,7 @@ RUN = {"unit": "image", "total": 7.2e6, "rate_per_s": 100.0}
 def of(profile: Profile, **asked: Any) -> tuple[str, Workload]:
     """The period and the work as the pipeline finds them."""
     requirements = Requirements(**asked)
-    profile = apply(profile, requirements)
+    profile = apply_requirements(profile, requirements)
     period = choose_period((profile,), requirements)
     return period, workload(profile, requirements, period)
 
@@ -109,12 +109,12 @@ def test_the_command_line_replaces_the_profiles_own() -> None:
     """Total, hours and latency target of the command line hold for every job."""
     profile = a_profile(**RUN, latency_slo_ms=9.0)
     asked = Requirements(work_total=1.0, hours_per_month=2.0, slo_ms=3.0)
-    changed = apply(profile, asked)
+    changed = apply_requirements(profile, asked)
     assert changed.work is not None
     assert changed.usage is not None
     assert changed.job.latency_slo_ms == 3.0
     assert (changed.work.total, changed.usage.hours_per_month) == (1.0, 2.0)
-    assert apply(profile, Requirements()) == profile
+    assert apply_requirements(profile, Requirements()) == profile
 
 
 @pytest.mark.parametrize(
