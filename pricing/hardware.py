@@ -109,7 +109,7 @@ class Gpu:
 
 @cache
 def gpus() -> Mapping[str, Gpu]:
-    """Every known GPU by canonical name, in table order."""
+    """Return every known GPU by canonical name, in table order."""
     slices: dict[str, list[MigProfile]] = {}
     for row in read_csv("mig_profiles.csv"):
         slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
@@ -192,14 +192,14 @@ def _aliases() -> Mapping[str, _Alias]:
 
 
 def _key(name: str) -> str:
-    """The name without case, spaces, punctuation and vendor words."""
+    """Return the name without case, spaces, punctuation and vendor words."""
     words = _WORDS.findall(_MIG_SUFFIX.sub("", name).lower())
     return "".join(word for word in words if word not in _VENDOR_WORDS)
 
 
 @cache
 def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
-    """The GPU model that a written name means; None where the table has none.
+    """Return the GPU model that a written name means; None where the table has none.
 
     Args:
         name: a product name (nvidia-smi, NVML, rocm-smi), a short name ("H100", "a100-80gb"), a
@@ -216,7 +216,7 @@ def find(name: str | None, *, memory_gib: float | None = None) -> Gpu | None:
 
 
 def _with_memory_in_name(name: str) -> Gpu | None:
-    """The model of a name that ends in its memory ("T4 16GB"), if such a model is known."""
+    """Return the model of a name that ends in its memory ("T4 16GB"), if such a model is known."""
     match = _MEMORY_SUFFIX.fullmatch(_MIG_SUFFIX.sub("", name).strip().lower())
     if match is None:
         return None
@@ -225,7 +225,7 @@ def _with_memory_in_name(name: str) -> Gpu | None:
 
 
 def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
-    """The model whose memory is nearest, within 8 %; the earlier one on a tie."""
+    """Return the model whose memory is nearest, within 8 %; the earlier one on a tie."""
     if memory_gib is None:
         return None
     near = [gpu for gpu in models if has_memory(gpu, memory_gib)]
@@ -233,12 +233,12 @@ def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
 
 
 def has_memory(gpu: Gpu, memory_gib: float) -> bool:
-    """Whether one GPU of the model may report that memory: within 8 % of what it is sold with."""
+    """Return whether a GPU of the model may report that memory: within 8 % of the sold size."""
     return abs(gpu.memory_gib - memory_gib) <= _MEMORY_TOLERANCE * gpu.memory_gib
 
 
 def matching(name: str) -> tuple[Gpu, ...]:
-    """Every model that a name may mean, for filters: "A100" is all A100s, "A100-80GB" one.
+    """Return every model that a name may mean, for filters: "A100" is all A100s, "A100-80GB" one.
 
     Raises:
         UnknownGpuError: no model is called so; the message names the nearest ones.
@@ -251,7 +251,7 @@ def matching(name: str) -> tuple[Gpu, ...]:
 
 
 def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
-    """The GPU model that a written name means, as `find`.
+    """Return the GPU model that a written name means, as `find`.
 
     Raises:
         UnknownGpuError: no model has that name; the message names the nearest ones.
@@ -263,7 +263,7 @@ def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
 
 
 def _unknown(name: str) -> str:
-    """The sentence for a name that means no model, or more than one."""
+    """Return the sentence for a name that means no model, or more than one."""
     alias = _aliases().get(_key(name))
     if alias is not None:
         models = [f"{gpu.name} ({gpu.memory_gib:g} GiB)" for gpu in alias.models]

@@ -40,7 +40,7 @@ def read_csv(name: str) -> list[dict[str, str]]:
 
 
 def read_toml(name: str) -> dict[str, Any] | None:
-    """A bundled TOML file with its decimals kept exact; None where there is no such file."""
+    """Return a bundled TOML file with its decimals kept exact; None where there is no such file."""
     path = DATA / name
     if not path.is_file():
         return None
@@ -54,5 +54,5 @@ def names(pattern: str) -> tuple[str, ...]:
 
 @cache
 def number(text: str) -> float | None:
-    """The number in a cell; None where the cell is empty, which means unknown."""
+    """Return the number in a cell; None where the cell is empty, which means unknown."""
     return float(text) if text else None

@@ -39,5 +39,5 @@ class Fetch(Protocol):
 
 
 def fetcher(provider: str) -> Fetch:
-    """The fetcher of a provider in `priced()`; its library is imported when it fetches."""
+    """Return the fetcher of a provider in `priced()`; its library is imported when it fetches."""
     return cast("Fetch", import_module(CLOUDS[provider].prices).fetch)

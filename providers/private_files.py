@@ -109,7 +109,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def read_private(path: Path) -> str:
-    """The text of a file that only its owner can read and change.
+    """Return the text of a file that only its owner can read and change.
 
     Raises:
         NotOursError: others can, or it is a link.

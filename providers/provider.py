@@ -48,7 +48,7 @@ class SelfEnd:
     endpoint: str = ""
 
     def url_with(self, environment: Mapping[str, str]) -> str:
-        """The call's address, at the endpoint that the environment names."""
+        """Return the call's address, at the endpoint that the environment names."""
         other = environment.get(self.endpoint, "").strip().rstrip("/") if self.endpoint else ""
         scheme, _, rest = self.url.partition("://")
         host, slash, path = rest.partition("/")

@@ -69,7 +69,7 @@ def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
 
 @lru_cache(maxsize=8)
 def _spellings(secrets: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Every way in which a secret is written, with the letters of a part that is hidden."""
+    """Return every way in which a secret is written, with the letters of a part that is hidden."""
     told: dict[str, int] = {}
     for secret in secrets:
         for whole in dict.fromkeys((secret, secret.strip(), *secret.splitlines())):
@@ -109,7 +109,7 @@ def _written(secret: str) -> Iterator[str]:
 
 
 def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
-    """Where at least so many letters of the secret stand in a row.
+    """Yield where at least so many letters of the secret stand in a row.
 
     Any part of that length holds one of the blocks that are looked for in full.
     """
@@ -129,7 +129,7 @@ def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, with those that touch made one."""
+    """Return the spans in order, with those that touch made one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -31,7 +31,7 @@ def priced() -> tuple[str, ...]:
 
 
 def connect(provider: str, connection: "Connection") -> "Cloud":
-    """The provider, opened.
+    """Return the provider, opened.
 
     Raises:
         MissingCredentialsError: names the variable to set.

@@ -86,12 +86,12 @@ def render_bootstrap(machine: MachineBootstrap) -> str:
 
 
 def _part(kind: str, text: str) -> MIMEText:
-    """A part of the document; cloud-init knows what to do with it by its type."""
+    """Return a part of the document; cloud-init knows what to do with it by its type."""
     return MIMEText(text, kind, "us-ascii")
 
 
 def _arming(machine: MachineBootstrap) -> str:
-    """The script that arms the end: it carries every file that this needs."""
+    """Return the script that arms the end: it carries every file that this needs."""
     values = _values(machine)
     texts = {path: _environment().get_template(name) for path, name in SCRIPTS.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
@@ -133,7 +133,7 @@ def _file(path: str, mode: str, text: str) -> dict[str, str]:
 
 
 def _variables(machine: MachineBootstrap) -> str:
-    """The environment file: NAME=value, quoted for a shell."""
+    """Return the environment file: NAME=value, quoted for a shell."""
     found = {**machine.environment, "TMPDIR": "/scratch"}
     if machine.sharing == "mps":
         found |= MPS

@@ -79,7 +79,7 @@ def name_variables(command: click.Command) -> None:
 
 
 def long_options(command: click.Command) -> dict[str, click.Option]:
-    """The options of a command and of its sub-commands by their long flags, without the dashes."""
+    """Return the options of a command and of its sub-commands by long flag, without dashes."""
     found: dict[str, click.Option] = {}
     for one in _with_subcommands(command):
         found = {**_own_options(one), **found}
@@ -113,7 +113,7 @@ def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> I
 def _not_for_a_project(
     document: dict[str, Any], command: click.Command, own: Path
 ) -> Iterator[str]:
-    """What only the user may set, of every command: a project must not wait for the right one."""
+    """Yield what only the user may set, of every command, so that no project waits for one."""
     options = long_options(command)
     for section, settings in document.items():
         allowed = MAY_SET.get(section, frozenset())

@@ -51,7 +51,7 @@ def _checks() -> Iterator[tuple[str, str, str]]:
 
 
 def _packages() -> tuple[str, str, str]:
-    """Whether what gpucost was installed with is there, by the installation's own list."""
+    """Return whether what gpucost was installed with is there, by the installation's own list."""
     try:
         needs = requires("gpucost") or ()
         missing = [name for name in _names(needs) if not tuple(distributions(name=name))]

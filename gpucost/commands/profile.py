@@ -84,7 +84,7 @@ def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:
-    """The GPUs that are the job's, as asked; None has them found."""
+    """Return the GPUs that are the job's, as asked; None has them found."""
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]

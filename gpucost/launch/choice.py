@@ -63,7 +63,7 @@ class LaunchChoice:
 def choose_type(
     place: str, region: str | None, purchase: str | None, count: int, catalog: Catalog
 ) -> LaunchChoice:
-    """The choice of --type.
+    """Return the choice of --type.
 
     Raises:
         InputError: it is not an offer, or gpucost cannot launch there.
@@ -85,7 +85,7 @@ def choose_type(
 
 
 def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> LaunchChoice:
-    """The choice of a plan: the named option, or the recommended one of its only job.
+    """Return the choice of a plan: the named option, or the recommended one of its only job.
 
     Raises:
         InputError: there is nothing to launch, or gpucost cannot launch it; what can be is named.
@@ -112,7 +112,7 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> LaunchC
 
 
 def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchChoice:
-    """The choice of a placement of the plan's fleet.
+    """Return the choice of a placement of the plan's fleet.
 
     Raises:
         InputError: there is no such placement, or gpucost cannot launch it.
@@ -145,7 +145,7 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
 def change(
     choice: LaunchChoice, count: int | None, purchase: str | None, catalog: Catalog
 ) -> LaunchChoice:
-    """The choice of a plan with another number of machines, or bought in another way.
+    """Return the choice of a plan with another number of machines, or bought in another way.
 
     Bought in another way it has the catalog's price, and no fallbacks: the plan compared none.
 
@@ -174,7 +174,7 @@ def _shared(mode: str, jobs: int, offer: Offer) -> MachineSettings:
 
 
 def with_dearest(choice: LaunchChoice, catalog: Catalog) -> LaunchChoice:
-    """The choice with what its offers cost at most, as far as is known without the provider."""
+    """Return the choice with what its offers cost at most, as far as known offline."""
     return replace(choice, dearest=tuple(_dearest(offer, catalog) for offer in choice.offers))
 
 
@@ -188,7 +188,10 @@ def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
 
 
 def _recommended(plan: PlanDocument, path: str) -> FoundOption:
-    """What the plan recommends for its only job; of several, what could be launched is listed."""
+    """Return what the plan recommends for its only job.
+
+    Of several, what could be launched is listed.
+    """
     if len(plan.jobs) == 1:
         return find_recommended(plan)
     named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
@@ -210,7 +213,7 @@ def _can_launch(option: OptionDocument) -> bool:
 
 
 def _is_fallback(other: OptionDocument, option: OptionDocument) -> bool:
-    """Whether an option may stand in: same provider, same way of buying, as many machines."""
+    """Return whether an option may stand in: same provider, purchase and number of machines."""
     return _alike(other) == _alike(option)
 
 
@@ -220,7 +223,7 @@ def _alike(option: OptionDocument) -> tuple[object, ...]:
 
 
 def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
-    """Where to get what gpucost cannot launch, and the best option that it can."""
+    """Return where to get what gpucost cannot launch, and the best option that it can."""
     offer, name = option.offer, f"{job.name}/{option.id}"
     how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
     what = f"{offer.provider}/{offer.instance_type}{how}"
@@ -245,7 +248,7 @@ def _check_launchable(provider: str) -> None:
 
 
 def _offer(told: OfferDocument, catalog: Catalog) -> Offer:
-    """The catalog's offer at the planned price."""
+    """Return the catalog's offer at the planned price."""
     region = None if told.region == EVERYWHERE else told.region
     offer = catalog.find(told.provider, told.instance_type, region, told.purchase)
     return replace(offer, usd_per_hour=told.usd_per_hour)

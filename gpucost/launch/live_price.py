@@ -33,7 +33,10 @@ class Live:
     failure: str = ""
 
     def now(self, offer: Offer) -> Offer | None:
-        """The offer at its live price; the dearest region's where it has none; None: not known."""
+        """Return the offer at its live price; the dearest region's where it has none.
+
+        None: not known.
+        """
         keys = [
             key
             for key in self.prices
@@ -47,12 +50,12 @@ class Live:
         return replace(offer, usd_per_hour=price, as_of=day, as_of_text="", dated=True)
 
     def planned(self, offer: Offer) -> Decimal:
-        """The price that was planned with."""
+        """Return the price that was planned with."""
         return self.before.get(offer.place, offer.usd_per_hour)
 
 
 def read_live(offers: tuple[Offer, ...], region: str) -> Live:
-    """The live prices of a provider in the regions of the offers.
+    """Return the live prices of a provider in the regions of the offers.
 
     Raises:
         MissingCredentialsError: names the variable.

@@ -51,7 +51,7 @@ def previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:
 def _checked(
     cloud: Cloud, choice: LaunchChoice, wish: Wish, live: Live | None
 ) -> tuple[LaunchSpec, tuple[str, ...]]:
-    """The launch with a deadline by the provider's clock, as far as that is known."""
+    """Return the launch with a deadline by the provider's clock, as far as that is known."""
     spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)
     return cloud.check(_with_key_to_come(spec))
 
@@ -79,6 +79,6 @@ def launch_confirmed(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bo
 
 
 def open_login(spec: LaunchSpec) -> Login:
-    """The way into the machines of a launch, with the end token where they need one."""
+    """Return the way into the machines of a launch, with the end token where they need one."""
     host, run = spec.places[0].host, spec.marks.run
     return login_to(spec.provider, run, state_folder(), host, self_destroy=spec.self_destroy)

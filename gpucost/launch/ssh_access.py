@@ -11,7 +11,7 @@ from providers.ssh.login import Login
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
-    """The way into machines of a run: its own key, or for the user's own machine the user's."""
+    """Return the way into machines of a run: its key, or the user's for a machine of theirs."""
     if provider == OWN:
         return own_door(host)
     return SshAccess(
@@ -22,7 +22,7 @@ def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
 
 
 def door_of(run: Deployment, state: Path) -> SshAccess:
-    """The way into the machines of a run of the journal."""
+    """Return the way into the machines of a run of the journal."""
     host = next((machine.id for machine in run.machines), "")
     return new_door(run.provider, run.marks.run, state, host)
 
@@ -30,14 +30,17 @@ def door_of(run: Deployment, state: Path) -> SshAccess:
 def login_to(
     provider: str, run: str, state: Path, host: str = "", *, self_destroy: bool = True
 ) -> Login:
-    """The way into machines of a run, with what they end themselves with where they need it."""
+    """Return the way into machines of a run, with their end token where they need one."""
     name = CLOUDS[provider].end.token if self_destroy else ""
     token = os.environ.get(name, "") if name else ""
     return SshLogin(door=new_door(provider, run, state, host), token=token)
 
 
 def login_again(provider: str, run: str, state: Path) -> Login | None:
-    """The way into machines of a run that was launched from here; None where its key is gone."""
+    """Return the way into machines of a run that was launched from here.
+
+    None where its key is gone.
+    """
     if provider == OWN or not key_file(state, run).is_file():
         return None
     return login_to(provider, run, state)

@@ -86,7 +86,7 @@ def _journal(go_on: Say | None, *, mend: bool) -> Journal:
 
 
 def _checked(folder: Path) -> Journal:
-    """The journal, once every open run in it could be read."""
+    """Return the journal, once every open run in it could be read."""
     journal = Journal(folder)
     try:
         journal.open_deployments()
@@ -97,7 +97,7 @@ def _checked(folder: Path) -> Journal:
 
 
 def open_cloud(provider: str) -> Cloud:
-    """The provider with the credentials of the environment.
+    """Return the provider with the credentials of the environment.
 
     Raises:
         MissingCredentialsError: names the variable.
@@ -107,7 +107,7 @@ def open_cloud(provider: str) -> Cloud:
 
 
 def session_with(cloud: Cloud, journal: Journal, output: Output) -> Session:
-    """A session that tells the user what happens."""
+    """Return a session that tells the user what happens."""
     return Session(
         cloud=cloud,
         journal=journal,
@@ -158,7 +158,7 @@ class Reached:
         return tuple(name for name in names if CLOUDS[name].offered)
 
     def missed(self, open_runs: Iterable[Deployment]) -> tuple[Unreached, ...]:
-        """Those that matter: with runs of ours, or whose credentials are named wrongly."""
+        """Return those that matter: with runs of ours, or whose credentials are named wrongly."""
         wanted = {run.provider for run in open_runs}
         return tuple(one for one in self.unreached if one.is_set_up or one.provider in wanted)
 
@@ -166,7 +166,7 @@ class Reached:
 def sessions(
     journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
 ) -> Reached:
-    """A session with each of these providers that can be asked."""
+    """Return a session with each of these providers that can be asked."""
     found: list[Session] = []
     unreached: list[Unreached] = []
     for provider in providers:
@@ -180,7 +180,7 @@ def sessions(
 
 
 def _price(machine: Resource) -> Offer | None:
-    """The offer of a machine that was found, from the catalog."""
+    """Return the offer of a machine that was found, from the catalog."""
     catalog = load_catalog(today())
     providers = [p for p, row in CLOUDS.items() if row.offered]
     for provider in providers:

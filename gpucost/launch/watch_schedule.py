@@ -92,13 +92,13 @@ class Schedule:
 
 
 def _unit_word(word: str) -> str:
-    """A word of ExecStart, in which percent, dollar, quote and backslash have a meaning."""
+    """Return a word of ExecStart, in which percent, dollar, quote and backslash have a meaning."""
     told = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{told}"'
 
 
 def schedule(state: Path) -> Schedule:
-    """The schedule of this installation and state folder.
+    """Return the schedule of this installation and state folder.
 
     Raises:
         InputError: the program cannot be found, or a path cannot stand in one line.
@@ -146,7 +146,7 @@ def keep_environment(file: Path, environment: Mapping[str, str]) -> tuple[str, .
 
 
 def read_environment(file: Path) -> dict[str, str]:
-    """The variables that `keep_environment` wrote.
+    """Return the variables that `keep_environment` wrote.
 
     Raises:
         InputError: there is no such file, or it holds something else.

@@ -123,7 +123,7 @@ def _row(offer: Offer, catalog: Catalog, *, why: bool) -> tuple[str, ...]:
 
 
 def _reason(offer: Offer, catalog: Catalog) -> str:
-    """Where the price was read, since when it holds, and which rows gave way to it."""
+    """Return where the price was read, since when it holds, and which rows gave way to it."""
     held = f"holds from {offer.starts}"
     if offer.valid_until is not None:
         held += f" to {offer.valid_until}"

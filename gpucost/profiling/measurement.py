@@ -280,7 +280,7 @@ def _warn(problem: str) -> None:
 
 
 def _name(command: tuple[str, ...]) -> str | None:
-    """The script's name, else the program's; never an argument, which may be a secret."""
+    """Return the script's name, else the program's; never an argument, which may be a secret."""
     script = next((w for w in command if w.endswith((".py", ".sh"))), None)
     return Path(script or command[0]).stem if command else None
 

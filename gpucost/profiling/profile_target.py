@@ -73,7 +73,7 @@ def claimed(asked: str | Path | None, job: str | None, environ: Mapping[str, str
 
 
 def _names(first: Path, job: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
-    """The default, then with the job, then with host, Slurm job and rank, then with numbers."""
+    """Yield the default, then names with job, with host, Slurm job and rank, with numbers."""
     words = [_UNSAFE.sub("-", word).strip("-") for word in (job or "", host_name())]
     slurm, rank = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_PROCID", "")
     if slurm.isdecimal():
@@ -91,7 +91,7 @@ def _names(first: Path, job: str | None, environ: Mapping[str, str]) -> Iterator
 
 
 def _owner(path: Path, job: str | None, environ: Mapping[str, str]) -> str | None:
-    """Whose profile lies there; None where there is none, or an older one of ours."""
+    """Return whose profile lies there; None where there is none, or an older one of ours."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return "someone"
@@ -116,7 +116,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def _locked(path: Path) -> tuple[bool, int | None]:
-    """Whether another measurement holds the name, and our hold on it, where one can be had."""
+    """Return whether another measurement holds the name, and our hold on it, if any."""
     lock = _lock_of(path)
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)

@@ -141,7 +141,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
 
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
-    """The first finding of the last minutes, through the same door as a finished capture."""
+    """Return the first finding of the last minutes, through the same door as a finished capture."""
     from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy

@@ -225,12 +225,12 @@ class _Sampler:
         )
 
     def _verdict(self) -> str:
-        """The first finding of the last minutes; what was asked the time before."""
+        """Return the first finding of the last minutes; what was asked the time before."""
         return self._writer.so_far(self._capture.recent(), self._task.hints)
 
 
 def _watch(pid: int) -> int | None:
-    """A handle that becomes readable when the process ends; None where it has ended."""
+    """Return a handle that becomes readable when the process ends; None where it has ended."""
     try:
         return os.pidfd_open(pid)
     except OSError:

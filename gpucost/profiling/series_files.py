@@ -51,7 +51,7 @@ def write_series(profile: Profile, recording: Recording, target: Path) -> Profil
 
 
 def _wide(recording: Recording) -> pd.DataFrame:
-    """One row a device and instant; the host's readings stand beside them as `host.*`."""
+    """Return one row a device and instant; the host's readings stand beside them as `host.*`."""
     names = {
         gpu.key: f"{gpu.index if gpu.index is not None else gpu.key}"
         + (f"/{gpu.partition}" if gpu.partition else "")
@@ -83,7 +83,7 @@ def _write_parquet(frame: pd.DataFrame, target: Path) -> None:
 
 
 def _step_lines(steps: pd.DataFrame) -> str:
-    """A line a row, means over its `n` steps; a figure that was not measured is left out."""
+    """Return a line a row, means over its `n` steps; a figure that was not measured is left out."""
     lines = []
     for row in steps.to_dict("records"):
         n = row["n"]

@@ -104,7 +104,7 @@ def _dollars(amount: Decimal | None) -> str:
 def run_json(
     run: Deployment, now: datetime, seen: Mapping[str, Presence] = NONE_SEEN
 ) -> dict[str, Any]:
-    """A run as JSON: predicted against actual, in dollars and billed seconds."""
+    """Return a run as JSON: predicted against actual, in dollars and billed seconds."""
     bill = bill_run(run, now)
     return {
         "run": run.marks.run,
@@ -201,7 +201,7 @@ def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list
 
 
 def _answer(one: JournaledResource, seen: Mapping[str, Presence]) -> str:
-    """What the provider answered about a machine that the journal believes to be there."""
+    """Return what the provider answered about a machine that the journal believes to be there."""
     answer = seen.get(one.id)
     if answer is None or one.state != "made":
         return ""

@@ -58,11 +58,11 @@ class Baseline:
         return self.quote.exact if self.quote else None
 
     def has_size(self, offer: Offer) -> bool:
-        """Whether an offer is the size that runs the job today, wherever and however bought."""
+        """Return whether an offer is today's size, wherever and however bought."""
         return self.offer is not None and offer.name == self.offer.name
 
     def has_size_bought_alike(self, offer: Offer) -> bool:
-        """Whether it is that size, bought in the same way."""
+        """Return whether it is that size, bought in the same way."""
         return (
             self.offer is not None
             and self.has_size(offer)
@@ -70,18 +70,21 @@ class Baseline:
         )
 
     def has_size_there(self, offer: Offer) -> bool:
-        """Whether it is that size where the job runs today."""
+        """Return whether it is that size where the job runs today."""
         return self.has_size(offer) and self.keeps_data(offer)
 
     def keeps_data(self, offer: Offer) -> bool:
-        """Whether data may stay where they are; a size sold everywhere is taken where they are."""
+        """Return whether data may stay where they are.
+
+        A size sold everywhere is taken where they are.
+        """
         today = self.offer
         if today is None or today.provider != offer.provider:
             return False
         return today.region == offer.region or EVERYWHERE in (today.region, offer.region)
 
     def is_paid(self, offer: Offer, count: int) -> bool:
-        """Whether so many of an offer are the very machines that are paid today, at their price."""
+        """Return whether so many of an offer are the machines paid today, at their price."""
         if self.offer is None or count != self.count:
             return False
         return offer == self.offer or (

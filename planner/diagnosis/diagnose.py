@@ -84,7 +84,10 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
 
 
 def _named(case: Case, signals: Signals) -> str:
-    """Where in the program the cause lies, as a further sentence; nothing where nobody looked."""
+    """Return where in the program the cause lies, as a further sentence.
+
+    Nothing where nobody looked.
+    """
     if case.names == "rank":
         slowest = signals["ranks.slowest"]
         return f" {slowest[0].upper()}{slowest[1:]}." if isinstance(slowest, str) else ""
@@ -138,7 +141,7 @@ def _blocked(finding: Finding) -> Finding:
 
 
 def _doubt(finding: Finding) -> Finding:
-    """One instant shows what is there, not what goes on: nothing is more than possible."""
+    """Return the finding of one instant as possible: it shows what is there, not what goes on."""
     severity: Severity = "medium" if finding.severity == "high" else finding.severity
     cause = f"{finding.cause} One instant was read, so this is only possible."
     return replace(finding, confidence="possible", severity=severity, cause=cause)

@@ -96,7 +96,10 @@ def _smaller(today: Offer, tenants: list[Tenant], needed: int, catalog: Catalog)
 
 
 def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
-    """Whether cores and RAM that were measured in use are there; unknown needs need nothing."""
+    """Return whether cores and RAM that were measured in use are there.
+
+    Unknown needs need nothing.
+    """
     need = together(host_need(t.profile) for t in tenants)
     vcpus = None if offer.vcpus is None else offer.vcpus * count
     ram_gib = None if offer.ram_gib is None else offer.ram_gib * count

@@ -42,10 +42,10 @@ def peak_tflops(gpu: Gpu, precision: str | None) -> float:
 
 
 def is_single(precision: str | None) -> bool:
-    """Whether the numbers are of 32 bits, on tensor cores or off."""
+    """Return whether the numbers are of 32 bits, on tensor cores or off."""
     return precision in (*SINGLE_PRECISION, CUDA)
 
 
 def has_tf32(gpu: Gpu) -> bool:
-    """Whether single precision can run on the tensor cores: NVIDIA's from compute capability 8."""
+    """Return whether single precision runs on tensor cores: compute capability 8 and later."""
     return gpu.tf32_tflops is not None or float(gpu.compute_capability or 0.0) >= _AMPERE

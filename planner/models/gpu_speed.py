@@ -115,12 +115,12 @@ def log_score(gpu: Specs, family: Family) -> float:
 
 
 def is_fitted(gpu: Specs) -> bool:
-    """Whether benchmarks of this model are in the fit."""
+    """Return whether benchmarks of this model are in the fit."""
     return gpu.name in coefficients("speed")["half"]["gpu"]
 
 
 def knows_architecture(name: str) -> bool:
-    """Whether benchmarks of the generation are in the fit."""
+    """Return whether benchmarks of the generation are in the fit."""
     return name in coefficients("speed")["half"]["architecture"]
 
 

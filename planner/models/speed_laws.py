@@ -100,7 +100,7 @@ def predicted(found: Law, source: Gpu, target: Gpu, precision: str | None) -> Es
 
 
 def covers(found: Law, gpu: Gpu) -> bool:
-    """Whether GPUs of this one's family were among those that the law was fitted on."""
+    """Return whether GPUs of this one's family were among those that the law was fitted on."""
     return family(gpu) in families(found.gpus)
 
 

@@ -57,7 +57,7 @@ def _serving(profile: Profile, precision: str | None) -> WorkClass:
 
 
 def serves_language_model(profile: Profile) -> bool:
-    """Whether an inference job makes tokens: by its unit, its engine or its size."""
+    """Return whether an inference job makes tokens: by its unit, its engine or its size."""
     unit, job = _unit(profile), profile.job
     if _TOKENS.search(unit) or _PROMPTS.search(unit):
         return True
@@ -67,7 +67,7 @@ def serves_language_model(profile: Profile) -> bool:
 
 
 def trains_language_model(profile: Profile) -> bool:
-    """Whether a training job is one of a language model: by its size, its unit, its sharding."""
+    """Return whether training is of a language model: by size, unit and sharding."""
     job, unit = profile.job, _unit(profile)
     size = job.parameters or 0.0
     if _PICTURES.search(unit):

@@ -172,7 +172,7 @@ def idle_gpus(offer: Offer, context: JobContext) -> int:
 
 
 def _not_sold(offer: Offer, context: JobContext) -> bool:
-    """Whether the provider sells this GPU, but no machine with as many as the job wants."""
+    """Return whether the provider sells this GPU, but no machine with as many as the job wants."""
     wanted = context.profile.gpu_count
     return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)
 

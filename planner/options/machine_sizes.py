@@ -67,7 +67,7 @@ def machine_sizes(context: JobContext, offer: Offer | None) -> tuple[MachineSize
 
 
 def _machines(context: JobContext, offer: Offer) -> dict[int, Offer]:
-    """The cheapest machine of each number of GPUs that the provider sells alike."""
+    """Return the cheapest machine of each number of GPUs that the provider sells alike."""
     if context.memory_gib is not None and context.memory_gib > USABLE * gpu_memory_gib(offer):
         return {}
     found: dict[int, Offer] = {}

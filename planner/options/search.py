@@ -66,7 +66,7 @@ def _cheapest_region(context: JobContext) -> Iterator[Offer]:
 
 
 def _named(offer: Offer, context: JobContext) -> bool:
-    """Whether the user's choice of providers and GPUs has room for an offer."""
+    """Return whether the user's choice of providers and GPUs has room for an offer."""
     providers, models = context.asked.providers, context.asked.gpus
     return (not providers or offer.provider in providers) and (not models or offer.gpu in models)
 

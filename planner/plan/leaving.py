@@ -36,7 +36,7 @@ def _stay(job: JobPlan, plans: dict[str, JobPlan]) -> JobPlan:
 
 
 def _leaves(job: JobPlan) -> bool:
-    """Whether the recommended option is another machine, or the same one elsewhere."""
+    """Return whether the recommended option is another machine, or the same one elsewhere."""
     choice = job.choice
     if choice is None or job.baseline.offer is None:
         return False

@@ -53,13 +53,13 @@ def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
 
 
 def uses_fp64(profile: Profile) -> bool:
-    """Whether double precision carries the job: named, or its pipe was seen busy."""
+    """Return whether double precision carries the job: named, or its pipe was seen busy."""
     busy = profile.mean("util.fp64_active")
     return profile.job.precision == "fp64" or (busy is not None and busy >= _USES_FP64)
 
 
 def has_full_fp64(gpu: Gpu) -> bool | None:
-    """Whether FP64 runs at a full rate, a third of FP32's or more; None = unknown."""
+    """Return whether FP64 runs at a full rate, a third of FP32's or more; None = unknown."""
     if gpu.fp64_tflops is None or not gpu.fp32_tflops:
         return None
     return gpu.fp64_tflops / gpu.fp32_tflops >= _FULL_FP64

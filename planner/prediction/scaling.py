@@ -72,7 +72,7 @@ def speed_up(
 
 
 def _is_blind(before: Layout, after: Layout) -> bool:
-    """Whether the network of today is unknown and that of the wanted machines is not."""
+    """Return whether the network of today is unknown and that of the wanted machines is not."""
     known = after.machines > 1 and after.network_gbps is not None
     return known and before.machines > 1 and before.network_gbps is None
 

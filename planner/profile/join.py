@@ -86,12 +86,12 @@ def _leading(part: Profile) -> tuple[int, str, str]:
 
 
 def _machine(part: Profile, place: int) -> str:
-    """Which machine a part was measured on; a part that does not say has one of its own."""
+    """Return which machine a part was measured on; a part that does not say has one of its own."""
     return (part.run.node if part.run else None) or f"unknown {place}"
 
 
 def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:
-    """Each device once, and how many there are, those included that a part only counts."""
+    """Return each device once, and how many there are, those included that a part only counts."""
     seen: dict[str, GpuReadings] = {}
     unread = 0
     for i, part in enumerate(parts):
@@ -103,7 +103,7 @@ def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:
 
 
 def _work(parts: Sequence[Profile]) -> Work | None:
-    """What all did together: a step is one step of all parts, a sample is of one part."""
+    """Return what all did together: a step is one step of all parts, a sample is of one part."""
     lead = next((part.work for part in parts if part.work is not None), None)
     if lead is None or lead.unit == _STEPS:
         return lead
@@ -118,7 +118,10 @@ def _work(parts: Sequence[Profile]) -> Work | None:
 
 
 def _ranks(parts: Sequence[Profile]) -> tuple[Rank, ...]:
-    """The ranks of all parts, by number; a rank that two parts saw is that of the leading one."""
+    """Return the ranks of all parts, by number.
+
+    A rank that two parts saw is that of the leading one.
+    """
     seen: dict[int | None, Rank] = {}
     for part in parts:
         for rank in part.ranks:
@@ -152,7 +155,7 @@ def _over_machines(name: str, values: Sequence[float]) -> float:
 
 
 def _overlap(one: Profile, other: Profile) -> bool:
-    """Whether two parts were measured at the same time, as far as that is known."""
+    """Return whether two parts were measured at the same time, as far as that is known."""
     spans = [_span(one), _span(other)]
     if None in spans:
         return True

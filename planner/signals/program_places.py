@@ -37,7 +37,7 @@ def seen(group: str) -> Callable[[Profile], float | None]:
 
 
 def _most(profile: Profile, group: str) -> tuple[str, float] | None:
-    """The place of a group with the most time, and its share."""
+    """Return the place of a group with the most time, and its share."""
     shares: dict[str, float] = {}
     for one in _of(profile, group):
         if one.place:

@@ -49,7 +49,7 @@ def _memory_share(profile: Profile) -> float | None:
 
 
 def _memory_held_gib(profile: Profile) -> float | None:
-    """The most that the job held on one GPU; where that is not told apart, that all held."""
+    """Return the most that the job held on one GPU; where that is not told apart, that all held."""
     own = profile.peak("mem.process_gib")
     return own if own is not None else profile.peak("mem.used_gib")
 
@@ -173,7 +173,7 @@ def _network_share(profile: Profile) -> float | None:
 
 
 def _worst_throttled(profile: Profile) -> float | None:
-    """The most throttled GPU: those that work together wait for it."""
+    """Return the most throttled GPU: those that work together wait for it."""
     values = (s.typical for s in profile.readings("throttle.fraction"))
     return max((value for value in values if value is not None), default=None)
 

@@ -63,7 +63,7 @@ def read_folder(
 
 
 def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], list[Path]]:
-    """The finished profiles, and the telemetry that is not part of one."""
+    """Return the finished profiles, and the telemetry that is not part of one."""
     ready: list[_Found] = []
     other: list[tuple[Path, str | None]] = []
     belonging = Belonging()
@@ -94,7 +94,7 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], lis
 
 
 def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
-    """The files that are of one job."""
+    """Return the files that are of one job."""
     if apart:
         return [[path] for path in telemetry]
     groups: dict[Path, list[Path]] = defaultdict(list)
@@ -130,7 +130,7 @@ def _of_telemetry(
 
 
 def _captured(path: Path, profile: Profile, finished: _Found) -> bool:
-    """Whether a capture is of the measurement whose finished profile lies beside it."""
+    """Return whether a capture is of the measurement whose finished profile lies beside it."""
     beside = finished.path.with_suffix("") == path.with_name(_CAPTURED.sub("", path.name))
     if not beside or not _CAPTURED.search(path.name):
         return False

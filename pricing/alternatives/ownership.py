@@ -153,7 +153,7 @@ def sensitivity(
     cloud_usd_per_gpu_hour: Decimal,
     bounds: Mapping[str, tuple[Decimal, Decimal]] | None = None,
 ) -> tuple[Swing, ...]:
-    """How the break-even share moves with each figure, the widest swing first.
+    """Return how the break-even share moves with each figure, the widest swing first.
 
     Args:
         own: the figures as they are.

@@ -13,7 +13,7 @@ _PARTIAL = re.compile(r"(\d{4})(?:-(\d{2}))?(?!\d)")
 
 @cache
 def read_date(text: str) -> tuple[date, bool]:
-    """The day a date text counts as, and whether it was a full date.
+    """Return the day a date text counts as, and whether it was a full date.
 
     A partial or undated text counts as the first day of the earliest year or month it names:
     "2024-12" is 2024-12-01, "2025/2026 (undated)" is 2025-01-01.
@@ -31,7 +31,7 @@ def read_date(text: str) -> tuple[date, bool]:
 
 @cache
 def read_day(text: str) -> date | None:
-    """A full date, or None where the cell is empty.
+    """Return a full date, or None where the cell is empty.
 
     Raises:
         ValueError: the text is not a full date.

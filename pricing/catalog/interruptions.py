@@ -54,7 +54,7 @@ def _bucket_from_row(row: Mapping[str, str]) -> Bucket:
 
 
 def _bounds(text: str) -> tuple[float, float | None]:
-    """The ends of `<5%`, `5-10%`, `>20%` as shares."""
+    """Return the ends of `<5%`, `5-10%`, `>20%` as shares."""
     number = text.strip("<>%")
     if text.startswith("<"):
         return 0.0, float(number) / 100.0

@@ -42,7 +42,7 @@ PUBLISHED = ("boot_disk_gib", "scratch_disk_gib", "included_transfer_gib")
 
 @cache
 def bundled_offers() -> tuple[Offer, ...]:
-    """Every bundled row, current and superseded, by provider and in file order.
+    """Return every bundled row, current and superseded, by provider and in file order.
 
     Raises:
         InputError: every row that is not an offer, with its file and line.
@@ -61,7 +61,7 @@ def bundled_offers() -> tuple[Offer, ...]:
 
 
 def offer_from_row(provider: str, row: Mapping[str, str]) -> Offer:
-    """The offer of one CSV row (see COLUMNS and PUBLISHED), joined with its published size.
+    """Return the offer of one CSV row (see COLUMNS and PUBLISHED), joined with its published size.
 
     Raises:
         InputError: a price that is not money, or values that no offer can have.
@@ -104,14 +104,14 @@ def offer_from_row(provider: str, row: Mapping[str, str]) -> Offer:
 
 
 def _as_printed(row: Mapping[str, str], size: Size) -> Size:
-    """The size with the figures that the row prints itself."""
+    """Return the size with the figures that the row prints itself."""
     told = {name: number(row.get(name, "")) for name in PUBLISHED}
     printed: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     return replace(size, **printed)
 
 
 def row_from_offer(offer: Offer) -> dict[str, str]:
-    """The CSV row of an offer, with PUBLISHED; `offer_from_row` reads it back."""
+    """Return the CSV row of an offer, with PUBLISHED; `offer_from_row` reads it back."""
     status = "current" if offer.current else "withdrawn" if offer.withdrawn else "superseded"
     return {
         "status": status,

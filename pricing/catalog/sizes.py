@@ -47,7 +47,7 @@ class Size:
 
 @cache
 def sizes() -> Mapping[tuple[str, str], Size]:
-    """Every published size by provider and slug, in file order."""
+    """Return every published size by provider and slug, in file order."""
     table = {}
     for name in names(f"*{_SUFFIX}"):
         provider = name.removesuffix(_SUFFIX)

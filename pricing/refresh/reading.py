@@ -14,7 +14,7 @@ _CELLS = frozenset((*COLUMNS, *PUBLISHED))
 
 
 def new_row(**cells: str) -> Row:
-    """A row of the given cells; what is not given is unknown, `status` is current.
+    """Return a row of the given cells; what is not given is unknown, `status` is current.
 
     Raises:
         TypeError: a cell is in no column.
@@ -50,7 +50,7 @@ class PriceReading:
     remarks: tuple[str, ...] = ()
 
     def covers(self, offer: Offer) -> bool:
-        """Whether the offer would be in the answer if it were still sold."""
+        """Return whether the offer would be in the answer if it were still sold."""
         return (
             offer.provider == self.provider
             and offer.purchase in self.purchases

@@ -15,7 +15,7 @@ _MOST_TEXT = 200
 
 
 def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
-    """A session with credentials from the SDK's chain: environment, profile, machine role.
+    """Return a session with credentials from the SDK's chain: environment, profile, machine role.
 
     Raises:
         MissingCredentialsError: the chain finds none.
@@ -37,7 +37,7 @@ def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
 
 
 def client(session: Any, service: str, region: str, *, attempts: int = ATTEMPTS) -> Any:  # noqa: ANN401 - made at run time
-    """A client with stated time limits; the SDK's own retries are the only ones.
+    """Return a client with stated time limits; the SDK's own retries are the only ones.
 
     Args:
         session: with credentials.
@@ -72,7 +72,7 @@ def sdk_errors(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
 
 
 def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
-    """What failed, in one sentence without credentials."""
+    """Return what failed, in one sentence without credentials."""
     learn(*secrets)
     text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
     return f"AWS: {doing} failed: {type(error).__name__}: {text}"

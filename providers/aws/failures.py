@@ -59,13 +59,13 @@ def launch_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
 
 
 def code_of(error: BaseException) -> str:
-    """The code of a service's answer; empty where there was none."""
+    """Return the code of a service's answer; empty where there was none."""
     answer: Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
 
 
 def is_not_found(error: BaseException) -> bool:
-    """Whether an answer says that it knows no such id; alone that does not prove an end."""
+    """Return whether an answer says that it knows no such id; alone that does not prove an end."""
     return any(word in code_of(error) for word in _NOT_FOUND)
 
 
@@ -84,6 +84,9 @@ def _meaning(error: Exception, text: str) -> ProviderError:
 
 
 def _was_sent(error: Exception) -> bool:
-    """Whether the call may have left this machine; wrong parameters and credentials never do."""
+    """Return whether the call may have left this machine.
+
+    Wrong parameters and credentials never do.
+    """
     never = ("ParamValidationError", "NoCredentialsError", "NoRegionError", "ProfileNotFound")
     return type(error).__name__ not in (*never, "PartialCredentialsError", "ValidationError")

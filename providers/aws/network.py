@@ -20,7 +20,7 @@ def place(
     here: Place,
     zones: tuple[str, ...],
 ) -> tuple[Place, tuple[str, ...], str]:
-    """Where machines can be made, as the network allows it.
+    """Return where machines can be made, as the network allows it.
 
     Args:
         ec2: client of the region.
@@ -47,7 +47,10 @@ def place(
 
 
 def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
-    """What to say of a region without a default VPC; empty where there is one, or none may ask."""
+    """Return what to say of a region without a default VPC.
+
+    Empty where there is one, or none may ask.
+    """
     wanted = [{"Name": "is-default", "Values": ["true"]}]
     try:
         if ec2.describe_vpcs(Filters=wanted)["Vpcs"]:
@@ -63,7 +66,7 @@ def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
 
 
 def with_group_ids(ec2: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - boto3's
-    """The network interfaces of a launch with the ids of groups in place of their names.
+    """Return the network interfaces of a launch with the ids of groups in place of their names.
 
     Raises:
         NoCapacityError: there is no such group in the subnet's network.
@@ -85,6 +88,6 @@ def _id_of(ec2: Any, name: str) -> str:  # noqa: ANN401 - boto3's
 
 
 def private_endpoint(ec2: Any) -> str | None:  # noqa: ANN401 - boto3's
-    """The endpoint of a client where it is not AWS' public one."""
+    """Return the endpoint of a client where it is not AWS' public one."""
     host = urlsplit(ec2.meta.endpoint_url).hostname or ""
     return None if host.endswith(_PUBLIC) else str(ec2.meta.endpoint_url)

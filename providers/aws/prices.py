@@ -169,7 +169,7 @@ def _on_demand(price_list: Any, region: str) -> dict[str, dict[str, str]]:  # no
 
 
 def _dollars(product: Mapping[str, Any]) -> Iterator[str]:
-    """The hourly price of a product as text; a product without one yields nothing."""
+    """Yield the hourly price of a product as text; a product without one yields nothing."""
     for term in product.get("terms", {}).get("OnDemand", {}).values():
         for dimension in term["priceDimensions"].values():
             if dimension.get("unit") == "Hrs":
@@ -177,7 +177,10 @@ def _dollars(product: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The digits without trailing zeros; what is not an amount is left for the gate to name."""
+    """Return the digits without trailing zeros.
+
+    What is not an amount is left for the gate to name.
+    """
     try:
         return plain(usd(text))
     except InputError:
@@ -201,7 +204,10 @@ def _spot(ec2: Any, names: list[str], request: Request) -> dict[str, dict[str, s
 
 
 def _cheapest(prices: list[tuple[str, str]]) -> dict[str, str]:
-    """The cells of the cheapest zone; of one whose price is not an amount, if there is one."""
+    """Return the cells of the cheapest zone.
+
+    Of one whose price is not an amount, if there is one.
+    """
     (price, zone), *others = sorted(prices, key=_amount)
     rest = "".join(f"; {place} {amount}" for amount, place in others)
     return {

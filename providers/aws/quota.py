@@ -32,7 +32,7 @@ def quota_code(instance_type: str, purchase: str) -> tuple[str, str] | None:
 
 
 def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 - boto3's
-    """What the quota says, as a remark.
+    """Return what the quota says, as a remark.
 
     Raises:
         QuotaError: the machines alone are more than the quota allows.
@@ -57,7 +57,7 @@ def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 
 
 
 def quotas(session: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 - boto3's
-    """Every quota of machines with GPUs in a region, in a sentence each.
+    """Return every quota of machines with GPUs in a region, in a sentence each.
 
     Raises:
         Exception: the service cannot be asked, or the account may not ask it.

@@ -40,7 +40,7 @@ class Access:
 
 
 def read_access(environment: Mapping[str, str]) -> Access:
-    """The access that the environment names.
+    """Return the access that the environment names.
 
     Raises:
         MissingCredentialsError: there is no token.
@@ -70,7 +70,7 @@ def read_access(environment: Mapping[str, str]) -> Access:
 def connect(
     access: Access, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
 ) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
-    """A client with stated time limits; its own retries are the only ones.
+    """Return a client with stated time limits; its own retries are the only ones.
 
     Args:
         access: where and as whom.

@@ -55,12 +55,12 @@ KINDS: Mapping[str, DropletKind] = MappingProxyType(
 
 
 def run_tag(marks: Marks) -> str:
-    """The tag that is the run's own: run, deadline, owner and plan in one."""
+    """Return the tag that is the run's own: run, deadline, owner and plan in one."""
     return marks.text(":")
 
 
 def tags(marks: Marks) -> list[str]:
-    """The tags of a machine; all but the first run tag are shared with other runs."""
+    """Return the tags of a machine; all but the first run tag are shared with other runs."""
     return [
         run_tag(marks),
         BASE_TAG,
@@ -70,7 +70,7 @@ def tags(marks: Marks) -> list[str]:
 
 
 def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
-    """A tag, a key and a firewall, then one call for each machine.
+    """Yield a tag, a key and a firewall, then one call for each machine.
 
     Raises:
         InputError: no image is known for the size.
@@ -107,7 +107,7 @@ def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
 
 
 def image_of(size: str) -> str:
-    """The image that DigitalOcean makes for a size.
+    """Return the image that DigitalOcean makes for a size.
 
     Raises:
         InputError: none is known.
@@ -138,6 +138,6 @@ def _firewall(spec: LaunchSpec) -> dict[str, Any]:
 
 
 def fingerprint(public_key: str) -> str:
-    """The MD5 fingerprint of a public key, by which the API names keys: "3b:16:..."."""
+    """Return the MD5 fingerprint of a public key, by which the API names keys: "3b:16:..."."""
     digest = hashlib.md5(base64.b64decode(public_key.split()[1]), usedforsecurity=False).hexdigest()
     return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))

@@ -50,7 +50,7 @@ def _meaning(access: Access, doing: str, error: Exception) -> ProviderError:
 
 
 def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
-    """The error of a call that was refused, told apart by its words."""
+    """Return the error of a call that was refused, told apart by its words."""
     low = text.lower()
     if any(word in low for word in _QUOTA):
         return QuotaError(f"{sentence}. {_RAISE}")
@@ -60,7 +60,7 @@ def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
 
 
 def _message(error: Exception) -> str:
-    """The provider's own sentence in the answer."""
+    """Return the provider's own sentence in the answer."""
     response = getattr(error, "response", None)
     try:
         told: Any = response.json() if response is not None else {}

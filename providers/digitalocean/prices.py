@@ -26,7 +26,7 @@ _SPOT = "-spot"
 
 
 def fetch(request: Request) -> PriceReading:
-    """Every GPU size that the account's answer lists, spot sizes included.
+    """Return every GPU size that the account's answer lists, spot sizes included.
 
     Sizes sold by contract are not in the answer, so it says nothing about them. One answer covers
     all regions; `request.regions` makes no difference.
@@ -57,7 +57,7 @@ def fetch(request: Request) -> PriceReading:
 
 
 def _sizes(access: Access) -> Iterator[Any]:
-    """The sizes of all pages; fails when their number is not the one that is announced."""
+    """Yield the sizes of all pages; fails when their number is not the one that is announced."""
     client = connect(access)
     seen, announced = 0, 0
     for page in range(1, _MOST_PAGES + 1):
@@ -91,7 +91,7 @@ def _left_out(size: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rows(size: Mapping[str, Any], day: str) -> Iterator[Row]:
-    """A row for each region; "*" where the answer names none, with a note."""
+    """Yield a row for each region; "*" where the answer names none, with a note."""
     info = size.get("gpu_info") or {}
     count = info.get("count")
     gpu, memory_gib = _gpu(info, count)
@@ -117,7 +117,7 @@ def _rows(size: Mapping[str, Any], day: str) -> Iterator[Row]:
 
 
 def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
-    """The model's name and the memory of one GPU; as printed where the model is not known.
+    """Return the model's name and the memory of one GPU; as printed where the model is not known.
 
     `vram.amount` is the total of the machine in every known answer. It is divided, and only where
     the quotient is not a memory size of the model and the amount itself is one, it was meant for
@@ -140,7 +140,7 @@ def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
 
 
 def _model(model: str, memory_gib: float | None) -> Gpu | None:
-    """The GPU of a name such as nvidia_h100; without its RTX it is still found."""
+    """Return the GPU of a name such as nvidia_h100; without its RTX it is still found."""
     rtx = model.replace("nvidia_", "nvidia_rtx_", 1)
     return find(model, memory_gib=memory_gib) or find(rtx, memory_gib=memory_gib)
 
@@ -162,7 +162,7 @@ def _disks(size: Mapping[str, Any]) -> dict[str, str]:
 
 
 def price_text(sdk_errors: object) -> str:
-    """The digits of a price that came as a JSON number; "" where it is none.
+    """Return the digits of a price that came as a JSON number; "" where it is none.
 
     Some answers print 32-bit floats (0.00743999984115362); the shortest decimal of at most nine
     digits that is the same 32-bit float is the price (0.00744).
@@ -180,7 +180,7 @@ def price_text(sdk_errors: object) -> str:
 
 
 def _narrow(value: float) -> float:
-    """The nearest 32-bit float."""
+    """Return the nearest 32-bit float."""
     narrow: float = struct.unpack("f", struct.pack("f", value))[0]
     return narrow
 

@@ -46,7 +46,7 @@ _GONE = HTTPStatus.NOT_FOUND
 
 
 def _status(token: str, call: Any, number: int) -> int:  # noqa: ANN401 - pydo's
-    """The status of an answer that has no body of interest.
+    """Return the status of an answer that has no body of interest.
 
     Raises:
         MissingCredentialsError: the token may not do that.

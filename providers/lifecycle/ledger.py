@@ -31,7 +31,7 @@ class RunCost:
 
 
 def bill_run(deployment: Deployment, now: datetime) -> RunCost:
-    """The bill of a run so far, or its last one where all machines are gone.
+    """Return the bill of a run so far, or its last one where all machines are gone.
 
     Args:
         deployment: the run.
@@ -69,12 +69,15 @@ def bill_machine(
 
 
 def quote_machines(offer: Offer, count: int, seconds: Decimal, day: datetime) -> Quote:
-    """The bill of so many machines for so long, each with its public address."""
+    """Return the bill of so many machines for so long, each with its public address."""
     return quote(offer, Usage(duration_s=seconds, as_of=day.date(), count=count, addresses=count))
 
 
 def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) -> Decimal:
-    """What so many machines cost for so long, exact; a machine of one's own costs nothing more."""
+    """Return what so many machines cost for so long, exact.
+
+    A machine of one's own costs nothing more.
+    """
     if offer is None:
         return Decimal(0)
     return quote_machines(offer, count, seconds, day).exact
@@ -83,7 +86,7 @@ def usd_for(offer: Offer | None, count: int, seconds: Decimal, day: datetime) ->
 def price_within(
     offer: Offer, count: int, seconds: Decimal, day: datetime, most_usd: Decimal
 ) -> Decimal:
-    """The highest price an hour at which so many machines for so long cost no more than that.
+    """Return the highest hourly price at which so many machines cost no more than that.
 
     A bill is linear in the price; what does not depend on it, such as addresses, comes off first.
     Rounded down to a millionth of a dollar; 0 where the rest, or a minimum charge, costs more.

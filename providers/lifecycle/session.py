@@ -46,7 +46,7 @@ class Session:
     login: Callable[[str], Login | None] = _no_login
 
     def now(self) -> datetime:
-        """The time by the provider's clock, as far as its answers told it."""
+        """Return the time by the provider's clock, as far as its answers told it."""
         return self.clock.at(self.cloud.skew_s)
 
     def try_writing(self, write: Callable[[], None]) -> None:

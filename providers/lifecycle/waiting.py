@@ -17,7 +17,7 @@ def _now() -> datetime:
 
 
 def skew_s(date: str) -> float | None:
-    """How far a provider's clock is ahead of ours, by the Date header of its answer.
+    """Return how far a provider's clock is ahead of ours, by the Date header of its answer.
 
     0 where it is too little to be told from the way of the answer, None where the header is no
     date.
@@ -42,7 +42,7 @@ class Clock:
     sleep: Callable[[float], None] = field(default=time.sleep)
 
     def at(self, skew_s: float) -> datetime:
-        """The time by a clock that is ahead of ours by so much, in whole seconds."""
+        """Return the time by a clock that is ahead of ours by so much, in whole seconds."""
         return (self.now() + timedelta(seconds=skew_s)).replace(microsecond=0)
 
 
@@ -90,7 +90,10 @@ class Patience:
 
 
 def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
-    """What to say of a provider's clock that is over a minute off; nothing where it is less."""
+    """Return what to say of a provider's clock that is over a minute off.
+
+    Nothing where it is less.
+    """
     if abs(skew_s) <= _MOST_UNTOLD_S:
         return ()
     way = "ahead of" if skew_s > 0 else "behind"

@@ -21,7 +21,7 @@ _LONGEST = 64
 
 
 def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """What --ssh-from names; nothing named: the caller's own address.
+    """Return what --ssh-from names; nothing named: the caller's own address.
 
     Raises:
         InputError: one is neither an address nor a network.
@@ -42,7 +42,7 @@ def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_caller(spec: LaunchSpec, endpoint: str | None) -> LaunchSpec:
-    """The launch with the caller's address where it stands for it.
+    """Return the launch with the caller's address where it stands for it.
 
     Args:
         spec: what is launched.
@@ -58,7 +58,7 @@ def with_caller(spec: LaunchSpec, endpoint: str | None) -> LaunchSpec:
 
 
 def _towards(endpoint: str) -> str:
-    """The address that connections from here to a private endpoint have; nothing is sent."""
+    """Return the address that connections from here to a private endpoint have; nothing is sent."""
     parts = urlsplit(endpoint)
     port = parts.port or 443
     try:
@@ -73,7 +73,7 @@ def _towards(endpoint: str) -> str:
 
 
 def _public() -> str:
-    """The address under which the internet sees this computer."""
+    """Return the address under which the internet sees this computer."""
     try:
         with urlopen(_SERVICE, timeout=_WAIT_S) as answer:
             return str(ipaddress.ip_address(answer.read(_LONGEST).decode("ascii").strip()))

@@ -36,12 +36,12 @@ def make_key(state: Path, run: str) -> str:
 
 
 def key_file(state: Path, run: str) -> Path:
-    """Where the private half is kept."""
+    """Return where the private half is kept."""
     return state / _FOLDER / run / _PRIVATE
 
 
 def known_hosts(state: Path, run: str) -> Path:
-    """Where the host keys of the run's machines are kept, as they were first seen."""
+    """Return where the host keys of the run's machines are kept, as they were first seen."""
     return state / _FOLDER / run / _KNOWN_HOSTS
 
 

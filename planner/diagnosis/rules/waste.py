@@ -51,7 +51,7 @@ def step_share(name: str) -> Waste:
 
 
 def _behind(signals: Signals) -> float | None:
-    """What the other GPUs wait: with the many ranks that there mostly are, nearly all of them."""
+    """Return the share of GPU time that waits for the slowest rank."""
     behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
     return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
 

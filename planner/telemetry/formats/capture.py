@@ -211,7 +211,7 @@ def _frame(lines: _Lines, number: int, wanted: tuple[str, ...] | None) -> pd.Dat
 
 
 def _run(lines: _Lines) -> Run | None:
-    """The run as its launcher named it; how many processes it has, the ranks know best."""
+    """Return the run as its launcher named it; how many processes it has, the ranks know best."""
     said = lines.begin.get("run")
     known = dict(said) if isinstance(said, dict) else {}
     for event in lines.events:

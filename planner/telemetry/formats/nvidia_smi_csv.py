@@ -115,7 +115,7 @@ def _keys(
     blocks: NDArray[np.int64],
     builder: RecordingBuilder,
 ) -> pd.Series:
-    """A key for each row: by uuid, else index, else PCI address, else its place in the tick."""
+    """Return a key for each row: uuid, else index, else PCI address, else place in the tick."""
     if sheet.uuid is not None:
         uuids = sheet.uuid.map(real_uuid)
         if uuids.notna().all():

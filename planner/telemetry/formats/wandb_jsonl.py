@@ -89,7 +89,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
 
 
 def _numbers(rows: list[dict[str, Any]]) -> dict[str, NDArray[np.float64]]:
-    """Each key as a column over all rows, NaN where a row has no number under it."""
+    """Return each key as a column over all rows, NaN where a row has no number under it."""
     columns: dict[str, NDArray[np.float64]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
@@ -141,7 +141,7 @@ def _gpus(
 
 
 def _total_gib(columns: dict[str, NDArray[np.float64]]) -> float | None:
-    """The device's memory: bytes in use over the share in use."""
+    """Return the device's memory: bytes in use over the share in use."""
     used, share = columns.get("mem.used_gib"), columns.get("fraction.memory")
     if used is None or share is None:
         return None

@@ -124,7 +124,7 @@ class JobDevices:
         return in_container()
 
     def _user(self, pid: int) -> str | None:
-        """Whose a process is; None the job's, "" nobody's."""
+        """Return whose a process is; None the job's, "" nobody's."""
         if pid not in self._known:
             self._known[pid] = None if self._tree.holds(pid) else owner(pid)
         return self._known[pid]

@@ -167,7 +167,7 @@ class Recorder:
         self._capture.end(self.now_s)
 
     def _found(self) -> dict[str, Any]:
-        """What is known of job and machine now."""
+        """Return what is known of job and machine now."""
         gpus = self._gpus
         return self._watch.facts(gpus.identities if gpus else ()) | (gpus.facts if gpus else {})
 
@@ -228,7 +228,7 @@ class Recorder:
 
 
 def _mark(subject: Subject) -> bytes | None:
-    """What only the environment of the job's processes holds: where the probe writes."""
+    """Return what only the environment of the job's processes holds: where the probe writes."""
     events = subject.events
     return None if events is None else f"{FOLDER_VARIABLE}={events.folder.resolve()}".encode()
 
@@ -241,7 +241,7 @@ def _unreached(name: str) -> str:
 
 
 def _shortcomings(events: EventTail) -> list[str]:
-    """Why there are no steps, where there are none."""
+    """Return why there are no steps, where there are none."""
     seen = events.kinds
     if "step" in seen:
         return []

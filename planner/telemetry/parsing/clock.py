@@ -109,7 +109,7 @@ def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def is_date_line(text: str) -> bool:
-    """Whether a line is what the `date` command prints."""
+    """Return whether a line is what the `date` command prints."""
     return bool(_DATE_LINE.match(text.strip()))
 
 

@@ -140,7 +140,7 @@ def _mapped(header: str, slot: str) -> Meaning:
 
 
 def ambiguous(header: str) -> bool:
-    """Whether the name is used for two different quantities."""
+    """Return whether the name is used for two different quantities."""
     return _fold(header)[0] in AMBIGUOUS
 
 
@@ -148,7 +148,7 @@ _MEASURES = ("util.", "mem.", "power.board")
 
 
 def is_header(cells: Sequence[str], hints: Hints) -> bool:
-    """Whether a row of cells names columns, at least one of them a measurement of load."""
+    """Return whether a row of cells names columns, at least one of them a measurement of load."""
     if any(re.fullmatch(r"[-+]?[\d.]+( *[%A-Za-z]+)?", cell.strip()) for cell in cells):
         return False
     known = (meaning(cell, hints) for cell in cells)

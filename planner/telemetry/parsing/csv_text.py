@@ -88,12 +88,12 @@ def split(text: str, hints: Hints) -> Rows | None:
 
 
 def header_is_line(header: list[str]) -> bool:
-    """Whether the header stands in the file; columns of a file without one are numbered."""
+    """Return whether the header stands in the file; columns of a file without one are numbered."""
     return header[0] != "1"
 
 
 def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
-    """A header far down, after thousands of lines of human tables."""
+    """Return a header far down, after thousands of lines of human tables."""
     for i, line in enumerate(lines):
         if cells := _names(line, ",", hints):
             return ",", list(cells), i

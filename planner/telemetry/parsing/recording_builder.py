@@ -132,7 +132,10 @@ class RecordingBuilder:
         )
 
     def _notes(self, read_as: str) -> tuple[str, ...]:
-        """What was noted, with the file's name; our own captures are not files of the user's."""
+        """Return what was noted, with the file's name.
+
+        Our own captures are not files of the user's.
+        """
         if self._ours:
             return tuple(self.notes)
         return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))

@@ -125,7 +125,7 @@ def recording(
 
 
 def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
-    """The points that are values."""
+    """Return the points that are values."""
     missing = ~(np.abs(one.readings) < MOST)
     blank = np.isin(one.readings, list(BLANKS))
     for reason, wrong in (("point that is not a number", missing), ("DCGM blank value", blank)):
@@ -254,7 +254,7 @@ def _last_gib(
 def _frames(
     key: str, members: Sequence[SampledSeries], table: Mapping[str, Meaning]
 ) -> list[pd.DataFrame]:
-    """One frame a job of a device; readings without a label are the job's while it runs."""
+    """Return one frame a job of a device; readings without a label are the job's while it runs."""
     by_job: dict[str | None, list[SampledSeries]] = defaultdict(list)
     for one in members:
         by_job[one.job].append(one)
@@ -275,7 +275,7 @@ def _frames(
 
 
 def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.DataFrame:
-    """One column a target, one row an instant."""
+    """Return one column a target, one row an instant."""
     ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
     for one in members:
         known = table[_key(one.name)]

@@ -134,7 +134,7 @@ def _text(cells: pd.DataFrame, wanted: dict[int, Meaning], target: str) -> pd.Se
 def _index(
     cells: pd.DataFrame, wanted: dict[int, Meaning], builder: RecordingBuilder
 ) -> tuple[pd.Series | None, pd.Series | None]:
-    """The index column that tells most devices apart, and a `gpu` column that holds names.
+    """Return the index column that tells most devices apart, and a `gpu` column that holds names.
 
     Some loggers write a second index column that is always 0.
     """

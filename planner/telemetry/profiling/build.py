@@ -108,7 +108,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
 
 
 def _job(merged: Merged, label: str | None, hints: Hints) -> Job:
-    """The job: what was seen of it goes before what was said, as the data wins over hints."""
+    """Return the job: what was seen of it goes before what was said."""
     seen = merged.observed or Observed()
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
@@ -155,7 +155,7 @@ def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
 
 
 def _without_doubles(merged: Merged) -> Merged:
-    """Where a device and its MIG instances report one slot, only the device's readings stay."""
+    """Return the readings without those of MIG instances that their device reports, too."""
     samples = merged.samples
     parts = {gpu.key for gpu in merged.gpus if gpu.partition is not None}
     if not parts:

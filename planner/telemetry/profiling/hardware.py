@@ -75,6 +75,6 @@ def _one(memories: list[float]) -> float | None:
 
 
 def _canonical(model: str, memory_gib: float | None) -> str:
-    """The table's name of a model; without one, its own in lower case."""
+    """Return the table's name of a model; without one, its own in lower case."""
     known = hardware.find(model, memory_gib=memory_gib)
     return known.name if known is not None else model.strip().lower()

@@ -60,7 +60,7 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
 
 
 def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
-    """All readings as one job, named by its label where every GPU carries it."""
+    """Return all readings as one job, named by its label where every GPU carries it."""
     if not names:
         return merged, None
     labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU])
@@ -75,7 +75,7 @@ def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
 
 
 def _of_job(merged: Merged, name: str) -> Merged:
-    """The readings labelled with a job, and unlabelled sources' readings of its GPUs meanwhile."""
+    """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile."""
     samples = merged.samples
     own = samples[samples[JOB] == name]
     spans = own.groupby(GPU)[TIME].agg(["min", "max"])

@@ -147,7 +147,10 @@ def _device_names(recordings: Sequence[Recording]) -> list[dict[str, str]]:
 
 
 def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:
-    """A device named by its index; by its model too where one index stands for several models."""
+    """Return a device named by its index.
+
+    By its model too where one index stands for several models.
+    """
     model = gpu.model if len(models[gpu.index]) > 1 else None
     return _name(f"{gpu.host or ''} index {gpu.index or 0:04d} {model or ''}".rstrip(), gpu)
 

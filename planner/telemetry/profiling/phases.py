@@ -102,7 +102,7 @@ def _host(clock: NDArray[np.float64], host: pd.DataFrame | None) -> NDArray[np.f
 def _at(
     clock: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The reading that stood at each instant of the clock."""
+    """Return the reading that stood at each instant of the clock."""
     place = np.clip(np.searchsorted(times, clock, side="right") - 1, 0, len(times) - 1)
     return np.asarray(values[place], dtype=float)
 
@@ -154,7 +154,7 @@ def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
 
 
 def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pause]) -> Phase:
-    """One kind's stretches: those of the labels, less what was timed in them, and timed ones."""
+    """Return one kind's stretches: labelled ones less what was timed in them, and timed ones."""
     own = [pause for pause in timed if pause.kind == kind]
     labelled = labels == kind
     weights = np.where(labelled, ticks.stood_s - _overlap(ticks, timed), 0.0).clip(0.0)
@@ -177,7 +177,7 @@ def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pa
 
 
 def _overlap(ticks: _Ticks, pauses: list[Pause]) -> NDArray[np.float64]:
-    """How much of each tick lies in pauses, seconds.
+    """Return how much of each tick lies in pauses, seconds.
 
     A pause that stands for several is spread evenly over the time that they took in all.
     """

@@ -44,7 +44,7 @@ def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The usual interval around each step, or on one side of it where the pace changes there."""
+    """Return the usual interval around each step, on one side where the pace changes."""
     series = pd.Series(steps)
     around = series.rolling(_NEIGHBOURS, center=True, min_periods=1).median()
     before = series.rolling(_NEIGHBOURS).median()

@@ -85,7 +85,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
 
 
 def _stalls(times: StepTimes) -> Stalls | None:
-    """The steps that took much longer than the median; None where there are no steps."""
+    """Return the steps that took much longer than the median; None where there are no steps."""
     usual_s = times.quantile(0.5)
     if usual_s is None:
         return None
@@ -155,7 +155,7 @@ def work_of(observed: Observed | None, window: ActiveWindow) -> Work | None:
 
 
 def _counted(steps: pd.DataFrame, window: ActiveWindow) -> pd.DataFrame:
-    """The steps that lie in the window as a whole; all of them where there are none."""
+    """Return the steps that lie in the window as a whole; all of them where there are none."""
     times = steps["t_s"].to_numpy(dtype=float)
     inside = (times > window.start_s) & (times <= window.end_s)
     return steps[inside] if inside.any() else steps

@@ -102,7 +102,7 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
 
 
 def _whole(groups: list[pd.DataFrame]) -> ActiveWindow:
-    """The whole recording as a window."""
+    """Return the whole recording as a window."""
     starts, ends, intervals = [], [], []
     for rows in groups:
         times = rows["t_s"].to_numpy(dtype=float)
@@ -126,7 +126,7 @@ def _whole(groups: list[pd.DataFrame]) -> ActiveWindow:
 
 
 def _busy_bounds(rows: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """One GPU's first and last busy sample: when it was read and how long it stood."""
+    """Return one GPU's first and last busy sample: when it was read and how long it stood."""
     read, busy = _busy(rows)
     if not busy.any():
         return None
@@ -148,7 +148,7 @@ def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _busy(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """When load was read, and whether the GPU was busy then."""
+    """Return when load was read, and whether the GPU was busy then."""
     times = rows["t_s"].to_numpy(dtype=float)
     for slot in (*_BUSY_SLOTS, "power.board_w"):
         if slot not in rows:

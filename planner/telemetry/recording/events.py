@@ -127,7 +127,7 @@ def together(events: Sequence[Event]) -> JobEvents:
 
 
 def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
-    """What counts as a step, the kind of job that this makes it, and the processes that step."""
+    """Return what counts as a step, the kind of job it tells, and the processes that step."""
     stepping = [one for one in processes if one.steps]
     if any(one.by_kind["by-hand"] for one in stepping):
         return "program", "unknown", stepping
@@ -142,7 +142,7 @@ def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
 
 
 def _ended(processes: Sequence[_Process]) -> dict[str, str]:
-    """How the job ended: of memory, where a process said so at its end, or fell silent in a kill.
+    """Return how the job ended: of memory, where a process said so or fell silent in a kill.
 
     `{"event": "out-of-memory", "where": "host"}` is what the sampler writes where the kernel killed
     something of the job's control group. That the job ended of it is said only where one of its
@@ -160,19 +160,19 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
 
 
 def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
-    """Where processes that ran one after the other spent their time."""
+    """Return where processes that ran one after the other spent their time."""
     lines = [line for one in chain for line in one.by_kind["stacks"]]
     return places(lines, stepped=any(one.by_kind["step"] for one in chain))
 
 
 def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
-    """The places of the process that was watched longest: of a job that does not step."""
+    """Return the places of the process that was watched longest: of a job that does not step."""
     lengths = [sum(len(line["seen"]) for line in one.by_kind["stacks"]) for one in processes]
     return _places([processes[lengths.index(max(lengths))]]) if processes else ()
 
 
 def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
-    """Each rank of a run on its own; a restarted rank is what its lives were together."""
+    """Return each rank of a run on its own; a restarted rank is what its lives were together."""
     if any(one.rank is None for one in run):
         return ()
     lives: dict[int, list[_Process]] = defaultdict(list)
@@ -200,7 +200,7 @@ def _mean(lines: Sequence[Event], name: str) -> float | None:
 
 
 def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ...]:
-    """What a reader must know of what counts as a step."""
+    """Return what a reader must know of what counts as a step."""
     count = sum(one.count for one in pacing)
     said = []
     if counted_by == "backward":
@@ -216,7 +216,7 @@ def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ..
 
 
 def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
-    """What is said of frameworks whose steps the probe does not see."""
+    """Return what is said of frameworks whose steps the probe does not see."""
     names = {one.last("hello").get("framework") for one in processes} - {None, "pytorch", "keras"}
     return tuple(
         f"{name}: its steps are not seen from outside, so there is no time of a step; where the "
@@ -245,7 +245,10 @@ def _runs(stepping: Sequence[_Process]) -> list[list[_Process]]:
 
 
 def _leading(run: Sequence[_Process]) -> list[_Process]:
-    """The processes of the rank with the most steps; a restarted rank is several in a row."""
+    """Return the processes of the rank with the most steps.
+
+    A restarted rank is several in a row.
+    """
     ranks: dict[object, list[_Process]] = defaultdict(list)
     for one in run:
         ranks[(one.rank or {}).get("rank")].append(one)
@@ -261,7 +264,7 @@ def _count(chain: Sequence[_Process]) -> int:
 
 
 def _pacing(leaders: Sequence[list[_Process]]) -> list[_Process]:
-    """All of them where they ran one after the other, else the run with the most steps."""
+    """Return all of them where they ran one after the other, else the run with the most steps."""
     every = sorted((one for chain in leaders for one in chain), key=lambda one: one.span)
     apart = all(one.span[1] <= following.span[0] for one, following in pairwise(every))
     return every if apart else max(leaders, key=_count)
@@ -298,7 +301,7 @@ def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
 
 
 def _goes_on(before: Pause, pause: Pause) -> bool:
-    """Whether two spans are pieces of one pause: a long evaluation, the files of one checkpoint."""
+    """Return whether two spans are pieces of one pause, such as files of one checkpoint."""
     single = before.count == 1 and pause.count == 1
     gap_s = pause.start_s - before.end_s
     return single and before.kind == pause.kind and gap_s < _SAME_PAUSE_S
@@ -311,7 +314,10 @@ def _joined(before: Pause, pause: Pause) -> Pause:
 
 
 def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
-    """What the last word of the processes on each subject is; what nobody said is left out."""
+    """Return what the last word of the processes on each subject is.
+
+    What nobody said is left out.
+    """
     last: dict[str, Event] = {}
     for one in processes:
         for kind in ("hello", "model", "precision"):
@@ -338,7 +344,7 @@ def _precision(event: Event) -> str | None:
 
 
 def _batch(process: _Process) -> int | None:
-    """The batch size of the loader that fed the last step."""
+    """Return the batch size of the loader that fed the last step."""
     fed = process.last("step").get("loader")
     sizes = {loader.get("loader"): loader.get("batch_size") for loader in process.by_kind["loader"]}
     size = sizes.get(fed)

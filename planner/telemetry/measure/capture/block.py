@@ -196,7 +196,7 @@ def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Me
 
 
 def _recounted(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
-    """The first count known in each part."""
+    """Return the first count known in each part."""
     found: Means = [None] * PARTS
     width = edges[1] - edges[0]
     for block in blocks:

@@ -85,12 +85,15 @@ class _FoldedProcess:
 
 
 def _process_of(line: str) -> str:
-    """The process that a line names at its end, as `EventTail` writes it; without a parse."""
+    """Return the process that a line names at its end, as `EventTail` writes it.
+
+    Without a parse.
+    """
     return line.rpartition('"process":"')[2].partition('"')[0] if '"process":"' in line else ""
 
 
 def _kind(event: Event) -> tuple[object, ...]:
-    """What events must have in common to be added up."""
+    """Return what events must have in common to be added up."""
     kind = event.get("event")
     apart = [event.get(name) for name in ("kind", "by")]
     known = [event.get(name) is None for name in _SUMS]
@@ -157,7 +160,7 @@ def _added_stacks(one: Event, other: Event) -> Event:
 
 
 def _latest(_: Event, other: Event) -> Event:
-    """Of what is said again when it changed, the last word counts."""
+    """Return the last word on each subject that is said again when it changed."""
     return other
 
 

@@ -60,7 +60,7 @@ def _merged(points: list[Point], most: int) -> list[Point]:
 
 
 def _limit(rank: float, most: int) -> float:
-    """How far a point may reach that begins at a rank."""
+    """Return how far a point may reach that begins at a rank."""
     place = most * asin(2.0 * min(rank, 1.0) - 1.0) / (2.0 * pi) + 1.0
     return (sin(min(2.0 * pi * place / most, pi / 2.0)) + 1.0) / 2.0
 

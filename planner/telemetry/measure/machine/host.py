@@ -128,7 +128,7 @@ class HostReader:
     def _whole(
         self, before: dict[str, float], now: dict[str, float], elapsed_s: float
     ) -> dict[str, float]:
-        """All that runs where we run: the machine, or the control group with its limits."""
+        """Return all that runs where we run: the machine, or the control group with its limits."""
         if self.cpu_cores < len(self._allowed) and "group_cpu_s" in now and "group_cpu_s" in before:
             used_s = now["group_cpu_s"] - before["group_cpu_s"]
             return {"cpu_util": min(1.0, max(0.0, used_s / elapsed_s / self.cpu_cores))}
@@ -138,7 +138,7 @@ class HostReader:
         return {"cpu_util": sum(shares) / len(shares), "cpu_busiest_core": max(shares)}
 
     def _busiest(self, elapsed_s: float) -> dict[str, float]:
-        """The share of a core that the busiest thread of the job's busiest process used."""
+        """Return the share of a core that the busiest thread of the job's busiest process used."""
         if self._tree is None or not self._tree.members:
             return {}
         pid, spent_s = self._tree.busiest

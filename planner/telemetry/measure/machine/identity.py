@@ -123,7 +123,7 @@ def ask(cloud: _Cloud) -> dict[str, str]:
 
 
 def _answer(address: str, method: str, path: str, headers: Mapping[str, str]) -> str | None:
-    """One short text; None for any other answer than 200, a redirect included."""
+    """Return one short text; None for any other answer than 200, a redirect included."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
     try:
         connection.request(method, path, headers=dict(headers))
@@ -159,7 +159,7 @@ def _is(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _said(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """What the machine says itself."""
+    """Return what the machine says itself."""
     variables = {name: environ.get(v, "") for name, v in cloud.get("environment", {}).items()}
     files = {
         name: text
@@ -176,7 +176,7 @@ def _matches(rule: Mapping[str, str], text: str) -> bool:
 
 
 def _name_of_machine(environ: Mapping[str, str]) -> str | None:
-    """An id where no provider gives one: digests, as names of hosts are private.
+    """Return an id where no provider gives one: digests, as names of hosts are private.
 
     In a container the system's own id is the image's: there the kernel's, of this boot, is taken.
     """

@@ -130,14 +130,14 @@ class ProcessTree:
         return self.members[pid].cpu_s if pid in self.members else 0.0
 
     def _same(self, pid: int) -> Entry | None:
-        """The member of that number, unless it ended and the number went to another process."""
+        """Return the member of that number, unless the number went to another process."""
         entry = self._table.entry(pid)
         return entry if entry is not None and entry.start == self.members[pid].start else None
 
     def _joined(
         self, entries: Mapping[int, Entry], members: Mapping[int, Entry]
     ) -> dict[int, Entry]:
-        """The new processes whose ancestor is a member, or that carry the mark."""
+        """Return the new processes whose ancestor is a member, or that carry the mark."""
         ours = set(members)
         for pid in sorted(entries):
             path: list[int] = []
@@ -182,7 +182,7 @@ class ProcessTree:
             self._silent.discard(pid)
 
     def _ancestor(self, pid: int, alive: Mapping[int, Entry]) -> int | None:
-        """The nearest member that lives still, by what was last known."""
+        """Return the nearest member that lives still, by what was last known."""
         at = self.members[pid].parent
         for _ in range(_MOST_STEPS):
             if at in alive:

@@ -51,7 +51,7 @@ def _forked(process: psutil.Process, words: list[str], reached: Collection[int])
 
 
 def _program(words: list[str]) -> str:
-    """The program and its script, without arguments: those may carry secrets."""
+    """Return the program and its script, without arguments: those may carry secrets."""
     script = next((Path(w).name for w in words[1:] if w.endswith(".py")), "")
     options = [w for w in words[1:3] if w in {"-I", "-E", "-S"}]
     return " ".join([Path(words[0]).name, *options, *([script] if script else [])])

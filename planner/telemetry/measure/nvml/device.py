@@ -176,7 +176,10 @@ class Device:
     def _own_share(
         self, row: dict[str, Any], now_s: float, pids: Collection[int]
     ) -> dict[str, float]:
-        """The job's own use of a device on which others compute too; all of it where unsaid."""
+        """Return the job's own use of a device on which others compute too.
+
+        All of it where unsaid.
+        """
         whole = row.get(_BUSY)
         if not self._has_utilisation or not isinstance(whole, float):
             return {}
