@@ -166,7 +166,7 @@ def test_a_plan_without_settings_of_machines_is_still_read(call: Call, write: Wr
     [
         ({"environment": {"LD_PRELOAD": "x.so"}}, "LD_PRELOAD"),
         ({"environment": {"A=$(reboot)": "1"}}, "never sets"),
-        ({"launcher": {"nproc_per_node": "8; reboot"}}, "no counts"),
+        ({"launcher": {"nproc_per_node": "8; reboot"}}, "not counts"),
         ({"launcher": {"nproc_per_node": 8, "nnodes": "1 $(reboot)"}}, "nnodes"),
     ],
 )
