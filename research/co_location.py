@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.models.gpu_speed import fitted_as
+from planner.models.coefficients import fitted_as
 from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from planner.models.gpu_speed import coefficients, log_spread
+from planner.models.coefficients import coefficients
+from planner.models.gpu_speed.fitted_speed import log_spread
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus

@@ -115,7 +115,7 @@ _FAMILIES = {"half": "fp16", "single": "fp32"}
 
 
 def speed_table(model: Fit, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a fit as `planner.models.gpu_speed` reads it: `speed.toml` without the intervals."""
+    """Return a fit as `fitted_speed` reads it: `speed.toml` without the intervals."""
     gpus = sorted({run.gpu for run in runs})
     architectures = sorted({specs_of(gpu, "fp16").architecture for gpu in gpus})
     found: dict[str, Any] = {

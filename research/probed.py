@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from planner.diagnosis.diagnose import diagnose
+from planner.models.coefficients import coefficients, fitted_as
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed import coefficients, fitted_as
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict_from, split_time
 from planner.profile.kinds import JobKind

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.models.arithmetic import CUDA, peak_tflops
+from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed import coefficients, fitted_as
-from planner.models.work_class import WorkClass
+from planner.models.gpu_speed.arithmetic import CUDA, peak_tflops
+from planner.models.gpu_speed.work_class import WorkClass
 from planner.prediction.predict import predict
 from pricing.hardware import gpus
 from research import class_fits

@@ -1,1 +1,4 @@
-"""Laws of one quantity each: estimates, speeds, communication, power, interruptions."""
+"""Laws of one quantity each: estimates, speeds, communication, power, interruptions.
+
+`coefficients` reads the fitted figures in `data/`.
+"""

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed import coefficients
 
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
 # GeForce boards from the 20 series on have no peer-to-peer access over PCIe.

@@ -4,7 +4,7 @@ Throughput ~ cores^g: in proportion up to 3 cores a GPU, then with the power g (
 `planner/models/data/host.toml`), flat beyond 12 cores, the most that was measured.
 """
 
-from planner.models.gpu_speed import coefficients
+from planner.models.coefficients import coefficients
 
 _KNEE_CORES = 3.0
 _MOST_CORES = 12.0

@@ -8,8 +8,8 @@ time = t0 (1 + a x + b x^2), power = min(P0, c cap). On another GPU: the same fr
 import statistics
 from dataclasses import dataclass
 
+from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
-from planner.models.gpu_speed import coefficients
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find, gpus
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 from planner.actions import ACTIONS
 from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.workload import Workload
+from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
-from planner.models.gpu_speed import coefficients
 from planner.options.context import JobContext
 from planner.options.option import Option
 from planner.profile.kinds import JobKind

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.actions import Action
-from planner.models.arithmetic import peak_tflops
 from planner.models.estimate import Estimate
+from planner.models.gpu_speed.arithmetic import peak_tflops
 from planner.prediction.layout import Layout
 from planner.prediction.work_rate import operations_per_s
 from planner.profile.model import Profile

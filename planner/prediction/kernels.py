@@ -2,29 +2,28 @@
 
 Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm, wc
 = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really used,
-B the memory bandwidth. Without them the law of the job's class (planner/models/work_class.py):
-training on one GPU has the fitted model of planner/models/gpu_speed.py, every other class its
-exponents of specifications (planner/models/speed_laws.py).
+B the memory bandwidth. Without them the law of the job's class (planner/models/gpu_speed): training
+on one GPU has the model fitted on benchmarks, every other class its exponents of specifications.
 """
 
 import math
 from dataclasses import replace
 
-from planner.models.arithmetic import CUDA, has_tf32, is_single, peak_tflops
+from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
-from planner.models.gpu_family import family
-from planner.models.gpu_speed import (
+from planner.models.gpu_speed.arithmetic import CUDA, has_tf32, is_single, peak_tflops
+from planner.models.gpu_speed.fitted_speed import (
     Family,
     Specs,
-    coefficients,
     interval_factor,
     is_fitted,
     knows_architecture,
     log_score,
     specs,
 )
-from planner.models.speed_laws import covers, law, predicted
-from planner.models.work_class import WorkClass, work_class
+from planner.models.gpu_speed.gpu_family import family
+from planner.models.gpu_speed.speed_laws import covers, law, predicted
+from planner.models.gpu_speed.work_class import WorkClass, work_class
 from planner.prediction.chip_needs import uses_fp64
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from planner.models.allreduce import typical_all_reduce_s
+from planner.models.coefficients import coefficients
 from planner.models.communication import (
     BY_SPEED,
     NETWORK_REACHED,
@@ -24,7 +25,6 @@ from planner.models.communication import (
     typical_network,
 )
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed import coefficients
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.link_time import link_time
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep

@@ -9,8 +9,8 @@ and up to a job alone as it was measured again.
 
 from collections.abc import Sequence
 
+from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
-from planner.models.gpu_speed import coefficients
 from planner.profile.model import Profile
 from pricing.errors import InputError
 

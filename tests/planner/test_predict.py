@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import diagnose
-from planner.models.arithmetic import has_tf32
-from planner.models.gpu_family import family
-from planner.models.speed_laws import law
+from planner.models.gpu_speed.arithmetic import has_tf32
+from planner.models.gpu_speed.gpu_family import family
+from planner.models.gpu_speed.speed_laws import law
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Split, predict, predict_on, split_time

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.models.gpu_speed import coefficients
+from planner.models.coefficients import coefficients
 from planner.prediction.sharing import compute_share, shared_speed
 from pricing.errors import InputError
 from tests.planner.factories import a_profile

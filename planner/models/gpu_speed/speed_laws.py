@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.models.arithmetic import peak_tflops
+from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
-from planner.models.gpu_family import families, family
-from planner.models.gpu_speed import coefficients
-from planner.models.work_class import WorkClass
+from planner.models.gpu_speed.arithmetic import peak_tflops
+from planner.models.gpu_speed.gpu_family import families, family
+from planner.models.gpu_speed.work_class import WorkClass
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 

@@ -1,15 +1,15 @@
 """Which class of work a profile belongs to: what a prediction of its speed elsewhere goes by.
 
 Jobs that lean on the same parts of a GPU gain alike from another one, so each class has its own law
-(planner/models/speed_laws.py; `training` has planner/models/gpu_speed.py), fitted and scored on
-measurements of its kind (docs/accuracy.md). The class is told from what a profile says: the kind of
-job, its precision, its unit of work, its parameters, its GPUs. What no class covers is `other`.
+(`speed_laws`; `training` has `fitted_speed`), fitted and scored on measurements of its kind
+(docs/accuracy.md). The class is told from what a profile says: the kind of job, its precision, its
+unit of work, its parameters, its GPUs. What no class covers is `other`.
 """
 
 import re
 from typing import Literal
 
-from planner.models.arithmetic import CUDA, is_single
+from planner.models.gpu_speed.arithmetic import CUDA, is_single
 from planner.profile.model import Profile
 
 WorkClass = Literal[

@@ -10,21 +10,16 @@ training benchmarks; `planner/models/data/speed.toml` says which, and when.
 
 import math
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from planner.models.gpu_family import family
+from planner.models.coefficients import coefficients
+from planner.models.gpu_speed.gpu_family import family
 from pricing.hardware import Gpu
 
 Family = Literal["half", "single"]
 
-_DATA = Path(__file__).parent / "data"
 _GEFORCE = re.compile(r"[GR]TX-\d{4}(Ti)?")
 # GeForce boards halve the tensor rate with 32-bit accumulation. The older benchmarks (v0, GPUs left
 # out in turn) cannot tell a full from a half rate; the middle predicts them best.
@@ -38,7 +33,7 @@ class Specs:
 
     Attributes:
         name: canonical.
-        architecture: its generation, as `planner.models.gpu_family` names it.
+        architecture: its generation, as `planner.models.gpu_speed.gpu_family` names it.
         bandwidth_gb_s: peak memory bandwidth.
         peak_tflops: dense rate of the precision that the kernels use.
         memory_gib: as sold.
@@ -77,30 +72,6 @@ def specs(gpu: Gpu, peak_tflops: float | None) -> Specs | None:
         peak_tflops=peak_tflops,
         memory_gib=gpu.memory_gib,
     )
-
-
-_NOTHING: Mapping[str, Mapping[str, Any]] = {}
-_instead: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar("_instead")
-
-
-def coefficients(name: str) -> Mapping[str, Any]:
-    """Return a shipped table of fitted coefficients, `planner/models/data/NAME.toml`."""
-    return _instead.get(_NOTHING).get(name) or _shipped(name)
-
-
-@cache
-def _shipped(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-@contextmanager
-def fitted_as(**tables: Mapping[str, Any]) -> Iterator[None]:
-    """Predict by other coefficients within a block: evaluations leave out what they ask about."""
-    token = _instead.set({**_instead.get(_NOTHING), **tables})
-    try:
-        yield
-    finally:
-        _instead.reset(token)
 
 
 def log_score(gpu: Specs, family: Family) -> float:
