@@ -3,7 +3,7 @@
 import difflib
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
@@ -21,7 +21,6 @@ _DEEPEST = 20
 _MOST_UNKNOWN = 100  # keys of one object that are looked at for a misspelling
 _MOST_ITEMS = 10_000  # entries of a list; the largest clusters hold fewer GPUs in one job
 _ORDER_TOLERANCE = 1e-6
-_Json = Any
 
 
 def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
@@ -49,7 +48,7 @@ def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
     return profiles
 
 
-def _load_json(data: bytes, origin: str) -> _Json:
+def _load_json(data: bytes, origin: str) -> object:
     try:
         text = data.decode("utf-8-sig")
         document = json.loads(text)
@@ -67,7 +66,7 @@ def _load_json(data: bytes, origin: str) -> _Json:
     return document
 
 
-def _parse_one(item: _Json, reader: "_Reader") -> Profile:
+def _parse_one(item: object, reader: "_Reader") -> Profile:
     if not isinstance(item, dict):
         reader.report("", f"{_brief(item)} is not a profile: a JSON object is wanted.")
         return Profile()
@@ -94,7 +93,7 @@ class _Reader:
         joint = "" if where.endswith(": ") else " "
         self._problems.append(f"{where}{joint}{sentence}")
 
-    def record(self, cls: type, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
+    def record(self, cls: type, raw: object, path: str) -> Any:  # noqa: ANN401 - any record
         if not isinstance(raw, dict):
             self.report(path, f"is {_brief(raw)}: an object is wanted.")
             return cls()
@@ -109,7 +108,7 @@ class _Reader:
         }
         return cls(**{name: value for name, value in values.items() if value is not None})
 
-    def _value(self, rule: FieldRule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
+    def _value(self, rule: FieldRule, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
         match rule.kind:
             case "number":
                 return self._number(rule, raw, path)
@@ -130,7 +129,7 @@ class _Reader:
             case "any":
                 return self._any(raw, path)
 
-    def _any(self, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any value
+    def _any(self, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
         if _depth(raw) > _DEEPEST:
             self.report(path, f"is nested more than {_DEEPEST} deep.")
             return None
@@ -142,13 +141,13 @@ class _Reader:
             return None
         return tuple(raw) if isinstance(raw, list) else raw
 
-    def _texts(self, rule: FieldRule, raw: _Json, path: str) -> tuple[str, ...] | None:
+    def _texts(self, rule: FieldRule, raw: object, path: str) -> tuple[str, ...] | None:
         if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
             self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
             return None
         return tuple(item for item in raw if _is_writable(item))
 
-    def _number(self, rule: FieldRule, raw: _Json, path: str) -> float | None:
+    def _number(self, rule: FieldRule, raw: object, path: str) -> float | None:
         if isinstance(raw, bool) or not isinstance(raw, int | float):
             self.report(path, f"is {_brief(raw)}: a number is wanted ({rule.doc}).")
             return None
@@ -167,14 +166,14 @@ class _Reader:
             return None
         return value
 
-    def _integer(self, rule: FieldRule, raw: _Json, path: str) -> int | None:
+    def _integer(self, rule: FieldRule, raw: object, path: str) -> int | None:
         value = self._number(rule, raw, path)
         if value is not None and value != int(value):
             self.report(path, f"is {raw}: a whole number is wanted ({rule.doc}).")
             return None
         return None if value is None else int(value)
 
-    def _text(self, rule: FieldRule, raw: _Json, path: str) -> str | None:
+    def _text(self, rule: FieldRule, raw: object, path: str) -> str | None:
         if not isinstance(raw, str):
             self.report(path, f"is {_brief(raw)}: text is wanted ({rule.doc}).")
             return None
@@ -188,21 +187,21 @@ class _Reader:
             return None
         return raw
 
-    def _time(self, raw: _Json, path: str) -> datetime | None:
+    def _time(self, raw: object, path: str) -> datetime | None:
         try:
-            parsed = datetime.fromisoformat(raw)
+            parsed = datetime.fromisoformat(raw if isinstance(raw, str) else "")
             instant = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        except (TypeError, ValueError, OverflowError):
+        except (ValueError, OverflowError):
             self.report(path, f'is {_brief(raw)}: write it as "2026-11-01T10:00:00Z".')
             return None
         return instant
 
-    def _record(self, rule: FieldRule, raw: _Json, path: str) -> Any:  # noqa: ANN401 - any record
+    def _record(self, rule: FieldRule, raw: object, path: str) -> Any:  # noqa: ANN401 - any record
         if rule.record is Statistics:
             return self._statistics(rule, raw, path)
         return self.record(record_class(rule), raw, path)
 
-    def _records(self, rule: FieldRule, raw: _Json, path: str) -> tuple[Any, ...] | None:
+    def _records(self, rule: FieldRule, raw: object, path: str) -> tuple[Any, ...] | None:
         if not isinstance(raw, list):
             self.report(path, f"is {_brief(raw)}: a list is wanted ({rule.doc}).")
             return None
@@ -212,7 +211,7 @@ class _Reader:
         cls = record_class(rule)
         return tuple(self.record(cls, item, f"{path}[{i}]") for i, item in enumerate(raw))
 
-    def _metrics(self, raw: _Json, path: str) -> dict[str, Statistics] | None:
+    def _metrics(self, raw: object, path: str) -> dict[str, Statistics] | None:
         if not isinstance(raw, dict):
             self.report(path, f"is {_brief(raw)}: an object from slot to statistics is wanted.")
             return None
@@ -228,7 +227,7 @@ class _Reader:
                 found[name] = self._statistics(rule, raw[name], _join(path, name))
         return {name: value for name, value in found.items() if value != Statistics()}
 
-    def _statistics(self, rule: FieldRule, raw: _Json, path: str) -> Statistics:
+    def _statistics(self, rule: FieldRule, raw: object, path: str) -> Statistics:
         if isinstance(raw, int | float) and not isinstance(raw, bool):
             raw = {"mean": raw}  # a hand-written single figure
         if not isinstance(raw, dict):
@@ -280,9 +279,9 @@ def _is_writable(text: str) -> bool:
     return True
 
 
-def _depth(raw: _Json) -> int:
+def _depth(raw: object) -> int:
     """Return how deep lists and objects are nested, without recursion."""
-    depth, level = 0, [raw]
+    depth, level = 0, list[object]([raw])
     while level := [
         i
         for x in level
@@ -295,7 +294,7 @@ def _depth(raw: _Json) -> int:
     return depth
 
 
-def _finite(raw: _Json) -> bool:
+def _finite(raw: object) -> bool:
     if isinstance(raw, float):
         return math.isfinite(raw)
     items = raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ()
@@ -306,7 +305,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _brief(raw: _Json) -> str:
+def _brief(raw: object) -> str:
     shown = json.dumps(raw, default=str) if isinstance(raw, str | int | float) else None
     named = {dict: "an object", list: "a list", type(None): "null"}
     return named.get(type(raw), "a value") if shown is None else shown[:40]
@@ -325,10 +324,9 @@ def record_class(rule: FieldRule) -> type[Any]:
     return rule.record
 
 
-def to_json(profile: Profile) -> dict[str, _Json]:
+def to_json(profile: Profile) -> dict[str, Any]:
     """Return the profile as JSON values, in the order of the declaration."""
-    body: dict[str, _Json] = _encode(profile)
-    return {"schema": SCHEMA, **body}
+    return {"schema": SCHEMA, **_encode(profile)}
 
 
 def dump(profiles: tuple[Profile, ...]) -> str:
@@ -338,14 +336,14 @@ def dump(profiles: tuple[Profile, ...]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _encode(value: _Json) -> _Json:
+def _encode(value: object) -> Any:  # noqa: ANN401 - JSON values
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds").replace("+00:00", "Z")
     if isinstance(value, Statistics):
         return {
             f.name: _short(v) for f in fields(value) if (v := getattr(value, f.name)) is not None
         }
-    if hasattr(value, "__dataclass_fields__"):
+    if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, dict):
         return {key: _encode(value[key]) for key in sorted(value)}

@@ -8,24 +8,23 @@ from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 
-_Json = Any
-_Definitions = dict[str, dict[str, _Json]]
+_Definitions = dict[str, dict[str, object]]
 
 
-def schema() -> dict[str, _Json]:
+def schema() -> dict[str, object]:
     """Return the JSON Schema (2020-12) of `profile.json`, from the declared fields.
 
     What several fields share stands once, under `$defs`: each record by the name of its class, the
     statistics by their limits.
     """
     definitions: _Definitions = {}
-    body = _object_schema(Profile, definitions)
-    body["properties"] = {"schema": {"const": SCHEMA}, **body["properties"]}
+    properties = _properties(Profile, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:gpucost:profile:v1",
         "title": "gpucost profile",
-        **body,
+        "type": "object",
+        "properties": {"schema": {"const": SCHEMA}, **properties},
         "anyOf": [
             *({"required": [name]} for name in ("hardware", "job", "work")),
             {"required": ["gpus"], "properties": {"gpus": {"type": "array", "minItems": 1}}},
@@ -34,15 +33,18 @@ def schema() -> dict[str, _Json]:
     }
 
 
-def _object_schema(cls: type, definitions: _Definitions) -> dict[str, _Json]:
+def _object_schema(cls: type, definitions: _Definitions) -> dict[str, object]:
+    return {"type": "object", "properties": _properties(cls, definitions)}
+
+
+def _properties(cls: type, definitions: _Definitions) -> dict[str, dict[str, object]]:
     defaults = {f.name: f for f in fields(cls)}
-    properties = {
+    return {
         name: _rule_schema(rule, defaults[name], definitions) for name, rule in rules(cls).items()
     }
-    return {"type": "object", "properties": properties}
 
 
-def _record(rule: FieldRule, definitions: _Definitions) -> dict[str, _Json]:
+def _record(rule: FieldRule, definitions: _Definitions) -> dict[str, object]:
     cls = record_class(rule)
     if cls.__name__ not in definitions:
         definitions[cls.__name__] = {}  # a record may hold its own kind
@@ -52,8 +54,8 @@ def _record(rule: FieldRule, definitions: _Definitions) -> dict[str, _Json]:
 
 def _rule_schema(
     rule: FieldRule, declared: "Field[Any]", definitions: _Definitions
-) -> dict[str, _Json]:
-    kinds: dict[str, dict[str, _Json]] = {
+) -> dict[str, object]:
+    kinds: dict[str, dict[str, object]] = {
         "text": {"type": ["string", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
         "integer": {"type": ["integer", "null"]},
@@ -85,14 +87,14 @@ def _limits(rule: FieldRule) -> dict[str, float]:
 
 def _statistics(
     low: float | None, high: float | None, definitions: _Definitions
-) -> dict[str, _Json]:
+) -> dict[str, object]:
     """Return a reference to statistics within these limits: an object, or the mean alone."""
     limits = (("from", low), ("to", high))
     words = [f"{word}{limit:g}" for word, limit in limits if limit is not None]
     name = "-".join(("Statistics", *words))
     if name not in definitions:
         rule = FieldRule(kind="number", doc="", low=low, high=high)
-        each: dict[str, _Json] = {"type": ["number", "null"], **_limits(rule)}
+        each: dict[str, object] = {"type": ["number", "null"], **_limits(rule)}
         body = {
             "type": "object",
             "properties": {f.name: each for f in fields(Statistics)},
@@ -102,7 +104,7 @@ def _statistics(
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _slot_schemas(definitions: _Definitions) -> dict[str, _Json]:
+def _slot_schemas(definitions: _Definitions) -> dict[str, object]:
     return {
         slot.name: {
             "description": f"{slot.meaning} [{slot.unit}]",
