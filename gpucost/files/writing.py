@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from pricing.errors import InputError
+from providers.redaction import redact
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a file whole or not at all; `-` is standard output.
+    """Write a file whole or not at all, with secrets hidden; `-` is standard output.
 
     A link keeps pointing where it does; what is not a regular file (a pipe, a device) is written to
     as it is.
@@ -24,6 +25,7 @@ def write_file(path: str, text: str) -> None:
         return
     if not path or not Path(path).name:
         raise InputError(f"{path!r} names no file; give one, such as plan.json.")
+    text = redact(text)
     try:
         target = Path(path).resolve()
         if target.exists() and not target.is_file():

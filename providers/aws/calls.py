@@ -114,12 +114,6 @@ one with our tags is a copy that somebody made: it is not looked for.
 """
 
 
-def is_named(kind: str, name: str, marks: Marks) -> bool:
-    """Whether a side resource has the name that its run gives it; tags alone can be copied."""
-    proper = {"key-pair": marks.name(KEY), "security-group": marks.name(GROUP)}
-    return proper.get(kind, name) == name
-
-
 def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Any]:
     """The tags of a resource, in the form of a create call."""
     told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
@@ -190,7 +184,9 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         "InstanceType": place.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
-        "ClientToken": _token(name, place),
+        "ClientToken": client_token(
+            name, place.instance_type, place.purchase, f"{place.region}{place.zone}"
+        ),
         **_network(spec),
         "UserData": _user_data(spec, place),
         "InstanceInitiatedShutdownBehavior": "terminate",
@@ -250,7 +246,16 @@ def _image_of(place: Place) -> str:
     return _IMAGE.format(architecture=place.cpu_architecture)
 
 
-def _token(name: str, place: Place) -> str:
-    """The token of one launch attempt: the same machine at another place gets another one."""
-    attempt = f"{name}/{place.instance_type}/{place.purchase}/{place.region}{place.zone}"
+def client_token(name: str, instance_type: str, purchase: str, where: str) -> str:
+    """The token of one launch attempt: the same machine at another place gets another one.
+
+    EC2 tells it of every instance and copies it to none, so it also proves whose an instance is.
+
+    Args:
+        name: of the machine.
+        instance_type: such as "g6.xlarge".
+        purchase: "spot" or "on_demand".
+        where: region and zone, one behind the other.
+    """
+    attempt = f"{name}/{instance_type}/{purchase}/{where}"
     return hashlib.sha256(attempt.encode()).hexdigest()[:_TOKEN_LETTERS]

@@ -4,6 +4,7 @@ Each launch attempt has a ClientToken of its own, and RunInstances is never repe
 want of capacity comes as HTTP 500, and where to try next is the lifecycle's to decide.
 """
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
-from providers.aws import calls, inventory, network
+from providers.aws import calls, inventory, items, network
 from providers.aws.access import client, open_session, sdk_errors, sentence
 from providers.aws.calls import KINDS, PROVIDER, SSH_FROM
 from providers.aws.failures import code_of, is_not_found, launch_errors
@@ -75,14 +76,16 @@ class AwsCloud:
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[tuple[str, bool], Any] = field(default_factory=dict, repr=False)
+    _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def _ec2(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
         key = (region or _HOME, repeats)
-        if key not in self._clients:
-            options = {} if repeats else {"attempts": 1}
-            ec2 = client(self.session, "ec2", key[0], **options)
-            ec2.meta.events.register("after-call.ec2", self._on_answer)
-            self._clients[key] = ec2
+        with self._making:  # regions are asked at once, and a session makes one client at a time
+            if key not in self._clients:
+                options = {} if repeats else {"attempts": 1}
+                ec2 = client(self.session, "ec2", key[0], **options)
+                ec2.meta.events.register("after-call.ec2", self._on_answer)
+                self._clients[key] = ec2
         return self._clients[key]
 
     def _on_answer(self, http_response: Any, **_: object) -> None:  # noqa: ANN401 - botocore's
@@ -157,7 +160,7 @@ class AwsCloud:
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(made["GroupId"], creation)
-        found = inventory.resource(creation.kind, made, creation.region, {})
+        found = items.resource(creation.kind, made, creation.region, {})
         if found is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
         return found

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from providers.aws.calls import client_token
 from providers.digitalocean.calls import tags
 from providers.ownership_tags import Marks
 from tests.chaos.computers import Computers, Seen
@@ -81,6 +82,10 @@ class DigitalOceanAccount:
                 told = {"id": name, "name": name, "tags": list(droplet["tags"])}
                 self.app.estate.things["snapshots"][name] = told
 
+    def heal(self) -> None:
+        """The provider answers again."""
+        self.app.world = World(skew_s=self.app.world.skew_s)
+
     def foreign(self) -> set[str]:
         """What is not ours and there."""
         return set(self._names(ours=False))
@@ -139,6 +144,7 @@ class AwsTrialAccount:
         self.marks = eve()
         self.computers = Computers(estate=self)
         self.kept: frozenset[str] = frozenset()
+        self.copies: set[str] = set()
 
     def _furnish(self) -> None:
         """Make what is not ours, by calls of somebody else's."""
@@ -153,7 +159,9 @@ class AwsTrialAccount:
             ec2.import_key_pair(KeyName="laptop", PublicKeyMaterial=PUBLIC_KEY.encode())
             ec2.create_security_group(GroupName="office", Description="theirs")
             hers = {f"gpucost:{k}": v for k, v in self.marks.tags().items()}
-            for told in ({"Name": "web"}, {"Name": self.marks.name("1"), **hers}):
+            name, zone = self.marks.name("1"), f"{self.region}a"
+            token = client_token(name, "t2.micro", "on_demand", f"{self.region}{zone}")
+            for told, by in (({"Name": "web"}, "theirs"), ({"Name": name, **hers}, token)):
                 marked = [{"Key": key, "Value": value} for key, value in told.items()]
                 ec2.run_instances(
                     ImageId=IMAGE,
@@ -162,6 +170,8 @@ class AwsTrialAccount:
                     MaxCount=1,
                     KeyName="laptop",
                     SecurityGroups=["office"],
+                    Placement={"AvailabilityZone": zone},
+                    ClientToken=by,
                     TagSpecifications=[
                         {"ResourceType": kind, "Tags": marked} for kind in ("instance", "volume")
                     ],
@@ -173,6 +183,7 @@ class AwsTrialAccount:
         if not self.kept or set(self._there()) & self.kept != self.kept:
             self._furnish()
         self.app.forget(self.kept)
+        self.copies.clear()
         self.app.world = world
 
     def fault(self, **told: Any) -> None:
@@ -193,10 +204,38 @@ class AwsTrialAccount:
             shot = backend.create_snapshot(key, "keep")
             shot.add_tags(dict(backend.tags.get(key, {})))
 
+    def copy_machine(self) -> None:
+        """Somebody starts one "more like this": tags, name, group, key and user data are copied."""
+        backend = self.app.backend(self.region)
+        for one in [one for one in self.app.instances() if self._is_ours(one)]:
+            copied = backend.run_instances(
+                one.image_id,
+                1,
+                one.user_data,
+                [group.name for group in one.security_groups],
+                instance_type=one.instance_type,
+                is_instance_type_default=False,
+                key_name=one.key_name,
+                tags={"instance": dict(backend.tags.get(one.id, {}))},
+                client_token="the-console's",  # noqa: S106 - no secret
+                instance_initiated_shutdown_behavior="terminate",
+            )
+            self.copies |= {made.id for made in copied.instances}
+
+    def heal(self) -> None:
+        """The provider answers again, and whoever copied a machine ends the copy."""
+        self.app.world = World(skew_s=self.app.world.skew_s)
+        for key in self.copies:
+            self.app.end_itself(key, datetime.now(UTC))
+        self.copies.clear()
+
+    def _is_ours(self, instance: Any) -> bool:
+        return instance.id not in self.kept | self.copies and instance.state != "terminated"
+
     def foreign(self) -> set[str]:
         """What is not ours and still there."""
         shots = set(self.app.backend(self.region).snapshots)
-        return {*self.kept.intersection(self._there()), *shots}
+        return {*(self.kept | self.copies).intersection(self._there()), *shots}
 
     def _there(self) -> list[str]:
         return [*self.app.alive_ids(), *self.app.side_resources()]
@@ -205,14 +244,14 @@ class AwsTrialAccount:
         """Our machines that are billed, and our side resources."""
         self.computers.now()
         return (
-            [one for one in self.app.alive_ids() if one not in self.kept],
+            [one.id for one in self.app.instances() if self._is_ours(one)],
             [one for one in self.app.side_resources() if one not in self.kept],
         )
 
     def seen(self) -> Iterable[Seen]:
         """Machines of ours that are billed."""
         for one in self.app.instances():
-            if one.id not in self.kept and one.state != "terminated":
+            if self._is_ours(one):
                 yield Seen(
                     id=one.id,
                     born=one.launch_time.replace(tzinfo=UTC),
@@ -226,7 +265,8 @@ class AwsTrialAccount:
 
     def lives(self) -> dict[str, Life]:
         """The life of each machine of ours, by its clock."""
-        return {k: v for k, v in self.app.bills().items() if k not in self.kept}
+        others = self.kept | self.copies
+        return {k: v for k, v in self.app.bills().items() if k not in others}
 
     def environment(self) -> dict[str, str]:
         """The variables that point at it."""

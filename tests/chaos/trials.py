@@ -152,7 +152,8 @@ class Stage:
         for at in range(_ROUNDS):
             if at == _ROUNDS - 1 and heals:
                 self.count_left(count, side=False)  # what is broken for ever keeps no machine
-                self.account.app.world = World(skew_s=self.account.app.world.skew_s)
+                self.account.heal()
+                self.before &= self.account.foreign()
             ends = [self.run(DOWN), self.run(REAP)]
             for ended in ends:
                 self.look(ended, count)

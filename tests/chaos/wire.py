@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,6 +141,7 @@ def _be_child(
         sys.stdout.write(f"$ gpucost {' '.join(command)}  # {trouble}\n")
         sys.stdout.flush()
         steps: list[str] = []
+        turn = threading.RLock()  # regions are asked at once, and there is one pipe
 
         def reach(what: str) -> None:
             if len(steps) == trouble.kill_at:
@@ -148,9 +150,10 @@ def _be_child(
             steps.append(what)
 
         def ask(*message: Any) -> Any:
-            pipe.send(message)
-            answer = pipe.recv()
-            time.sync()
+            with turn:
+                pipe.send(message)
+                answer = pipe.recv()
+                time.sync()
             return answer
 
         if trouble.file_limit is not None:

@@ -1,6 +1,10 @@
 """`list`, `down`, `reap` where a provider is silent, lags or has lost its tags."""
 
+import contextlib
+import os
+import sqlite3
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from tests.gpucost.launching import prepare
 from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
+from tests.providers.fakes.world import NEVER, World
 
 SIZE = "gpu-h100x8-640gb"
 LAUNCH = ("provision", "--type", f"digitalocean/{SIZE}", "--ttl", "2h", "--yes", "--allow-stale")
@@ -193,6 +198,103 @@ def test_snapshots_and_volumes_with_copied_tags_are_never_touched(
     assert snapshot.id in backend.snapshots
     assert "office" in aws.side_resources()
     assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("has_journal", [True, False], ids=["journal", "no journal"])
+def test_one_more_like_this_is_told_and_left_alone(
+    aws: AwsAccount, call: Call, tmp_path: Path, *, has_journal: bool
+) -> None:
+    """Tags, name, group and key are copied, the client token is not: ours ends, the copy stays."""
+    run = _run(call, *ON_AWS)
+    copy = _copied(aws)
+    if not has_journal:
+        (tmp_path / "state" / "journal.sqlite").unlink()
+    ran = call("down", "--all", "--yes")
+    assert ran.code == 6
+    assert f"machine {copy} in us-east-1 looks like one of ours" in ran.err
+    assert aws.alive_ids() == [copy]
+    aws.end_itself(copy, datetime.now(UTC))
+    ran = call("down", run, "--yes")
+    assert ran.code == 0, ran.err
+    assert aws.side_resources() == []
+
+
+def _copied(aws: AwsAccount) -> str:
+    """Somebody starts one more like the only machine in the console."""
+    (one,) = aws.instances()
+    backend = aws.backend("us-east-1")
+    made = backend.run_instances(
+        one.image_id,
+        1,
+        one.user_data,
+        [group.name for group in one.security_groups],
+        instance_type=one.instance_type,
+        is_instance_type_default=False,
+        key_name=one.key_name,
+        tags={"instance": dict(backend.tags[one.id])},
+        client_token="the-console's",  # noqa: S106 - no secret
+        instance_initiated_shutdown_behavior="terminate",
+    )
+    return str(made.instances[0].id)
+
+
+@pytest.mark.parametrize("with_machine", [True, False])
+def test_a_spot_request_is_ours_by_the_machine_that_it_was_for(
+    aws: AwsAccount, call: Call, *, with_machine: bool
+) -> None:
+    """One with copied tags, for no machine or for another's, is told and not cancelled."""
+    _run(call, *ON_AWS)
+    (one,) = aws.instances()
+    backend = aws.backend("us-east-1")
+    (request,) = backend.request_spot_instances(
+        price="1",
+        image_id=one.image_id,
+        count=1,
+        spot_instance_type="one-time",
+        valid_from=None,
+        valid_until=None,
+        launch_group=None,
+        availability_zone_group=None,
+        key_name=one.key_name,
+        security_groups=["default"],
+        user_data="",
+        instance_type="g6.xlarge",
+        placement="",
+        kernel_id=None,
+        ramdisk_id=None,
+        monitoring_enabled=False,
+        subnet_id=None,
+    )
+    request.add_tags(dict(backend.tags[one.id]))
+    request.state, request.instance = "active", one if with_machine else None
+    ran = call("down", "--all", "--yes")
+    assert (request.id in backend.spot_instance_requests) is not with_machine, ran.err
+    assert (ran.code == 6) is not with_machine
+
+
+def test_keys_and_groups_without_tags_are_ended_by_their_names(aws: AwsAccount, call: Call) -> None:
+    """A launch killed before it knew any id, whose tags never come, leaves no key and no group."""
+    backend = aws.backend("us-east-1")
+    launch = tuple(word for word in ON_AWS if word not in ("-f", "json"))
+    aws.world = World(tag_lag_s=NEVER)
+    aws.faults.append(AwsFault(action="RunInstances", status=400, code="VcpuLimitExceeded"))
+    for action in ("DeleteKeyPair", "DeleteSecurityGroup"):
+        aws.faults.append(AwsFault(action=action, status=500, times=10**6))
+    assert call(*launch).code != 0
+    assert len(aws.side_resources()) == 2
+    aws.faults.clear()
+    _forget_ids(Path(os.environ["GPUCOST_STATE_DIR"]))
+    ran = call("down", "--all", "--yes")
+    assert ran.code == 0, ran.err
+    assert aws.side_resources() == []
+    assert backend.key_pairs == {}
+
+
+def _forget_ids(state: Path) -> None:
+    """Leave of each resource in the journal what a killed process leaves: the intent."""
+    with contextlib.closing(sqlite3.connect(state / "journal.sqlite")) as base:
+        base.execute("UPDATE resources SET id = '', state = 'intended' WHERE kind <> 'machine'")
+        base.commit()
 
 
 def test_nothing_burns_is_only_said_after_asking(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpucost.conftest import Call, Ran
+from tests.gpucost.conftest import Call, Ran, Write
+from tests.gpucost.documents import AS_OF, training
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import contract
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
@@ -130,3 +131,34 @@ def test_a_provider_that_tells_the_token_tells_it_to_nobody(
         assert "[secret]" in ran.err + ran.out
         _check(ran, token, tmp_path)
         cloud.faults.clear()
+
+
+FILES = (
+    ("plan", "--as-of", AS_OF, "--provider", "aws", "-o", "plan.json", "--report", "plan.md"),
+    ("report", "plan.json", "-o", "again.md"),
+    ("recipe", "plan.json", "-o", "recipe.json"),
+    ("export", "plan.json", "--to", "focus", "-o", "focus.csv"),
+)
+
+
+@pytest.mark.parametrize("shape", TOKENS)
+def test_no_file_that_was_asked_for_holds_a_secret(
+    shape: str,
+    call: Call,
+    write: Write,
+    empty_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A token in the name of a job reaches neither -o files nor the terminal; they stay whole."""
+    token = TOKENS[shape]
+    monkeypatch.setenv("DIGITALOCEAN_TOKEN", token)
+    write("profile.json", training(f"train {token} now"))
+    for words in FILES:
+        ran = call(*words)
+        assert ran.code == 0, ran.err
+        written = (empty_folder / words[words.index("-o") + 1]).read_text(encoding="utf-8")
+        assert "[secret]" in written
+        told = ran.out + ran.err + written
+        assert not any(piece in told for piece in _pieces(token))
+    assert "[secret]" in (empty_folder / "plan.md").read_text(encoding="utf-8")
+    json.loads((empty_folder / "plan.json").read_text(encoding="utf-8"))
