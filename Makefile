@@ -78,8 +78,8 @@ bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20
 focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the official FOCUS validator
 	$(BIN)/python tests/focus_validator.py $(BIN)/gpucost .venv-focus/bin/focus-validator examples/visual-search.json
 
-chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is left, late, untrue
-	$(BIN)/python -m tests.chaos
+chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is left, late, untrue; PAGE=docs/explanation/ending.md rewrites its tables
+	$(BIN)/python -m tests.chaos --jobs 2 $(if $(PAGE),--into $(PAGE))
 
 # PyTorch first, and alone: its CPU file; any other pin would pull gigabytes of CUDA.
 .venv-torch/.ready: pyproject.toml

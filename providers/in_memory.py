@@ -35,7 +35,7 @@ class Fault:
     """An error of the next call that it fits.
 
     Attributes:
-        call: create, ours, look or destroy.
+        call: create, ours, look, destroy or account.
         error: what is raised.
         kind: only for this kind of resource; empty: any.
         after: the work is done all the same.
@@ -66,12 +66,14 @@ class MemoryCloud:
         hidden: ids that no read shows, as if it lagged behind.
         lag_s: for how long reads are said to lag.
         kinds: of what a launch makes.
+        account_id: whose it is.
     """
 
     name: str = PROVIDER
     skew_s: float = 0.0
     lag_s: float = 60.0
     kinds: tuple[str, ...] = (MACHINE, "key")
+    account_id: str = "memory"
     regions: tuple[str, ...] = ("here", "there")
     things: dict[tuple[str, str], Resource] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
@@ -108,6 +110,11 @@ class MemoryCloud:
             for region in ((place.region,) if place.region else self.regions)
         )
         return replace(spec, places=places), ()
+
+    def account(self) -> str:
+        """Whose it is."""
+        self._raise("account")
+        return self.account_id
 
     def limits(self) -> tuple[str, ...]:
         """None."""

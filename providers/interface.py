@@ -229,6 +229,7 @@ class Deployment:
         predicted_usd: the total at the TTL that was confirmed; None for what was adopted.
         resources: with the state in which each was last seen.
         reason: why it failed or ended.
+        account: at the provider that it is in; empty: not known.
     """
 
     marks: Marks
@@ -242,6 +243,7 @@ class Deployment:
     predicted_usd: Decimal | None
     resources: tuple["JournaledResource", ...] = ()
     reason: str = ""
+    account: str = ""
 
     @property
     def machines(self) -> tuple["JournaledResource", ...]:
@@ -302,6 +304,13 @@ class Cloud(Protocol):
 
         Raises:
             ProviderError: it cannot be launched, or the provider cannot be asked.
+        """
+
+    def account(self) -> str:
+        """The id of the account that the credentials are of; empty: the provider has none.
+
+        Raises:
+            ProviderError: it cannot be asked.
         """
 
     def limits(self) -> tuple[str, ...]:

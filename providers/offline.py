@@ -41,6 +41,10 @@ class _Offline:
         """Nothing is asked."""
         return spec, ()
 
+    def account(self) -> str:
+        """Nothing is asked."""
+        return ""
+
     def limits(self) -> tuple[str, ...]:
         """Nothing is asked."""
         return ()

@@ -54,15 +54,30 @@ def show_list(
         told = [run_json(run, now, seen) for run, _ in bills]
         print_json({"schema": LIST_SCHEMA, "asked": list(asked), "runs": told})
         return
-    rows = tuple(_row(run, bill, seen) for run, bill in bills)
+    shown = _newest(bills) if output.format == "table" else bills
+    rows = tuple(_row(run, bill, seen) for run, bill in shown)
     right = frozenset(("machines", "USD/h", "so far", "predicted"))
     print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
+    if len(shown) < len(bills):
+        more = len(bills) - len(shown)
+        output.say(f"and {more} more that ended: `gpucost list --all -f json` (or csv) has all.")
     alive = [bill for _, bill in bills if bill.machines]
     rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
     source = f"as {', '.join(asked)} answered" if asked else "by the journal; no provider was asked"
     output.say(f"{machines} machines burn ${show(rate)} an hour ({source}); ${show(spent)} so far.")
+
+
+_MOST_ENDED = 50
+"""Ended runs that a table shows; nobody reads more, and drawing thousands takes many seconds."""
+
+
+def _newest(bills: list[tuple[Deployment, RunCost]]) -> list[tuple[Deployment, RunCost]]:
+    """Every run that has not ended, or has a machine, and the newest that ended; in their order."""
+    over = [at for at, (run, bill) in enumerate(bills) if run.ended_at and not bill.machines]
+    left_out = set(over[:-_MOST_ENDED])
+    return [one for at, one in enumerate(bills) if at not in left_out]
 
 
 def _row(run: Deployment, bill: RunCost, seen: Mapping[str, Presence]) -> tuple[str, ...]:

@@ -76,6 +76,7 @@ class AwsCloud:
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[tuple[str, bool], Any] = field(default_factory=dict, repr=False)
+    _account_id: str = ""
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def _ec2(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
@@ -131,6 +132,14 @@ class AwsCloud:
         if not places:
             raise NoCapacityError((*remarks, "AWS offers the size nowhere that was asked for."))
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(remarks))
+
+    def account(self) -> str:
+        """The number of the account, as STS tells it to everybody; asked once."""
+        if not self._account_id:
+            with launch_errors("asking whose account it is", self.secrets):
+                sts = client(self.session, "sts", self.session.region_name or _HOME)
+                self._account_id = str(sts.get_caller_identity()["Account"])
+        return self._account_id
 
     def limits(self) -> tuple[str, ...]:
         """Quotas of machines with GPUs in the home region of the session."""

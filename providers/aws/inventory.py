@@ -41,7 +41,7 @@ class Reader:
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _InRegion:
     """What a region tells."""
 
     resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
@@ -76,9 +76,9 @@ def listing(
 
 def _listed(
     reader: Reader, region: str, kinds: tuple[str, ...], known: Mapping[str, Marks]
-) -> _Found:
+) -> _InRegion:
     """What there is of ours in a region; side resources first, which name their run."""
-    runs, found = dict(known), _Found()
+    runs, found = dict(known), _InRegion()
     for kind in sorted(kinds, key=lambda one: one == MACHINE):
         for wanted in filter(None, (_TAGGED, _NAMED.get(kind))):
             with (
@@ -116,9 +116,9 @@ def _part(unasked: list[Unasked], kind: str, region: str) -> Iterator[None]:
         unasked.append(Unasked(provider=PROVIDER, kind=kind, region=region, why=why))
 
 
-def _silent(region: str) -> _Found:
+def _silent(region: str) -> _InRegion:
     """A region that did not answer in its time."""
-    return _Found(unasked=[_no_answer(region)])
+    return _InRegion(unasked=[_no_answer(region)])
 
 
 def _no_answer(region: str) -> Unasked:

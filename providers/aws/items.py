@@ -109,7 +109,7 @@ def is_proved(kind: str, item: Item, found: Resource, ec2: Any) -> bool:  # noqa
         made = by_id(ec2, MACHINE, str(item.get("InstanceId") or ""))
         return made is not None and _is_made_by(found, made)
     proper = {"key-pair": marks.name(KEY), "security-group": marks.name(GROUP)}
-    return found.name == proper[kind]
+    return found.name == proper.get(kind, found.name)
 
 
 def _is_made_by(found: Resource, machine: Item) -> bool:

@@ -70,6 +70,7 @@ class DigitalOceanCloud:
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[str, Any] = field(default_factory=dict, repr=False)
+    _account_id: str = ""
 
     def _client(self, *, repeats: bool) -> Any:  # noqa: ANN401 - pydo's client has no types
         key = "patient" if repeats else "once"
@@ -128,6 +129,15 @@ class DigitalOceanCloud:
             )
         key = self._key_id(spec.ssh_key) if spec.ssh_key else ""
         return replace(spec, places=places, ssh_key=key), remarks
+
+    def account(self) -> str:
+        """The id of the team that the token is of, else of its user; asked once."""
+        if not self._account_id:
+            with launch_errors(self.access, "asking whose account it is"):
+                answer = self._client(repeats=True).account.get()
+            account = _part(answer, "account", "the account")
+            self._account_id = str((account.get("team") or account)["uuid"])
+        return self._account_id
 
     def limits(self) -> tuple[str, ...]:
         """Droplets that are used and allowed; the GPU limit cannot be read."""

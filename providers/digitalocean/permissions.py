@@ -3,7 +3,7 @@
 _READ_DROPLETS = ("droplet:read", "regions:read", "sizes:read", "actions:read", "image:read")
 
 SCOPES: tuple[tuple[str, str], ...] = (
-    ("account:read", "limit of Droplets, before a launch"),
+    ("account:read", "limit of Droplets, before a launch; whether a run is in this account"),
     ("sizes:read", "prices and regions"),
     ("regions:read", "required by droplet:read"),
     ("actions:read", "required by droplet:read"),

@@ -11,6 +11,7 @@ from functools import partial
 
 from pricing.errors import PartialError, ProviderError
 from providers.interface import MACHINE, Deployment, JournaledResource, Resource
+from providers.lifecycle.accounts import elsewhere, why_unproved
 from providers.lifecycle.journal import JournalError
 from providers.lifecycle.presence import (
     AnswersSoFar,
@@ -51,6 +52,10 @@ def end_run(
         PartialError: something is still there, or could not be asked; the message names it.
     """
     run = marks.run
+    known = _known(session, run)
+    others = elsewhere(session, [known] if known else [])
+    if others:
+        raise PartialError([f"{run} is not ended: {others[run]}."])
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
     machines = _EndingPart(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
     machines.end()
@@ -132,10 +137,14 @@ class _EndingPart:
 
     def _know(self) -> None:
         """Everything open that the journal knows, by id, or by name where it has none."""
-        for one in _to_ask(self.session, self.marks.run):
+        known = _known(self.session, self.marks.run)
+        if known is None:
+            return
+        doubt = partial(why_unproved, self.session, known.account)
+        for one in _to_ask(known):
             if one.kind not in self.kinds:
                 continue
-            evidence = evidence_of(self.session, one)
+            evidence = evidence_of(self.session, one, doubt)
             if one.id:
                 self._target(one, _as_resource(one, self.marks), evidence)
             else:
@@ -220,17 +229,19 @@ def _is_asked(seen: Listing, name: _Name) -> bool:
     )
 
 
-def _to_ask(session: Session, run: str) -> tuple[JournaledResource, ...]:
-    """What the journal knows of a run and has not seen the end of; none where it cannot be read.
+def _known(session: Session, run: str) -> Deployment | None:
+    """A run as the journal has it; None where it has none, or cannot be read."""
+    try:
+        return session.journal.deployment(run)
+    except JournalError:
+        return None
+
+
+def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
+    """What the journal knows of a run and has not seen the end of.
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
     """
-    try:
-        found = session.journal.deployment(run)
-    except JournalError:
-        found = None
-    if found is None:
-        return ()
     ended = found.machines if found.ended_at is not None else ()
     return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 

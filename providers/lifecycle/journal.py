@@ -87,7 +87,9 @@ class Journal:
             self._base.execute(f"PRAGMA busy_timeout = {BUSY_AGAIN_MS}")
             raise
 
-    def open_run(self, spec: LaunchSpec, predicted_usd: Decimal, at: datetime) -> None:
+    def open_run(
+        self, spec: LaunchSpec, predicted_usd: Decimal, at: datetime, account: str = ""
+    ) -> None:
         """Write down a launch before anything is made for it."""
         first = spec.places[0]
         marks = spec.marks
@@ -95,18 +97,17 @@ class Journal:
         price = _price(first.offer)
         rest = (first.region, price, spec.count, "launching", _text(at))
         with self._writing():
-            self._insert("runs", (*values, *rest, None, str(predicted_usd), ""))
+            self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
-    def adopt_run(
-        self, marks: Marks, provider: str, at: datetime, count: int, offer: Offer | None
-    ) -> None:
+    def adopt_run(self, run: Deployment) -> None:
         """Write down a run that the provider knows and the journal does not."""
-        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), provider, "")
-        price = _price(offer)
+        marks, at = run.marks, _text(run.started_at)
+        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), run.provider, "")
+        rest = (_price(run.offer), run.count, run.state, at, None, None, "", run.account)
         with self._writing():
-            self._insert("runs", (*values, price, count, "ready", _text(at), None, None, ""))
-            self._event(marks.run, at, "adopted: found at the provider by its marks")
+            self._insert("runs", (*values, *rest))
+            self._event(marks.run, run.started_at, "adopted: found at the provider by its marks")
 
     def place_run(self, run: str, region: str, offer: Offer | None) -> None:
         """Write down where the run is tried next."""
@@ -329,4 +330,5 @@ def _deployment(row: sqlite3.Row, resources: tuple[JournaledResource, ...]) -> D
         predicted_usd=None if predicted is None else Decimal(predicted),
         resources=resources,
         reason=row["reason"],
+        account=row["account"],
     )

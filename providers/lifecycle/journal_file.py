@@ -16,7 +16,7 @@ from pricing.errors import RefusedError
 from providers.private_files import open_private, private_folder
 
 FILE = "journal.sqlite"
-VERSION = 1
+VERSION = 2
 LOCKS = "locks"
 BUSY_MS = 30_000
 BUSY_AGAIN_MS = 1_000
@@ -27,7 +27,7 @@ CREATE TABLE runs (
     run TEXT PRIMARY KEY, owner TEXT NOT NULL, plan TEXT NOT NULL, deadline TEXT NOT NULL,
     provider TEXT NOT NULL, region TEXT NOT NULL, offer TEXT, count INTEGER NOT NULL,
     state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, predicted_usd TEXT,
-    reason TEXT NOT NULL DEFAULT '');
+    reason TEXT NOT NULL DEFAULT '', account TEXT NOT NULL DEFAULT '');
 CREATE TABLE resources (
     run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
     id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
@@ -36,6 +36,9 @@ CREATE INDEX resources_of_runs ON resources (run, kind, name, region);
 CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
 CREATE INDEX events_of_runs ON events (run);
 """
+_STEPS = {1: "ALTER TABLE runs ADD COLUMN account TEXT NOT NULL DEFAULT ''"}
+"""What makes a file of a version one of the next; version 0 is a new file."""
+
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 _HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -149,12 +152,13 @@ def _version(base: sqlite3.Connection) -> int:
 
 
 def _prepare(base: sqlite3.Connection, path: Path) -> None:
-    if _version(base) == 0:
+    found = _version(base)
+    if found == 0:
         base.execute("PRAGMA journal_mode = WAL")
+    if found in (0, *_STEPS):
         base.execute("BEGIN IMMEDIATE")
         try:
-            if _version(base) == 0:  # another process may have been quicker
-                _make_tables(base)
+            _bring_up(base)  # another process may have been quicker
             base.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -167,6 +171,15 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
             "GPUCOST_STATE_DIR, from which `gpucost reap` finds what carries our tags."
         )
     base.execute("PRAGMA synchronous = FULL")
+
+
+def _bring_up(base: sqlite3.Connection) -> None:
+    """Make the tables, or bring those of an older version to this one, in a transaction."""
+    if _version(base) == 0:
+        _make_tables(base)
+    for version in range(_version(base), VERSION):
+        base.execute(_STEPS[version])
+        base.execute(f"PRAGMA user_version = {version + 1}")
 
 
 def _make_tables(base: sqlite3.Connection) -> None:

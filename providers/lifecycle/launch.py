@@ -10,6 +10,7 @@ from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, P
 from pricing.money import EXACT, show
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Place, Resource
+from providers.lifecycle.accounts import account_of
 from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
 from providers.lifecycle.ledger import bill_machine, usd_for
@@ -39,7 +40,7 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
     run, journal = spec.marks.run, session.journal
     with journal.working_on(run):
         predicted = usd_for(spec.places[0].offer, spec.count, spec.ttl_s, session.now())
-        journal.open_run(spec, predicted, session.now())
+        journal.open_run(spec, predicted, session.now(), account_of(session))
         try:
             _launch_somewhere(session, spec, login)
             journal.mark_run(run, "ready", session.now())

@@ -5,7 +5,7 @@ So absence from a list says nothing. Gone is what the provider calls ended; what
 then knows no more; or what it knows no more, again and again, longer than its reads may lag.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -89,10 +89,13 @@ class AnswersSoFar:
         looks: answers in a row that did not show it, of those that say something.
         accepted: whether the provider accepted its end.
         last: the newest answer.
+        doubt: why an id that is not shown may be there all the same, as in another account; asked
+            only when one is not shown. Empty: it may not.
     """
 
     lag_s: float
     age_s: float
+    doubt: Callable[[], str] = str
     looks: int = 0
     accepted: bool = False
     last: Presence = field(default=Presence(state="not-asked", why="not asked yet"))
@@ -113,6 +116,9 @@ class AnswersSoFar:
     def _missed(self, answer: Presence, at_s: float) -> Presence:
         """Count a look that did not show it, from when that begins to say something."""
         self._latest_s = at_s
+        doubt = "" if self.accepted else self.doubt()
+        if doubt:
+            return Presence(state="not-asked", why=doubt)
         if not (self.accepted or self._is_old):
             return answer
         self._first_s = self._first_s if self.looks else at_s
@@ -136,11 +142,13 @@ class AnswersSoFar:
         return self.last.state == "not-shown" and self._is_old
 
 
-def evidence_of(session: "Session", one: JournaledResource) -> AnswersSoFar:
-    """No answers yet about a resource of the journal."""
+def evidence_of(
+    session: "Session", one: JournaledResource, doubt: Callable[[], str] = str
+) -> AnswersSoFar:
+    """No answers yet about a resource of the journal; `doubt` as in `AnswersSoFar`."""
     born = max(filter(None, (one.intended_at, one.billed_from)))
     age_s = (session.now() - born).total_seconds()
-    return AnswersSoFar(lag_s=session.cloud.lag_s, age_s=age_s)
+    return AnswersSoFar(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
 
 
 def as_kept(one: Resource, now: datetime) -> JournaledResource:
@@ -166,15 +174,21 @@ def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
 
 
 def settled(
-    session: "Session", wanted: Iterable[tuple[JournaledResource, "Marks"]]
+    session: "Session", wanted: Iterable[tuple[JournaledResource, "Marks", Callable[[], str]]]
 ) -> Mapping[str, Presence]:
     """What is known about machines of the journal, by id; each is asked for by its id.
+
+    With each come its run's marks, and its `doubt`, as in `AnswersSoFar`.
 
     One that is not shown although it is older than the provider's lag is asked for again until that
     proves its end, for some SPAN_S seconds; a young one stays not-shown.
     """
     watch = Stopwatch(session.clock)
-    open_ = {one.id: (one, marks, evidence_of(session, one)) for one, marks in wanted if one.id}
+    open_ = {
+        one.id: (one, marks, evidence_of(session, one, doubt))
+        for one, marks, doubt in wanted
+        if one.id
+    }
     known: dict[str, Presence] = {}
     while open_:
         for key, (one, marks, evidence) in tuple(open_.items()):

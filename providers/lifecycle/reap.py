@@ -12,6 +12,7 @@ from functools import partial
 from typing import Literal
 
 from providers.interface import Deployment, Resource
+from providers.lifecycle.accounts import account_of
 from providers.lifecycle.duplicates import duplicates, end_duplicates
 from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.readiness import finish
@@ -210,8 +211,19 @@ def adopt(session: Session, marks: Marks, resources: tuple[Resource, ...]) -> No
         at = session.now()
         machines = [one for one in resources if one.is_machine]
         if session.journal.deployment(marks.run) is None:
-            offer = session.price(machines[0]) if machines else None
-            session.journal.adopt_run(marks, session.cloud.name, at, len(machines), offer)
+            found = Deployment(
+                marks=marks,
+                provider=session.cloud.name,
+                offer=session.price(machines[0]) if machines else None,
+                region="",
+                count=len(machines),
+                state="ready",
+                started_at=at,
+                ended_at=None,
+                predicted_usd=None,
+                account=account_of(session),
+            )
+            session.journal.adopt_run(found)
         for one in resources:
             session.journal.record(one, at)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from providers.interface import MACHINE, Deployment, JournaledResource, Resource
+from providers.lifecycle.accounts import account_of, elsewhere, why_unproved
 from providers.lifecycle.presence import Presence, Unasked, as_kept, settled
 from providers.lifecycle.session import Session
 
@@ -60,10 +61,11 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
         if machine.state == "made" and machine.id not in known
     ]
     asked = presence_of(session, wanted)
-    unsure: dict[str, tuple[str, ...]] = {}
+    others = elsewhere(session, open_)
+    unsure = {run: (f"{run} is not known here: {why}",) for run, why in others.items()}
     for machine, run in wanted:
         answer = asked[machine.id]
-        if answer.state in _WORDS:
+        if answer.state in _WORDS and run.marks.run not in others:
             words = f"{machine.name} ({machine.id}) is {_WORDS[answer.state]}: {answer.why}"
             unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), words)
     there = (one.resource for one in asked.values() if one.resource is not None)
@@ -83,7 +85,13 @@ def presence_of(
     session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
 ) -> Mapping[str, Presence]:
     """What is known of machines of the journal, by id; what is proved gone is written down."""
-    asked = settled(session, ((machine, run.marks) for machine, run in wanted))
+    asked = settled(
+        session,
+        (
+            (machine, run.marks, partial(why_unproved, session, run.account))
+            for machine, run in wanted
+        ),
+    )
     for machine, run in wanted:
         if asked[machine.id].state == "gone":
             write = partial(session.journal.gone, run.marks.run, machine, session.now())
@@ -113,4 +121,5 @@ def found_run(session: Session, seen: Survey, run: str) -> Deployment:
         predicted_usd=None,
         resources=tuple(as_kept(one, session.now()) for one in there),
         reason="not in the journal",
+        account=account_of(session),
     )

@@ -5,6 +5,10 @@ import re
 from pricing.errors import InputError
 
 _LAST_PORT = 65535
+_IPV6 = (
+    " An IPv6 address is not taken, because its colons are taken for a port's: give the machine a "
+    "name in /etc/hosts or DNS, and write that."
+)
 _NAMED = re.compile(
     r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?"  # neither user nor host begins with a dash: no option
     r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
@@ -20,7 +24,7 @@ def check_address(text: str) -> str:
     """
     found = _NAMED.fullmatch(text)
     if found is None or not 1 <= int(found["port"] or 1) <= _LAST_PORT:
-        hint = " Give an IPv6 machine a name in /etc/hosts." if "[" in text or "::" in text else ""
+        hint = _IPV6 if "[" in text or text.count(":") > 1 else ""
         raise InputError(
             f"{text!r} names no machine; write USER@HOST or USER@HOST:PORT (1 to {_LAST_PORT}): "
             f"letters, digits, dots and dashes, none of them first a dash.{hint}"

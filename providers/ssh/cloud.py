@@ -89,6 +89,10 @@ class SshCloud:
             raise ProviderError(f"{host}: log in as root; setting up a machine needs it.")
         return spec, (f"{host} is reached",)
 
+    def account(self) -> str:
+        """Machines of one's own are in no account."""
+        return ""
+
     def limits(self) -> tuple[str, ...]:
         """Which machines were set up from here."""
         hosts = self._remembered()

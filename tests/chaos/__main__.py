@@ -1,60 +1,133 @@
-"""`make chaos`: every trial at every provider; prints the tables, fails when a count is not 0."""
+"""`make chaos`: every trial at every provider; prints tables in Markdown; all counts must be 0."""
 
+import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from tests.chaos.accounts import ACCOUNTS
-from tests.chaos.laptop import gone_table
+from tests.chaos.laptop import HEAD, gone_table, variants
 from tests.chaos.programme import everything, some
-from tests.chaos.trials import stage
+from tests.chaos.trials import Job, Stage
 from tests.chaos.truth import BAD, Count
+from tests.chaos.workers import Task, work_all
 
 _TITLES = {
-    "machines": "left",
-    "side_resources": "side",
-    "late": "late",
-    "foreign": "foreign",
-    "cap": "cap",
-    "ledger": "ledger",
+    "machines": "machines left",
+    "late": "after the deadline",
+    "side_resources": "side resources left",
+    "foreign": "others' touched",
+    "cap": "over the cap",
+    "ledger": "ledger off",
     "lies": "lies",
     "bugs": "bugs",
-    "refused": "refused",
+    "refused": "recovery refused",
 }
-_WIDTH = 34
+_BEGIN, _END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
+"""Between these lines of a page stand the tables."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the trials; the exit code is 0 when all were clean."""
-    programme = some if "--some" in arguments else everything
-    wanted = [kind for kind in ACCOUNTS if kind in arguments] or list(ACCOUNTS)
-    total, started = Count(), time.perf_counter()
-    for kind in wanted:
-        print(f"\n{kind:{_WIDTH}} {_row(('trials', 'killed', *_TITLES.values()))}")
-        with stage(kind) as here:
-            for name, count in programme(here):
-                total.add(count)
-                print(f"{name:{_WIDTH}} {_row(_cells(count))}", flush=True)
-                for told in count.told:
-                    print(f"    {told}", flush=True)
-            print()
-            for line in gone_table(here):
-                print(line, flush=True)
-    print(f"\n{'all':{_WIDTH}} {_row(_cells(total))}")
-    print(
-        f"{total.billed} machines held against the provider's bill; after the deadline with nobody "
-        f"there, {total.may_stay} as the preview says; {time.perf_counter() - started:.0f} s"
+    asked = _asked(arguments)
+    started = time.perf_counter()
+    wanted = {
+        (kind, name): job
+        for kind in asked.providers or ACCOUNTS
+        for name, job in (some(kind) if asked.some else everything(kind, step=asked.step)).items()
+        if asked.world in name
+    }
+    tasks: dict[Task, Job] = dict(wanted)
+    if not asked.world:
+        tasks |= {
+            (k, _GONE + v): _fates(v) for k in asked.providers or ACCOUNTS for v in variants(k)
+        }
+    done: dict[Task, Count] = {}
+    for (kind, name), count, took_s in work_all(tasks, jobs=asked.jobs):
+        done[kind, name] = count
+        told = "clean" if count.is_clean else "NOT CLEAN"
+        print(
+            f"{len(done)}/{len(tasks)} {kind}: {name}: {count.trials} trials, {told}, "
+            f"{took_s:.0f} s",
+            *(count.told if not count.is_clean else ()),
+            sep="\n    ",
+            file=sys.stderr,
+            flush=True,
+        )
+    text = "\n".join(_page(tasks, done, time.perf_counter() - started, asked.jobs))
+    print(text)
+    if asked.into:
+        _put(asked.into, text)
+    return 0 if len(done) == len(tasks) and all(one.is_clean for one in done.values()) else 1
+
+
+def _asked(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos")
+    parser.add_argument("providers", nargs="*", metavar="PROVIDER", help="; ".join(ACCOUNTS))
+    parser.add_argument("--some", action="store_true", help="a sample, as every test run does")
+    parser.add_argument("--world", default="", help="only those with this in their name")
+    parser.add_argument("--step", type=int, default=3, help="every so manieth point is killed at")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--into", type=Path, help="page whose tables are replaced")
+    return parser.parse_args(arguments)
+
+
+_GONE = "the laptop is gone: "
+
+
+def _fates(variant: str) -> Job:
+    """The lines of the laptop-gone table as what a job tells."""
+
+    def job(here: Stage) -> Count:
+        lines = tuple(gone_table(here, variant))
+        return Count(told=list(lines))
+
+    return job
+
+
+def _page(
+    tasks: Iterable[Task], done: dict[Task, Count], took_s: float, jobs: int
+) -> Iterator[str]:
+    """The tables in the order of the programme."""
+    total = Count()
+    tried = [task for task in tasks if task in done and not task[1].startswith(_GONE)]
+    for kind in dict.fromkeys(kind for kind, _ in tried):
+        yield from ("", f"| {kind} | trials | killed | {' | '.join(_TITLES.values())} |")
+        yield f"|---|{'---:|' * (len(_TITLES) + 2)}"
+        for name in (name for one, name in tried if one == kind):
+            total.add(done[kind, name])
+            yield f"| {name} | {_cells(done[kind, name])} |"
+    yield f"| **all** | {_cells(total)} |"
+    yield from ("", *_told_of(total, took_s, jobs))
+    gone = [task for task in tasks if task in done and task[1].startswith(_GONE)]
+    if gone:
+        yield from ("", *HEAD, *(line for task in gone for line in done[task].told))
+
+
+def _told_of(total: Count, took_s: float, jobs: int) -> Iterator[str]:
+    yield (
+        f"{total.trials} trials in {took_s / 60:.1f} minutes ({jobs} processes); {total.billed} "
+        "machines were held against the provider's bill; after the deadline with nobody there "
+        f"{total.may_stay} were billed, each in a case that the preview names."
     )
-    return 0 if total.is_clean else 1
 
 
-def _cells(count: Count) -> list[int]:
-    return [count.trials, count.kills, *(getattr(count, name) for name in BAD)]
+def _cells(count: Count) -> str:
+    return " | ".join(
+        str(n) for n in (count.trials, count.kills, *(getattr(count, n) for n in _TITLES))
+    )
 
 
-def _row(cells: Iterable[object]) -> str:
-    return " ".join(f"{cell!s:>7}" for cell in cells)
+def _put(page: Path, text: str) -> None:
+    """Replace what stands between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
+    _, found, after = rest.partition(_END)
+    if not found:
+        raise SystemExit(f"{page} has no lines {_BEGIN} and {_END}")
+    page.write_text(f"{before}{_BEGIN}\n{text.strip()}\n\n{_END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
+    assert set(_TITLES) == set(BAD)
     sys.exit(main(sys.argv[1:]))

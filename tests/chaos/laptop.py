@@ -68,14 +68,14 @@ def fates(here: Stage, launch: Command) -> tuple[tuple[Fate, ...], str]:
     return tuple(found), said[0].strip() if said else "(the preview says nothing)"
 
 
-def gone_table(here: Stage) -> Iterator[str]:
-    """The table as Markdown, neighbours of one fate in one line."""
-    yield f"| {here.kind} | dies | the bill stops |"
-    yield "|---|---|---|"
-    for name, launch in variants(here.kind).items():
-        found, said = fates(here, launch)
-        for text, group in groupby(found, key=lambda fate: fate.text):
-            steps = list(group)
-            where = steps[0].step if len(steps) == 1 else f"{steps[0].step} .. {steps[-1].step}"
-            yield f"| {name} | {where} ({len(steps)} points) | {text} |"
-        yield f"| {name} | the preview | {said} |"
+HEAD = ("| provider | machines end by | dies | the bill stops |", "|---|---|---|---|")
+
+
+def gone_table(here: Stage, name: str) -> Iterator[str]:
+    """The lines of a variant in Markdown, neighbours of one fate in one line."""
+    found, said = fates(here, variants(here.kind)[name])
+    for text, group in groupby(found, key=lambda fate: fate.text):
+        steps = list(group)
+        where = steps[0].step if len(steps) == 1 else f"{steps[0].step} .. {steps[-1].step}"
+        yield f"| {here.kind} | {name} | {where} ({len(steps)} points) | {text} |"
+    yield f"| {here.kind} | {name} | the preview says | {said} |"

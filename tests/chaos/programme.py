@@ -1,10 +1,10 @@
 """Which trials there are: worlds x kill points for `make chaos`, some of them for every run."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.chaos.computers import Boot
-from tests.chaos.trials import LAUNCHES, LIST, Stage
+from tests.chaos.trials import LAUNCHES, LIST, Job, Stage
 from tests.chaos.troubles import full_disk, troubles, unreadable
 from tests.chaos.truth import Count
 from tests.chaos.wire import Command, Trouble
@@ -121,27 +121,38 @@ def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
         here.recover(count, heals=case.heals)
 
 
-_STEPS = {"digitalocean": 3, "aws": 3}
-_SAMPLE = ("every read 60 s late", "tags deleted by somebody", "volumes denied", "5 reads lost")
+_STEP = 3
+"""Of the points of a launch every third is tried; in the next world those beside them."""
+
+_SAMPLE = (
+    "every read 60 s late",
+    "tags deleted by somebody",
+    "volumes denied",
+    "5 reads lost",
+)
 
 
-def everything(here: Stage) -> Iterator[tuple[str, Count]]:
-    """All trials at one provider, with what they are."""
-    for number, (name, case) in enumerate(CASES.items()):
-        if here.kind in case.kinds:
-            step = _STEPS[here.kind]
-            yield name, in_world(here, case, step=step, first=number % step)
-    for name in ("8x GPU", "two nodes", "spot"):
-        if name in LAUNCHES[here.kind]:
-            yield f"plain, {name}", in_world(here, Case(), step=4, launch=name)
-    yield from troubles(here)
+def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
+    """All trials at one provider, by what they are."""
+    jobs: dict[str, Job] = {
+        name: partial(in_world, case=case, step=step, first=number % step)
+        for number, (name, case) in enumerate(CASES.items())
+        if kind in case.kinds
+    }
+    jobs |= {
+        f"plain, {name}": partial(in_world, case=Case(), step=step + 1, launch=name)
+        for name in ("8x GPU", "two nodes", "spot")
+        if name in LAUNCHES[kind]
+    }
+    return jobs | troubles(kind)
 
 
-def some(here: Stage) -> Iterator[tuple[str, Count]]:
+def some(kind: str) -> dict[str, Job]:
     """A few trials of the worlds that have found most, for every test run."""
-    yield "plain", in_world(here, Case(), step=13)
-    for name in _SAMPLE:
-        yield name, in_world(here, CASES[name], step=19, first=7)
-    one = LAUNCHES[here.kind]["1x GPU"]
-    yield "unreadable journal", unreadable(here, one, (20,))
-    yield "full disk", full_disk(here, one, (40_000,))
+    one = LAUNCHES[kind]["1x GPU"]
+    jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=13)}
+    jobs |= {name: partial(in_world, case=CASES[name], step=19, first=7) for name in _SAMPLE}
+    return jobs | {
+        "unreadable journal": partial(unreadable, command=one, points=(20,)),
+        "full disk": partial(full_disk, command=one, limits=(40_000,)),
+    }

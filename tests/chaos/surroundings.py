@@ -137,6 +137,7 @@ def prepare_aws(regions: tuple[str, ...]) -> None:
         for attempts in (access.ATTEMPTS, 1):
             access.client(keeping, "ec2", region, attempts=attempts)
         access.client(keeping, "service-quotas", region)
+    access.client(keeping, "sts", regions[1])
 
 
 def forget_aws() -> None:

@@ -1,9 +1,9 @@
 """Troubles of our own process, and calls that go wrong once: killed, cut off, starved, at once."""
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Stage
+from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Job, Stage
 from tests.chaos.truth import Count
 from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import World
@@ -146,16 +146,20 @@ def _run(here: Stage, count: Count, command: Command, trouble: Trouble | None = 
     here.recover(count)
 
 
-def troubles(here: Stage) -> Iterator[tuple[str, Count]]:
-    """All of them at one provider, with what they are."""
-    launches = LAUNCHES[here.kind]
-    one, two = launches["1x GPU"], launches["two nodes"]
-    yield "kill -9 in down", kills(here, DOWN, step=5, first=one)
-    yield "kill -9 in reap", kills(here, REAP, step=5, first=one)
-    for name, told in faults_of(here.kind).items():
-        yield name, faults(here, two, told)
-    yield "our clock is wrong", skews(here, one, (-26, -3, 3, 26))
+def troubles(kind: str) -> dict[str, Job]:
+    """All of them at one provider, by what they are."""
+    one, two = LAUNCHES[kind]["1x GPU"], LAUNCHES[kind]["two nodes"]
     pairs = [(one, one), (one, DOWN), (one, REAP), (DOWN, REAP), (one, LIST)]
-    yield "two processes at once", two_at_once(here, pairs)
-    yield "full disk", full_disk(here, one, _FILES_B)
-    yield "unreadable journal", unreadable(here, one, (*range(2, 34, 6), None))
+    jobs: dict[str, Job] = {
+        "kill -9 in down": partial(kills, command=DOWN, step=5, first=one),
+        "kill -9 in reap": partial(kills, command=REAP, step=5, first=one),
+    }
+    jobs |= {
+        name: partial(faults, command=two, told=told) for name, told in faults_of(kind).items()
+    }
+    return jobs | {
+        "our clock is wrong": partial(skews, command=one, hours=(-26, -3, 3, 26)),
+        "two processes at once": partial(two_at_once, pairs=pairs),
+        "full disk": partial(full_disk, command=one, limits=_FILES_B),
+        "unreadable journal": partial(unreadable, command=one, points=(*range(2, 34, 6), None)),
+    }

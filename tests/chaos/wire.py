@@ -12,8 +12,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
@@ -110,6 +111,24 @@ def run(
         found.append(Ended(code=code, steps=steps[at], output=text))
     time.sync()
     return found
+
+
+def run_here(
+    command: Command, answer: Callable[[tuple[Any, ...]], Any], time: DrivenTime, log: Path
+) -> Ended:
+    """Run a command in this process; nothing happens to it. As `run` else."""
+    steps: list[str] = []
+    turn, out = threading.RLock(), StringIO()
+
+    def ask(*message: Any) -> Any:
+        with turn:  # regions are asked at once, and the account knows no threads
+            return answer(message)
+
+    with redirect_stdout(out), redirect_stderr(out), surrounded(time, ask, steps.append):
+        code = cli.run(command)
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(f"$ gpucost {' '.join(command)}\n{out.getvalue()}= {code}\n")
+    return Ended(code=code, steps=tuple(steps), output=out.getvalue())
 
 
 def _start(

@@ -33,6 +33,7 @@ class CloudContract:
         """It has all that the lifecycle calls."""
         assert isinstance(cloud, Cloud)
         assert cloud.skew_s == pytest.approx(0.0, abs=5)
+        assert cloud.account() == cloud.account()
 
     def test_the_calls_of_a_launch_are_pure_and_unique(
         self, cloud: Cloud, spec: LaunchSpec

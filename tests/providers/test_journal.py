@@ -289,6 +289,21 @@ def test_the_work_of_a_read_follows_what_is_asked_for(journal: Journal) -> None:
     assert steps(journal.open_deployments) < few_open * 200  # it looks at each run, and no further
 
 
+def test_a_journal_of_the_version_before_is_brought_up(journal: Journal) -> None:
+    """Its runs are all there, in no known account; new runs note theirs."""
+    old, new = a_spec(regions=("here",)), a_spec(regions=("here",))
+    journal.open_run(old, Decimal(1), AT, "111")
+    journal.close()
+    with closing(sqlite3.connect(journal.path, isolation_level=None)) as base:
+        base.execute("ALTER TABLE runs DROP COLUMN account")
+        base.execute("PRAGMA user_version = 1")
+    again = Journal(journal.folder)
+    again.open_run(new, Decimal(1), AT + timedelta(minutes=1), "222")
+    told = [(one.marks.run, one.account) for one in again.deployments()]
+    assert told == [(old.marks.run, ""), (new.marks.run, "222")]
+    again.close()
+
+
 def test_an_unreadable_journal_is_kept_aside(journal: Journal) -> None:
     """The file is moved, not deleted; a new journal begins empty."""
     journal.close()

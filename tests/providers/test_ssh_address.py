@@ -45,3 +45,12 @@ def test_what_is_no_name_is_bad_input(text: str) -> None:
     """A port that is not a number, IPv6 in brackets, an option for a host: exit 2, not a bug."""
     with pytest.raises(InputError, match="USER@HOST"):
         choose_type(f"ssh/{text}", None, None, 1, load_catalog())
+
+
+@pytest.mark.parametrize(
+    "text", ["root@[2001:db8::1]:22", "root@[2001:db8::1]", "2001:db8:0:1:2:3:4:5", "[::1]:22"]
+)
+def test_an_ipv6_address_is_refused_with_its_reason(text: str) -> None:
+    """In brackets or without, the sentence says why and what to write instead."""
+    with pytest.raises(InputError, match=r"IPv6 address is not taken, because.*name in /etc/hosts"):
+        check_address(text)

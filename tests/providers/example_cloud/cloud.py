@@ -70,6 +70,10 @@ class ExampleCloud:
         """There is room for everything."""
         return spec, ()
 
+    def account(self) -> str:
+        """The folder is the account."""
+        return str(self.folder)
+
     def limits(self) -> tuple[str, ...]:
         """There are none."""
         return ()

@@ -67,6 +67,7 @@ class AwsAccount:
         ended: when the end of an instance was asked for.
         world: how it misbehaves.
         lost: answers that each world has lost.
+        number: of the account, as STS tells it.
     """
 
     prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
@@ -77,6 +78,7 @@ class AwsAccount:
     ended: dict[str, datetime] = field(default_factory=dict)
     world: World = field(default_factory=World)
     lost: Counter[World] = field(default_factory=Counter)
+    number: str = DEFAULT_ACCOUNT_ID
     _sight: Sight = field(default_factory=Sight)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -174,6 +176,8 @@ class AwsAccount:
             return self._quota()
         if action == "DescribeRegions":
             return _regions()
+        if action == "GetCallerIdentity":
+            return _identity(self.number)
         token = form.get("ClientToken", "")
         if token in self.tokens:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
@@ -291,5 +295,14 @@ def _regions() -> Response:
     text = (
         '<DescribeRegionsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
         f"<regionInfo>{items}</regionInfo></DescribeRegionsResponse>"
+    )
+    return Response(text, HTTPStatus.OK, content_type="text/xml")
+
+
+def _identity(account: str) -> Response:
+    text = (
+        '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
+        f"<GetCallerIdentityResult><Account>{account}</Account></GetCallerIdentityResult>"
+        "</GetCallerIdentityResponse>"
     )
     return Response(text, HTTPStatus.OK, content_type="text/xml")

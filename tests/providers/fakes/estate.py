@@ -47,6 +47,7 @@ class Estate:
         world: how it misbehaves.
         user_data: what each Droplet was given, by id.
         bills: Droplet id -> [made, ended or None].
+        account_id: of the team whose account it is.
     """
 
     things: dict[str, dict[str, Document]] = field(
@@ -60,6 +61,7 @@ class Estate:
     world: World = field(default_factory=World)
     user_data: dict[str, str] = field(default_factory=dict)
     bills: dict[str, list[datetime | None]] = field(default_factory=dict)
+    account_id: str = "5df3e3004a17e242b7c20ca6c9fc25b701a47ece"
     _reads: dict[str, int] = field(default_factory=dict)
     _born: dict[tuple[str, str], datetime] = field(default_factory=dict)
     _ending: dict[str, int] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Estate:
             "floating_ip_limit": 3,
             "email": "test@example.com",
             "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef",
+            "team": {"uuid": self.account_id, "name": "Test"},
             "email_verified": True,
             "status": "active",
             "status_message": "",
