@@ -110,7 +110,7 @@ class _Lines:
     """What the probe of a rank writes: steps of a quarter of a second, in its widening lines."""
 
     def __init__(self, rank: int) -> None:
-        from planner.telemetry.probe.path.gpucost_probe.pace import width_s  # noqa: PLC0415
+        from planner.telemetry.probe.path.gpucost_probe.timing.pace import width_s  # noqa: PLC0415
 
         self._width_s = width_s
         self._rank = rank

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.probe.path.gpucost_probe import pace
-from planner.telemetry.probe.path.gpucost_probe.readings import Loader
-from planner.telemetry.probe.path.gpucost_probe.steps import Steps
+from planner.telemetry.probe.path.gpucost_probe.timing import pace
+from planner.telemetry.probe.path.gpucost_probe.timing.readings import Loader
+from planner.telemetry.probe.path.gpucost_probe.timing.steps import Steps
 
 
 class Kept:

@@ -123,7 +123,7 @@ def test_without_the_hooks_of_pytorch_2_steps_are_counted(program: Runner, way: 
 
 WRAPPED = """
 import sys, torch
-from gpucost_probe import copies
+from gpucost_probe.hooks import copies
 
 class Fake:
     pass

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FEWEST_ROWS = 2
 _FEWEST_READINGS = 2
 _DIGITS = 9
-# As in the probe (gpucost_probe/steps.py): this much longer than usual, and this long.
+# As in the probe (gpucost_probe/timing/steps.py): this much longer than usual, and this long.
 STALL_TIMES, STALL_S = 5.0, 0.5
 # What a rank does for itself; the rest is waiting for the device or for other ranks.
 _OWN = frozenset(("input", "host", "save", "network", "sleep", "thread"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# As the probe writes them (gpucost_probe/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
+# As the probe writes them (its timing/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
 BUCKETS = 16
 _SHORTEST_S = 1e-6
 

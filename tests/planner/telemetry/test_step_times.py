@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.probe.path.gpucost_probe.tally import Spent
-from planner.telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
+from planner.telemetry.probe.path.gpucost_probe.timing.tally import Spent
+from planner.telemetry.probe.path.gpucost_probe.timing.tally import bucket as bucket_of_probe
 from planner.telemetry.recording.events import together
 from planner.telemetry.recording.step_times import StepTimes, add_up, of_line
 

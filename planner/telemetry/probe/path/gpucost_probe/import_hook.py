@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable
 
-# Module of the program: the module of ours that patches it, by `patch(module, probe)`.
+# Module of the program: the module in `hooks` that patches it, by `patch(module, probe)`.
 WATCHED = {
     "torch.utils.data.dataloader": "loader",
     "torch.optim.optimizer": "optimizer",

@@ -8,9 +8,9 @@ import sys
 from importlib import import_module
 
 from .events import Events
-from .others import greet
-from .stacks import Watch
-from .steps import Steps
+from .hooks.others import greet
+from .timing.stacks import Watch
+from .timing.steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,6 +117,6 @@ def patch(module: ModuleType, patcher: str, folder: str) -> None:
     """Patch a module that has just been imported."""
     probe = probe_of(folder)
     try:
-        import_module("." + patcher, __package__).patch(module, probe)
+        import_module(".hooks." + patcher, __package__).patch(module, probe)
     except Exception as error:
         probe.events.odd("%s was not patched: %r" % (module.__name__, error))

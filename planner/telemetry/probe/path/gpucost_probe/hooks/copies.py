@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .process import Probe
+    from ..process import Probe
 
 MOST_WAITING = (
     256  # copies that the GPU has not reached yet; more are not timed, and the sum is unknown

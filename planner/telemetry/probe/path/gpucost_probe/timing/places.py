@@ -122,7 +122,7 @@ INPUT_NAME = re.compile(
 _MAY_BE_INPUT = frozenset((None, "host", "sleep", "network", "thread"))
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Places:

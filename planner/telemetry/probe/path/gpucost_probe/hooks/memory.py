@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .events import Events
+    from ..events import Events
 
 GIB = 2**30
 

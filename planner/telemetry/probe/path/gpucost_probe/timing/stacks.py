@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from .events import Events
+    from ..events import Events
 
 VARIABLE = "GPUCOST_PROBE_STACKS"
 PERIOD_S = 0.2

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .process import Probe
+    from ..process import Probe
 
 MEMORY_EVERY_S = 5.0
 MOST_TOLD = 100  # a program that changes its precision each step is not told for ever

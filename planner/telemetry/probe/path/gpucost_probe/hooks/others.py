@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .process import Probe
+    from ..process import Probe
 
 # Module: its framework, and what in the module is set once a device is in use.
 IN_USE = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable
 
-    from .process import Probe
+    from ..process import Probe
 
 PATIENCE = 20  # steps of another optimizer until it becomes the clock
 

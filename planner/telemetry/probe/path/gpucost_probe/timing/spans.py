@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .events import wall
+from ..events import wall
 from .pace import width_s
 from .tally import plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .events import Events
+    from ..events import Events
 
 AT_ONCE_S = 1.0  # while a line covers less than this, each stretch is written as it ends
 

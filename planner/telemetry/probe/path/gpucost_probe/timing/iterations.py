@@ -10,7 +10,7 @@ from .tally import Spent, Tally, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .events import Events
+    from ..events import Events
     from .readings import Loader
     from .stacks import Samples
 

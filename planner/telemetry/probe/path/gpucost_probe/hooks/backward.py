@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .process import Probe
+    from ..process import Probe
 
 
 class BackwardHook(Hook):

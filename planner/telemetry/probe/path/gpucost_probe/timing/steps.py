@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from .events import Events
+    from ..events import Events
     from .readings import Loader, Reading
 
 PIECE_S = 1.0  # a known evaluation is written in pieces, so that a kill does not lose it

@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 from math import floor, log2
 
-from .events import wall
+from ..events import wall
 from .pace import width_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .events import Events
+    from ..events import Events
 
 BUCKETS = 16  # to a factor of 2
 SHORTEST_S = 1e-6  # what is shorter counts as this

@@ -7,16 +7,16 @@ import sys
 import weakref
 from time import perf_counter
 
+from ..timing.readings import Loader
 from .batch import items_of_batch, items_of_place
 from .instrument import Hook, Outermost, attach
-from .readings import Loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .process import Probe
+    from ..process import Probe
 
 # Settings that an event tells; `given` names those that differ from the constructor's default. A
 # script that writes a default out cannot be told from one that leaves it away.

@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
+from ..timing.readings import Loader
 from .instrument import Hook, attach
-from .readings import Loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable
 
-    from .process import Probe
+    from ..process import Probe
 
 GIB = 2**30
 

@@ -1,0 +1,1 @@
+"""How the time between two steps was spent: told by hooks, seen on stacks, summed."""
