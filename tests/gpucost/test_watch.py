@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,6 +76,21 @@ def no_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 
 
+@pytest.fixture
+def hasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is one that never waits: between two looks at an end are real seconds."""
+    program = tmp_path / "gpucost"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import time\n"
+        "time.sleep = lambda _: None\n"
+        "from gpucost.entry import main\n"
+        "main()\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+
+
 def _as_cron(line: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run a line of a crontab as cron does: its five words of time off, a bare environment."""
     command = line.strip().split(None, 5)[5].replace("\\%", "%")
@@ -83,13 +99,14 @@ def _as_cron(line: str, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=home, check=False, capture_output=True, text=True)
 
 
-@pytest.mark.usefixtures("no_systemd")
+@pytest.mark.usefixtures("no_systemd", "hasty")
 def test_the_printed_line_runs_under_cron(cloud: DigitalOcean, call: Call, tmp_path: Path) -> None:
     """It finds program and credentials, is silent while all is well, and ends what is left over."""
     launched = call(*LAUNCH)
     assert launched.code == 0, launched.err
     installed = call("watch", "--install")
     assert installed.code == 0, installed.err
+    assert f" {tmp_path}/gpucost watch" in installed.out
     quiet = _as_cron(installed.out, tmp_path)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     assert len(cloud.estate.things["droplets"]) == 1

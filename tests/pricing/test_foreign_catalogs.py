@@ -188,7 +188,7 @@ def test_the_day_is_that_of_the_file_unless_it_is_given(tmp_path: Path) -> None:
         ("x.zip", packed(), "holds no PROVIDER.csv"),
         ("x.zip", packed(x="a,b\n"), "without cpu, gpu_count"),
         ("../x.csv", None, "No such file"),
-        ("a b.csv", f"{HUNT}\n{hunt()}\n".encode(), "no name of a provider"),
+        ("a b.csv", f"{HUNT}\n{hunt()}\n".encode(), "not the name of a provider"),
         ("x.zip", packed(x=f"{HUNT}\n")[:-30], "cannot be read"),
     ],
     ids=range(8),

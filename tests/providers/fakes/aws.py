@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
+from moto.core import responses
 from moto.ec2.models.instance_types import (
     INSTANCE_TYPE_OFFERINGS,
     INSTANCE_TYPES,
     InstanceTypeBackend,
 )
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.wrappers import Response
 
 PER_PAGE = 2
@@ -27,11 +28,11 @@ Price = tuple[str, str, str]
 
 
 @cache
-def moto() -> DomainDispatcherApplication:
+def moto() -> Any:
     """Moto's server, started once a process; `AwsAccount.reset` empties what it holds.
 
     It sells every type with GPUs and few without: printing and reading all 1,400 types was most of
-    the time of every launch.
+    the time of every launch. What it asks its own classes at every call, it is told once.
     """
     kept = {name for name, told in INSTANCE_TYPES.items() if "GpuInfo" in told}
     kept |= {name for name in INSTANCE_TYPES if name.startswith(_WITHOUT_GPUS)}
@@ -40,7 +41,8 @@ def moto() -> DomainDispatcherApplication:
     for regions in INSTANCE_TYPE_OFFERINGS.values():
         for region, offered in regions.items():
             regions[region] = [one for one in offered if one["InstanceType"] in kept]
-    return DomainDispatcherApplication(create_backend_app)
+    responses.method_names_from_class = cache(responses.method_names_from_class)
+    return create_backend_app("ec2")
 
 
 @dataclass(kw_only=True)
@@ -58,7 +60,7 @@ class Aws:
     spot: list[Price]
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
-    _ec2: DomainDispatcherApplication = field(default_factory=moto)
+    _ec2: Any = field(default_factory=moto)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
