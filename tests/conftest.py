@@ -65,6 +65,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("outside")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers a core: half of the time tests wait for what they have started."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch that rewrites golden files."""
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")

@@ -138,8 +138,9 @@ def predict_on(
     profile: Profile, target: Layout, actions: tuple[Action, ...], parts: Split
 ) -> Estimate:
     """Return the speed-up on a target with actions applied; see the module for the formulas."""
-    one = product(kernel_speed_up(profile, target.chip), combined(actions, "kernels"))
-    count = scaling(profile, target, parts)
+    faster = kernel_speed_up(profile, target.chip)
+    one = product(faster, combined(actions, "kernels"))
+    count = _scaled(profile, target, parts, faster)
     if not parts.input and not parts.host:
         found, alone = _unexplained(profile, one, count, target.gpu_count)
     else:
@@ -149,12 +150,13 @@ def predict_on(
 
 def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
     """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
-    return speed_up(
-        layout_of(profile),
-        target,
-        profiled_step(profile, parts.kernels),
-        faster=kernel_speed_up(profile, target.chip).mid,
-    )
+    return _scaled(profile, target, parts, kernel_speed_up(profile, target.chip))
+
+
+def _scaled(profile: Profile, target: Layout, parts: Split, faster: Estimate) -> Estimate:
+    """`scaling`, where it is known how much faster the kernels run on one GPU."""
+    step = profiled_step(profile, parts.kernels)
+    return speed_up(layout_of(profile), target, step, faster=faster.mid)
 
 
 def _in_parts(
