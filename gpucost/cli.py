@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recipe": ("recipe", "Write what to set so that an option runs as planned."),
     "export": ("export", "Write a plan for another tool, such as FOCUS."),
     "reconcile": ("reconcile", "Hold a plan against the bill, line by line."),
+    "bill": ("bill", "Show the GPU dollars of an invoice, and what nobody used."),
     "provision": ("provision", "Launch an option of a plan, or a type, until a deadline."),
     "list": ("list_runs", "List what was launched, with cost so far."),
     "show": ("show", "Show one launch: machines, events, bootstrap log."),

@@ -1,21 +1,16 @@
 """`gpucost reconcile`: a plan against the bill."""
 
-import sys
-
 import click
 
 from gpucost.arguments.parameters import chosen_options
+from gpucost.files.bill_files import read_bills
 from gpucost.files.plan_file import load_plan
 from gpucost.views.bill import print_reconciliation
 from gpucost.views.output import Output, output_options, print_json
-from planner.bills.bill import Bill
-from planner.bills.formats import read_bill
 from planner.bills.reconcile import reconcile
 from planner.bills.reconcile_document import reconciliation_document
 from planner.documents.selection import select
 from planner.plan_document.encode import encode
-from planner.telemetry.parsing.payload import Stream
-from pricing.errors import InputError
 
 
 @click.command(
@@ -34,30 +29,10 @@ def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], outp
     """
     plan = load_plan(plan_path)
     chosen, unknown = select(plan, named)
-    bills = _read(paths)
+    bills = read_bills(paths)
     result = reconcile(chosen, bills, period=plan.period)
     document = reconciliation_document(plan, chosen, bills, result, unknown)
     if output.format == "json":
         print_json(encode(document))
     else:
         print_reconciliation(document, output)
-
-
-def _read(paths: tuple[str, ...]) -> tuple[Bill, ...]:
-    """Return every file of the bill; the problems of all files are raised together."""
-    bills, problems = [], []
-    seen: dict[str, str] = {}
-    for path in paths:
-        try:
-            with Stream(path, sys.stdin.buffer if path == "-" else None) as stream:
-                payload = stream.load()
-            if payload.sha256 in seen:
-                problems.append(f"{path}: the same bill as {seen[payload.sha256]}; give it once.")
-                continue
-            seen[payload.sha256] = path
-            bills.append(read_bill(payload.name, payload.text))
-        except InputError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise InputError(problems)
-    return tuple(bills)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from planner.bills import kinds
@@ -26,6 +27,20 @@ _USAGE = {
     "Usage": _UNBLENDED,
     "DiscountedUsage": "reservation_effective_cost",
     "SavingsPlanCoveredUsage": "savings_plan_savings_plan_effective_cost",
+}
+# What of a fee was for a time in which nothing used the commitment: added up, and taken off.
+_UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "RIFee": (
+        (
+            "reservation_unused_amortized_upfront_fee_for_billing_period",
+            "reservation_unused_recurring_fee",
+        ),
+        (),
+    ),
+    "SavingsPlanRecurringFee": (
+        ("savings_plan_total_commitment_to_date",),
+        ("savings_plan_used_commitment",),
+    ),
 }
 _SPREAD = ("SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee")
 _APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund, discounts) are credits
@@ -54,11 +69,12 @@ def read(name: str, text: str) -> Bill:
                 f"{name}:1: the report has no {column}; include it." for column in missing
             )
         kind = row["line_item_line_item_type"]
-        if kind in _SPREAD:
-            spread[kind] += 1
-            continue
         try:
-            lines.append(_line(row))
+            line = _unused(row) if kind in _SPREAD else _line(row)
+            if line is None:
+                spread[kind] += 1
+            else:
+                lines.append(replace(line, source=f"{name}:{number}"))
         except ValueError as error:
             problems.append(f"{name}:{number}: {error}. Correct it, or download the report again.")
     refuse(problems)
@@ -93,7 +109,8 @@ def _line(row: _Row) -> BillLine:
             start=start,
             end=end,
         )
-    said = kinds.of_usage_type(row["line_item_usage_type"])
+    usage_type = row["line_item_usage_type"]
+    said = kinds.of_usage_type(usage_type)
     hours = present(row.get("line_item_usage_amount"))
     return BillLine(
         kind=said.kind,
@@ -106,7 +123,34 @@ def _line(row: _Row) -> BillLine:
         hours=dollars(hours) if hours and said.kind == MACHINE else None,
         start=start,
         end=end,
+        resource=present(row.get("line_item_resource_id")),
+        account=present(row.get("line_item_usage_account_id")),
+        zone=present(row.get("line_item_availability_zone")),
+        idle=True
+        if kinds.is_unused_capacity(usage_type)
+        else kinds.says_idle(said.kind, usage_type, description),
     )
+
+
+def _unused(row: _Row) -> BillLine | None:
+    """Return what a commitment cost while nothing used it; None where its fee has no such part.
+
+    The rest of a fee is in the lines of the use that it covers.
+    """
+    more, less = _UNUSED.get(row["line_item_line_item_type"], ((), ()))
+    added, taken = (
+        [dollars(told) for column in columns if (told := present(row.get(column)))]
+        for columns in (more, less)
+    )
+    usd = sum(added, Decimal(0)) - sum(taken, Decimal(0))
+    if usd <= 0 or len(taken) < len(less):
+        return None
+    return replace(_line(row), kind="fee", usd=usd, idle=True, resource=_commitment(row))
+
+
+def _commitment(row: _Row) -> str | None:
+    columns = ("reservation_reservation_arn", "savings_plan_savings_plan_arn")
+    return next((found for column in columns if (found := present(row.get(column)))), None)
 
 
 def _amount(row: _Row, column: str) -> Decimal:

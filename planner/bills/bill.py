@@ -42,6 +42,15 @@ class BillLine:
         hours: machine hours; None where the bill does not say.
         start: of the use, UTC; None where the bill does not say.
         end: of the use, exclusive, UTC.
+        resource: the provider's id or name of what was used; None where the bill does not say.
+        account: the account that used it, as `resource`.
+        zone: a part of the region, as `resource`.
+        gpu: the GPU model, in the bill's words; None where it does not say.
+        gpus: GPUs of the machine; None where the bill does not say.
+        gpu_hours: of all its GPUs; None where the bill does not count them itself.
+        idle: whether the bill itself says that nobody used it, such as an unassigned address or the
+            unused part of a commitment; None where it does not say.
+        source: file and line.
     """
 
     kind: str
@@ -54,6 +63,14 @@ class BillLine:
     hours: Decimal | None = None
     start: datetime | None = None
     end: datetime | None = None
+    resource: str | None = None
+    account: str | None = None
+    zone: str | None = None
+    gpu: str | None = None
+    gpus: Decimal | None = None
+    gpu_hours: Decimal | None = None
+    idle: bool | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in (*USAGE, *APART) or not self.usd.is_finite():
@@ -69,12 +86,14 @@ class Bill:
         format: what it was recognised as.
         lines: in the file's order.
         notes: what was not counted, and why.
+        whole: whether it is of everything that an account used; an export may be of a part.
     """
 
     name: str
     format: str
     lines: tuple[BillLine, ...]
     notes: tuple[str, ...] = ()
+    whole: bool = False
 
 
 def refuse(problems: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ Field names and forms are those of the examples in DigitalOcean's OpenAPI descri
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -60,7 +61,7 @@ def read_json(name: str, text: str) -> Bill:
     bill = _bill(name, title, items, make)
     missing = _missing_pages(document, len(bill.lines))
     notes = (f"{name}: {missing}",) if missing else ()
-    return Bill(name=name, format=bill.format, lines=bill.lines, notes=notes)
+    return replace(bill, notes=notes, whole=not missing)
 
 
 def _missing_pages(document: _Record, read: int) -> str | None:
@@ -84,12 +85,12 @@ def _bill(
     lines, problems = [], []
     for where, record in records:
         try:
-            lines.append(make(record))
+            lines.append(replace(make(record), source=where))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             problems.append(f"{where}: {said}. Correct it, or download the bill again.")
     refuse(problems)
-    return Bill(name=name, format=title, lines=tuple(lines))
+    return Bill(name=name, format=title, lines=tuple(lines), whole=True)
 
 
 def _csv_line(row: _Record) -> BillLine:
@@ -114,6 +115,7 @@ def _item_line(item: _Record) -> BillLine:
         dollars(str(item["amount"])),
         hours=dollars(hours) if hours and counted else None,
         times=tuple(None if t is None else moment(t) for t in times),
+        resource=present(item.get("resource_uuid")) or present(item.get("resource_id")),
     )
 
 
@@ -139,8 +141,12 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
     hours: Decimal | None = None,
     times: tuple[datetime | None, ...],
     region: str | None = None,
+    resource: str | None = None,
 ) -> BillLine:
-    """Return one charge: its kind from the product's name, else from the description."""
+    """Return one charge: its kind from the product's name, else from the description.
+
+    A row is of one thing, which its description names where the bill has no id.
+    """
     kind = kinds.of_words(product)
     kind = kinds.of_words(description) if kind == "other" and not product else kind
     size = kinds.size_in_parentheses(description) if kind in (MACHINE, "other") else None
@@ -157,6 +163,8 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
         hours=hours if machine else None,
         start=times[0],
         end=times[1],
+        resource=resource or description or None,
+        idle=kinds.says_idle(kind, description),
     )
 
 

@@ -1,4 +1,4 @@
-"""Bills in FOCUS form, versions 1.0 to 1.2, as providers really export them.
+"""Bills in FOCUS form, versions 1.0 to 1.4, as providers really export them.
 
 Null may be written `NULL`, times without T or zone, columns of the provider's own may stand between
 the rest (`Id`, `x_UsageType`), and Tags are JSON in doubled quotes: read as they are.
@@ -21,11 +21,15 @@ _NEEDED = (
     "ChargeCategory",
     "ChargePeriodStart",
     "ChargePeriodEnd",
-    "ProviderName",
 )
+# Who provides it: FOCUS 1.3 renamed the column, 1.4 dropped the older name.
+_PROVIDERS = ("ServiceProviderName", "ProviderName")
+# Disks of databases and other services are billed in words like those of a machine's disks.
+_DISK_OF = (None, "Storage", "Compute")
 _APART = {"Tax": "tax", "Credit": "credit", "Adjustment": "credit", "Purchase": "fee"}
 _PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": RESERVED}
 _FORECAST = "x_GpucostIsForecast"
+_WORDS = ("x_UsageType", "SkuMeter", "ChargeDescription")
 _Row = Mapping[str, str | None]
 
 
@@ -47,21 +51,23 @@ def read(name: str, text: str) -> Bill:
     lines, problems = [], []
     for number, raw in csv_rows(name, text):
         missing = [column for column in _NEEDED if column not in raw]
+        if not any(column in raw for column in _PROVIDERS):
+            missing.append(" or ".join(_PROVIDERS))
         if missing:
             raise InputError(
-                f"{name}:1: FOCUS 1.0 to 1.2 needs the column {column}; export it, too."
+                f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
                 for column in missing
             )
         row = {column: present(cell) for column, cell in raw.items()}
         try:
-            lines.append(_line(row))
+            lines.append(_line(row, f"{name}:{number}"))
         except ValueError as error:
             problems.append(f"{name}:{number}: {error}.")
     refuse(problems)
     return Bill(name=name, format="FOCUS CSV", lines=tuple(lines))
 
 
-def _line(row: _Row) -> BillLine:
+def _line(row: _Row, source: str) -> BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
@@ -75,9 +81,11 @@ def _line(row: _Row) -> BillLine:
     column = "EffectiveCost" if committed and row.get("EffectiveCost") else "BilledCost"
     start, end = (row["ChargePeriodStart"], row["ChargePeriodEnd"])
     said = _use(row)
+    unused = row.get("CommitmentDiscountStatus") == "Unused"
+    spare = kinds.is_unused_capacity(row.get("x_UsageType") or "")
     if row.get("ChargeClass") == "Correction":
         kind = "credit"  # of an earlier bill
-    elif row.get("CommitmentDiscountStatus") == "Unused":
+    elif unused:
         kind = "fee"
     else:
         kind = said.kind if category == "Usage" else _APART[category or ""]
@@ -85,7 +93,7 @@ def _line(row: _Row) -> BillLine:
     return BillLine(
         kind=kind,
         usd=dollars(row[column] or ""),
-        provider=_provider(row["ProviderName"]),
+        provider=_provider(next((row[c] for c in _PROVIDERS if row.get(c)), None)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
         instance_type=said.instance_type if machine else None,
         region=row.get("RegionId"),
@@ -93,6 +101,12 @@ def _line(row: _Row) -> BillLine:
         hours=_hours(row) if machine else None,
         start=moment(start) if start else None,
         end=moment(end) if end else None,
+        resource=row.get("ResourceId") or row.get("ResourceName"),
+        account=row.get("SubAccountId") or row.get("BillingAccountId"),
+        zone=row.get("AvailabilityZone"),
+        gpus=_gpus(row) if machine else None,
+        idle=unused or spare or kinds.says_idle(kind, *(row.get(column) for column in _WORDS)),
+        source=source,
     )
 
 
@@ -112,7 +126,18 @@ def _use(row: _Row) -> kinds.UsageType:
         return kinds.UsageType(MACHINE, size, purchase)
     kind = kinds.of_words(row.get("SkuMeter"), description)
     kind = kinds.of_words(row.get("ServiceName")) if kind == "other" else kind
+    if kind == "disk" and row.get("ServiceCategory") not in _DISK_OF:
+        kind = "other"
     return kinds.UsageType(kind if kind not in _APART.values() else "other", None, purchase)
+
+
+def _gpus(row: _Row) -> Decimal | None:
+    """Return the GPUs of a machine, as SkuPriceDetails counts them."""
+    told = _detail(row, "GpuCount")
+    try:
+        return None if told is None else dollars(told)
+    except ValueError:
+        return None
 
 
 def _detail(row: _Row, key: str) -> str | None:
@@ -122,7 +147,7 @@ def _detail(row: _Row, key: str) -> str | None:
     except (ValueError, RecursionError):
         return None
     found = details.get(key, details.get(f"F_{key}")) if isinstance(details, dict) else None
-    return found if isinstance(found, str) else None
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def _hours(row: _Row) -> Decimal | None:

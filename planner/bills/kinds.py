@@ -58,6 +58,20 @@ _DESCRIBED = re.compile(
 # "droplet name (c-2-4GiB)" of DigitalOcean; its name may have parentheses, too.
 _SLUG = re.compile(r"\(([a-z][a-z0-9]*(?:-[a-z0-9.]+)+)\)\s*$", re.IGNORECASE)
 
+# What the providers call an address that nothing uses: "PublicIPv4:IdleAddress" (AWS), "Unused
+# Floating IP" (DigitalOcean). "Static Ip Charge" of Google Cloud is billed in use, too: not here.
+_IDLE = re.compile(r"idle ?address|idle public ip|\b(?:unused|unassigned) (?:floating|reserved) ip")
+# Capacity that is reserved and that no machine runs on (AWS CUR user guide).
+_UNUSED_BOX = re.compile(r"(?:^|-)Unused(?:Box|Ded)(?::|$)")
+_IN_USE = re.compile(r"in-?use ?(?:address|public ip)|in use\b|on a (?:standard|spot)")
+# What may have a disk, or an address, attached without being named a machine.
+_HOSTS = (
+    r"\binstances?\b|\bnodes?\b|kubernetes|\bcompute\b|\bvms?\b|virtual machine|droplet|"
+    r"\bcores?\b|\bram\b|\bgpus?\b|notebook|workspace|container|\bservers?\b|boxusage"
+)
+_ADDRESSED = r"load ?balanc|gateway|\bnat\b|firewall|\bvpn\b|bastion|forwarding|front door|\bapp"
+_MAY_HOST = {"disk": re.compile(_HOSTS), "address": re.compile(f"{_HOSTS}|{_ADDRESSED}")}
+
 
 def of_usage_type(text: str) -> UsageType:
     """Return what an AWS usage type is for; a BoxUsage without a size is m1.small, as AWS says."""
@@ -84,3 +98,26 @@ def size_in_parentheses(description: str) -> str | None:
     """Return the size at the end of a DigitalOcean description."""
     match = _SLUG.search(description)
     return match[1] if match else None
+
+
+def says_idle(kind: str, *texts: str | None) -> bool | None:
+    """Return whether the provider's words say that nobody used it; None where they do not say.
+
+    Only of addresses: what else has such a word in its line may be named so by its owner.
+    """
+    if kind != "address":
+        return None
+    said = " ".join(text for text in texts if text).lower()
+    if _IDLE.search(said):
+        return True
+    return False if _IN_USE.search(said) else None
+
+
+def is_unused_capacity(usage_type: str) -> bool:
+    """Return whether an AWS usage type is of reserved capacity that no machine runs on."""
+    return _UNUSED_BOX.search(usage_type) is not None
+
+
+def may_host(kind: str, text: str) -> bool:
+    """Return whether words may be of something that has disks or addresses attached."""
+    return _MAY_HOST[kind].search(text.lower()) is not None

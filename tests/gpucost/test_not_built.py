@@ -29,6 +29,7 @@ CONTRACT = (
     "verify",
     "export",
     "reconcile",
+    "bill",
     "watch",
     "accuracy",
     "doctor",
@@ -65,6 +66,7 @@ BUILT = {
     "recipe": "--option --numeric -o",
     "export": "--to -o",
     "reconcile": "--option -f",
+    "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "
     "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy",
     "down": "--all --yes",
@@ -81,6 +83,7 @@ PRINTING = (
     "prices",
     "doctor",
     "explain",
+    "bill",
     "provision",
     "list",
     "show",

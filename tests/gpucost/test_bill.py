@@ -1,0 +1,146 @@
+"""`gpucost bill`: what an invoice alone says of GPUs."""
+
+import csv
+import io
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import changed, training
+
+BILLS = ROOT / "tests" / "fixtures" / "bills"
+
+
+@pytest.fixture(autouse=True)
+def bills(empty_folder: Path) -> None:
+    """Every form of bill lies in the folder."""
+    shutil.copytree(BILLS, empty_folder, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu_usd", "leftover_usd", "gpu_hours"),
+    [
+        ("aws_cur_2.csv", "24864.60", "0.00", 7300),
+        ("aws_cur_legacy.csv", "399.76", "0.00", 830),
+        ("digitalocean_invoice.csv", "3219.30", "3.11", 730),
+        ("digitalocean_invoice.json", "1499.40", "0.00", 340),
+        ("digitalocean_insights.json", "211.68", "0.00", None),
+        ("focus_1_0.csv", "383.98", "0.00", 730),
+        ("focus_1_2.csv", "24115.70", "7.25", 6570),
+    ],
+)
+def test_the_totals_of_every_form(
+    name: str, gpu_usd: str, leftover_usd: str, gpu_hours: float | None, call: Call
+) -> None:
+    """Dollars of GPUs, GPU hours where the form counts them, and what the bill calls unused."""
+    ran = call("bill", name, "-f", "json")
+    assert ran.code == 0, ran.err
+    totals = ran.json["totals"]
+    assert (totals["gpu_usd"], totals["leftover_usd"]) == (gpu_usd, leftover_usd)
+    assert totals["gpu_hours"] == gpu_hours
+    assert sum(Decimal(one["usd"]) for one in ran.json["machines"]) == Decimal(gpu_usd)
+
+
+def test_every_dollar_names_its_lines(call: Call) -> None:
+    """Machines and findings say in which lines of which file their dollars stand."""
+    ran = call("bill", "focus_1_2.csv", "digitalocean_invoice.csv", "-f", "json")
+    assert ran.json["machines"][0]["lines"] == ["focus_1_2.csv:3"]
+    assert [one["lines"] for one in ran.json["findings"]] == [
+        [{"source": "focus_1_2.csv:4", "usd": "7.25"}],
+        [{"source": "digitalocean_invoice.csv:5", "usd": "3.11"}],
+    ]
+
+
+def test_what_to_measure_first_is_the_dearest_machine_without_a_profile(
+    call: Call, write: Write
+) -> None:
+    """The command that measures it is given; a profile of that machine moves on to the next."""
+    ran = call("bill", "aws_cur_2.csv", "-f", "json")
+    assert ran.json["measure_first"] == {
+        "machine": "aws/p5.48xlarge/us-east-2",
+        "usd": "24000.5",
+        "commands": [
+            "gpucost profile --duration 10m -o p5.48xlarge.json",
+            "gpucost plan p5.48xlarge.json --current aws/p5.48xlarge/us-east-2",
+        ],
+    }
+    job = training()
+    for key, value in (("provider", "aws"), ("instance_type", "p5.48xlarge")):
+        job = changed(job, ("hardware", key), value)
+    write("p5.json", job)
+    ran = call("bill", "aws_cur_2.csv", "--measured", "p5.json", "-f", "json")
+    assert ran.json["measure_first"]["machine"] == "aws/g5.xlarge/us-east-1"
+
+
+@pytest.mark.parametrize("format_", ["table", "md", "csv"])
+def test_what_is_printed(format_: str, call: Call) -> None:
+    """Machines in every format; what nobody used beside them, but in csv; advice on stderr."""
+    ran = call("bill", "digitalocean_invoice.csv", "-f", format_)
+    assert ran.code == 0, ran.err
+    assert "gpu-h100x1-80gb" in ran.out
+    assert "gpucost profile" in ran.err or format_ == "csv"
+    if format_ == "csv":
+        (row,) = csv.DictReader(io.StringIO(ran.out))
+        assert row["USD"] == "3219.3"
+    else:
+        assert "the bill itself says that nothing used it" in ran.out
+        assert "whether digitalocean's disks of USD 50.00 are used" in ran.err
+
+
+def test_nights_are_in_the_readers_zone(call: Call) -> None:
+    """The parts of the week add up to the GPU dollars, and --tz moves them."""
+    here, there = (
+        call("bill", "digitalocean_invoice.csv", "--tz", zone, "-f", "json").json["by_part"]
+        for zone in ("UTC", "America/Los_Angeles")
+    )
+    for parts in (here, there):
+        assert sum(Decimal(usd) for usd in parts.values()) == Decimal("3219.30")
+        assert parts["unknown_usd"] == "0"
+    assert here != there
+
+
+def test_a_bill_without_gpus_says_so(call: Call, write: Write) -> None:
+    """No GPU machine is an empty table and nothing to measure, not an error."""
+    text = (BILLS / "digitalocean_invoice.csv").read_text(encoding="utf-8")
+    write(
+        "cpu.csv",
+        text.replace("gpu-h100x1-80gb", "s-4vcpu-8gb").replace("GPU Droplets", "Droplets"),
+    )
+    ran = call("bill", "cpu.csv", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["machines"], ran.json["measure_first"]) == ([], None)
+    assert "no machine with a GPU" in call("bill", "cpu.csv").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "INVOICE"),
+        (("nothing.csv",), "nothing.csv"),
+        (("aws_cur_2.csv", "--tz", "Mars"), "--tz Mars"),
+        (("README.md",), "no bill that is known"),
+    ],
+)
+def test_bad_usage(arguments: tuple[str, ...], told: str, call: Call) -> None:
+    """No file, a missing one, no such zone or no bill exits 2 and says what is wrong."""
+    ran = call("bill", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_two_forms_of_the_same_charges_are_refused(call: Call, write: Write) -> None:
+    """A report and its FOCUS twin hold the same use; their dollars would count twice."""
+    write("a.csv", "lineItem/LineItemType,lineItem/UsageStartDate,lineItem/UsageEndDate,"
+          "lineItem/UsageType,lineItem/UsageAmount,lineItem/CurrencyCode,lineItem/UnblendedCost,"
+          "lineItem/ResourceId\nUsage,2026-11-01T00:00:00Z,2026-11-01T01:00:00Z,"
+          "BoxUsage:g4dn.xlarge,1,USD,0.526,i-1\n")  # fmt: skip
+    write("b.csv", "BilledCost,BillingCurrency,ChargeCategory,ChargePeriodStart,ChargePeriodEnd,"
+          "ServiceProviderName,ResourceId,ChargeDescription\n0.526,USD,Usage,2026-11-01T00:00:00Z,"
+          "2026-11-01T01:00:00Z,AWS,i-1,$1 per g4dn.xlarge Instance Hour\n")  # fmt: skip
+    ran = call("bill", "a.csv", "b.csv")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a.csv and b.csv hold the same charges" in ran.err

@@ -1,0 +1,332 @@
+"""Bills of known truth: accounts whose machines, disks, addresses and commitments are drawn.
+
+A `World` is what happened; `rows` is what a provider meters of it, by hour, by day or as a whole;
+the `FORMS` write that down as bills. Each row says whether nobody used what it is for (`planted`),
+and whether the bill can show it (`SHOWN`) or not (`HIDDEN`: a machine that could have used it ran).
+"""
+
+import csv
+import io
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+SHOWN, HIDDEN = "shown", "hidden"
+START = datetime(2026, 11, 1, tzinfo=UTC)
+DAYS = 14
+END = START + timedelta(days=DAYS)
+HOUR = timedelta(hours=1)
+REGIONS = ("us-east-1", "eu-west-1", "ap-south-1")
+# size -> dollars an hour; the last one has no GPU
+SIZES = {
+    "aws": {
+        "p5.48xlarge": "55.04", "g4dn.xlarge": "0.526", "g5.xlarge": "1.006", "m5.large": "0.096",
+    },
+    "digitalocean": {"gpu-h100x1-80gb": "4.41", "s-1vcpu-1gb": "0.009"},
+}  # fmt: skip
+GPUS = {"p5.48xlarge": 8, "g4dn.xlarge": 1, "g5.xlarge": 1, "gpu-h100x1-80gb": 1}
+# what is paid for all the time: kind, dollars an hour, how often, whether nobody uses it
+_STEADY = (
+    ("idle-address", "0.005", 0.4, SHOWN),
+    ("database", "0.02", 0.3, ""),
+    ("gateway", "0.045", 0.3, ""),
+    ("address", "0.005", 0.5, ""),
+    ("unused", "0.9", 0.3, SHOWN),
+)
+DISK_USD_PER_HOUR = Decimal("0.0111")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """One line of use, as the provider's meter has it.
+
+    Attributes:
+        kind: compute, disk, address, idle-address, unused, tax, credit, database, gateway.
+        planted: SHOWN or HIDDEN where nobody used it, else empty.
+        on_hours: the hours of the span in which it really ran.
+    """
+
+    kind: str
+    account: str
+    region: str
+    resource: str
+    usd: Decimal
+    hours: int
+    start: datetime
+    end: datetime
+    size: str = ""
+    spot: bool = False
+    planted: str = ""
+    on_hours: tuple[datetime, ...] = field(default=(), repr=False)
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that was rented in two weeks, from one seed."""
+
+    provider: str
+    seed: int
+    grain: str = "hour"
+    places: tuple[str, ...] = REGIONS
+    rows: list[Metered] = field(default_factory=list)
+    _draw: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(f"{self.provider}-{self.seed}")  # noqa: S311 - not for secrets
+        most = 1 if self.provider == "digitalocean" else 3  # an invoice is of one account
+        for number in range(self._draw.randint(1, most)):
+            self._account(f"{number:012d}")
+        if self.provider == "aws" and not any(row.kind == "compute" for row in self.rows):
+            # without a machine it might be an export of disks only, which shows nothing
+            self._machine("000000000000", "us-west-2", "m5.large")
+
+    def _account(self, account: str) -> None:
+        for region in self.places:
+            draw = self._draw
+            sizes = [s for s in SIZES[self.provider] if draw.random() < 0.3]
+            for size in sizes:
+                self._machine(account, region, size)
+            for number in range(draw.randint(0, 2)):
+                name = f"vol-{account}-{region}-{number}"
+                self._disk(account, region, name, machines=bool(sizes))
+            for kind, usd, chance, planted in _STEADY:
+                drawn = draw.random() < chance
+                ours = sizes or kind != "address"
+                if drawn and ours and (kind != "unused" or self.provider == "aws"):
+                    self._steady(kind, account, region, usd, planted=planted)
+            for kind, usd in (("tax", "11.5"), ("credit", "-7")):
+                if draw.random() < 0.3:
+                    self._once(kind, account, region, usd)
+
+    def _machine(self, account: str, region: str, size: str) -> None:
+        """A machine that runs always, in working hours, or in single hours; it may end early."""
+        ways = ("always",) if self.provider == "digitalocean" else ("always", "office", "some")
+        way = self._draw.choice(ways)
+        last = (
+            END if self._draw.random() < 0.6 else START + timedelta(days=self._draw.randint(1, 6))
+        )
+        hours = [h for h in _hours(START, last) if self._runs(way, h)] or [START]
+        price = Decimal(SIZES[self.provider][size])
+        spot = self.provider == "aws" and self._draw.random() < 0.2
+        name = f"i-{account}-{region}-{size}"
+        self._spans("compute", account, region, name, price, hours, size=size, spot=spot)
+
+    def _runs(self, way: str, hour: datetime) -> bool:
+        if way == "office":
+            return hour.weekday() < 5 and 9 <= hour.hour < 17
+        return way == "always" or self._draw.random() < 0.4
+
+    def _disk(self, account: str, region: str, name: str, *, machines: bool) -> None:
+        """A disk that is kept all the time; used while a machine lives, or by nobody."""
+        used = machines and self._draw.random() < 0.7
+        here = [row for row in self.rows if (row.account, row.region) == (account, region)]
+        ended = max((row.end for row in here if row.kind == "compute"), default=START)
+        shown = ended == START or END - ended >= timedelta(days=7)
+        hours = list(_hours(START, END))
+        if self.grain == "whole":  # one row: shown only where nothing ran at all
+            planted = SHOWN if ended == START else "" if used else HIDDEN
+            self._spans("disk", account, region, name, DISK_USD_PER_HOUR, hours, planted=planted)
+            return
+        if not used:
+            early, late = ([h for h in hours if (h >= ended) is after] for after in (False, True))
+            self._spans("disk", account, region, name, DISK_USD_PER_HOUR, early, planted=HIDDEN)
+            self._spans("disk", account, region, name, DISK_USD_PER_HOUR, late,
+                        planted=SHOWN if shown else HIDDEN)  # fmt: skip
+            return
+        before, after = ([h for h in hours if (h >= ended) is late] for late in (False, True))
+        self._spans("disk", account, region, name, DISK_USD_PER_HOUR, before)
+        # kept for less than a pause after its machine ended: that is in use
+        self._spans("disk", account, region, name, DISK_USD_PER_HOUR, after,
+                    planted=SHOWN if shown else "")  # fmt: skip
+
+    def _steady(self, kind: str, account: str, region: str, usd: str, *, planted: str = "") -> None:
+        hours = list(_hours(START, END))
+        name = f"{kind}-{region}"
+        self._spans(kind, account, region, name, Decimal(usd), hours, planted=planted)
+
+    def _once(self, kind: str, account: str, region: str, usd: str) -> None:
+        self.rows.append(Metered(kind=kind, account=account, region=region, resource="",
+                                 usd=Decimal(usd), hours=0, start=START, end=END))  # fmt: skip
+
+    def _spans(  # noqa: PLR0913, PLR0917 - what a meter knows
+        self, kind: str, account: str, region: str, name: str, price: Decimal,
+        hours: list[datetime], *, size: str = "", spot: bool = False, planted: str = "",
+    ) -> None:  # fmt: skip
+        """Meter hours as one row an hour, or one a day."""
+        spans: dict[tuple[datetime, datetime], list[datetime]] = {}
+        for hour in hours:
+            day = hour.replace(hour=0)
+            span = {
+                "hour": (hour, hour + HOUR),
+                "day": (day, day + timedelta(days=1)),
+                "whole": (hours[0], hours[-1] + HOUR),
+            }[self.grain]
+            spans.setdefault(span, []).append(hour)
+        for (start, end), on in spans.items():
+            self.rows.append(Metered(
+                kind=kind, account=account, region=region, resource=name, usd=price * len(on),
+                hours=len(on), start=start, end=end, size=size, spot=spot, planted=planted,
+                on_hours=tuple(on),
+            ))  # fmt: skip
+
+
+def _hours(start: datetime, end: datetime) -> Iterator[datetime]:
+    while start < end:
+        yield start
+        start += HOUR
+
+
+def _stamp(when: datetime) -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _table(rows: list[dict[str, str]]) -> str:
+    text = io.StringIO()
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+_AWS_TYPES = {
+    "disk": "EBS:VolumeUsage.gp3",
+    "address": "PublicIPv4:InUseAddress",
+    "idle-address": "PublicIPv4:IdleAddress",
+    "database": "RDS:GP3-Storage",
+    "gateway": "NatGateway-Hours",
+}
+_AWS_WORDS = {
+    "disk": "$0.08 per GB-month of General Purpose (gp3) provisioned storage - US East",
+    "address": "$0.005 per In-use public IPv4 address per hour",
+    "idle-address": "$0.005 per Idle public IPv4 address per hour",
+    "database": "$0.115 per GB-month of provisioned gp3 storage running PostgreSQL",
+    "gateway": "$0.045 per NAT Gateway Hour",
+    "unused": "Unused reservation",
+    "tax": "VAT",
+    "credit": "Promotional credit",
+}
+
+
+def _focus(world: World, version: str) -> str:
+    categories = {"tax": "Tax", "credit": "Credit"}
+    services = {"disk": "Storage", "database": "Databases", "gateway": "Networking"}
+    table = []
+    for row in world.rows:
+        machine = row.kind == "compute"
+        unused = row.kind == "unused"
+        table.append({
+            "BilledCost": "0" if unused else f"{row.usd}",
+            "EffectiveCost": f"{row.usd}",
+            "BillingCurrency": "USD",
+            "ChargeCategory": categories.get(row.kind, "Usage"),
+            "ChargeDescription": f"$1 per {'Spot' if row.spot else 'On Demand'} Linux {row.size} "
+            "Instance Hour" if machine else _AWS_WORDS[row.kind],
+            "ChargePeriodStart": _stamp(row.start), "ChargePeriodEnd": _stamp(row.end),
+            "CommitmentDiscountId": "ri-1" if unused else "",
+            "CommitmentDiscountStatus": "Unused" if unused else "",
+            "ConsumedQuantity": f"{row.hours}", "ConsumedUnit": "Hours" if row.hours else "",
+            "PricingCategory": "Dynamic" if row.spot else "Standard",
+            "ServiceCategory": "Compute" if machine else services.get(row.kind, "Networking"),
+            "ServiceName": "Amazon Elastic Compute Cloud",
+            "ServiceProviderName" if version == "1.4" else "ProviderName": "AWS",
+            "RegionId": row.region, "ResourceId": row.resource, "SubAccountId": row.account,
+        })  # fmt: skip
+    return _table(table)
+
+
+def _cur(world: World, _: str) -> str:
+    types = {"tax": "Tax", "credit": "Credit", "unused": "RIFee"}
+    table = []
+    for row in world.rows:
+        machine = f"{'SpotUsage' if row.spot else 'BoxUsage'}:{row.size}"
+        table.append({
+            "lineItem/LineItemType": types.get(row.kind, "Usage"),
+            "lineItem/UsageAccountId": row.account,
+            "lineItem/ResourceId": row.resource,
+            "lineItem/UsageStartDate": _stamp(row.start), "lineItem/UsageEndDate": _stamp(row.end),
+            "lineItem/UsageType": machine if row.kind == "compute"
+            else _AWS_TYPES.get(row.kind, "HeavyUsage:p5.48xlarge"),
+            "lineItem/UsageAmount": f"{row.hours}", "lineItem/CurrencyCode": "USD",
+            "lineItem/UnblendedCost": f"{row.usd}",
+            "lineItem/LineItemDescription": _AWS_WORDS.get(row.kind, f"{row.size} Instance Hour"),
+            "product/regionCode": row.region,
+            "reservation/UnusedRecurringFee": f"{row.usd}" if row.kind == "unused" else "",
+        })  # fmt: skip
+    return _table(table)
+
+
+_PRODUCTS = {
+    "disk": ("Volumes", "unused-{} - 500 GB"),
+    "idle-address": ("Floating IPs", "Unused Floating IP - 1.1.1.1 {}"),
+    "database": ("Managed Databases", "postgres {}"),
+    "gateway": ("Load Balancers", "lb {}"),
+    "address": ("Load Balancers", "lb {}"),
+    "unused": ("Spaces Subscription", "Spaces {}"),
+    "tax": ("Taxes", "SALES TAX {}"),
+    "credit": ("Credits", "Referral credit {}"),
+}
+
+
+def _digitalocean(world: World, _: str) -> str:
+    table = []
+    for row in world.rows:
+        product, words = _PRODUCTS.get(row.kind, ("Droplets", "unused {} (" + row.size + ")"))
+        table.append({
+            "product": product, "group_description": "",
+            "description": words.format(f"{row.account}-{row.resource}"),
+            "hours": f"{row.hours}",
+            "start": f"{row.start:%Y-%m-%d %H:%M:%S} +0000",
+            "end": f"{row.end:%Y-%m-%d %H:%M:%S} +0000",
+            "USD": f"${row.usd:,}".replace("$-", "-$"), "project_name": "", "category": "iaas",
+        })  # fmt: skip
+    return _table(table)
+
+
+def _insights(world: World, _: str) -> str:
+    points = []
+    for row in world.rows:
+        product, words = _PRODUCTS.get(row.kind, ("Droplets", "unused {} (" + row.size + ")"))
+        sku = "1-DO-DROP-0109" if row.kind == "compute" else "1-DO-OTHER"
+        points.append({
+            "start_date": f"{row.start:%Y-%m-%d}", "total_amount": f"{row.usd}",
+            "region": row.region, "sku": sku,
+            "description": words.format(f"{row.account}-{row.resource}")
+            if row.kind == "compute" else f"{product}: {words.format(row.resource)}",
+        })  # fmt: skip
+    return json.dumps({"data_points": points}, indent=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A form of bill that worlds are written in."""
+
+    provider: str
+    grain: str
+    write: Callable[[World, str], str]
+    version: str = ""
+    places: tuple[str, ...] = REGIONS
+
+
+FORMS = {
+    "focus 1.0, hourly": Form(provider="aws", grain="hour", write=_focus, version="1.0"),
+    "focus 1.4, daily": Form(provider="aws", grain="day", write=_focus, version="1.4"),
+    "cur, hourly": Form(provider="aws", grain="hour", write=_cur),
+    "cur, daily": Form(provider="aws", grain="day", write=_cur),
+    "digitalocean invoice": Form(
+        provider="digitalocean", grain="whole", write=_digitalocean, places=("",)
+    ),
+    "digitalocean insights": Form(
+        provider="digitalocean", grain="day", write=_insights, places=("nyc2", "ams3")
+    ),
+}
+
+
+def drawn(form: str, seed: int) -> tuple[World, str]:
+    """A world and its bill."""
+    of = FORMS[form]
+    world = World(provider=of.provider, seed=seed, grain=of.grain, places=of.places)
+    return world, of.write(world, of.version)
