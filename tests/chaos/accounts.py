@@ -1,6 +1,7 @@
 """Accounts at the stand-ins with things that are not ours, and what can be counted of them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -82,8 +83,12 @@ class DigitalOceanAccount:
                 told = {"id": name, "name": name, "tags": list(droplet["tags"])}
                 self.app.estate.things["snapshots"][name] = told
 
+    def leave(self) -> None:
+        """From here on the credentials are of another account."""
+        self.app.world = replace(self.app.world, elsewhere=True)
+
     def heal(self) -> None:
-        """The provider answers again."""
+        """The provider answers again, and the credentials are the right ones."""
         self.app.world = World(skew_s=self.app.world.skew_s)
 
     def foreign(self) -> set[str]:
@@ -222,12 +227,15 @@ class AwsTrialAccount:
             )
             self.copies |= {made.id for made in copied.instances}
 
+    def leave(self) -> None:
+        """From here on the credentials are of another account."""
+        self.app.world = replace(self.app.world, elsewhere=True)
+
     def heal(self) -> None:
-        """The provider answers again, and whoever copied a machine ends the copy."""
+        """The provider answers the right credentials; whoever copied a machine ends the copy."""
         self.app.world = World(skew_s=self.app.world.skew_s)
         for key in self.copies:
             self.app.end_itself(key, datetime.now(UTC))
-        self.copies.clear()
 
     def _is_ours(self, instance: Any) -> bool:
         return instance.id not in self.kept | self.copies and instance.state != "terminated"

@@ -49,6 +49,7 @@ CASES: dict[str, Case] = {
     "tags deleted by somebody": Case(before="untag"),
     "tags copied to a snapshot": Case(before="copy_tags"),
     "a machine copied by somebody": Case(before="copy_machine", heals=True, kinds=_AWS),
+    "credentials of another account": Case(before="leave", heals=True),
     "a page of each list lost": Case(world=World(page_size=1, lost_page=2)),
     "the first page lost": Case(world=World(page_size=1, lost_page=1)),
     "its clock 3 h ahead": Case(world=World(skew_s=3 * _HOUR_S)),

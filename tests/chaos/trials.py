@@ -135,12 +135,13 @@ class Stage:
 
         Args:
             count: gets the counts.
-            heals: the provider answers again before the last try.
+            heals: the provider answers again once the first try is over; machines are gone then.
             has_journal: the journal is whole, so that its bills are held against the account's.
         """
         for at in range(_ROUNDS):
-            if at == _ROUNDS - 1 and heals:
-                self.count_left(count, side=False)  # what is broken for ever keeps no machine
+            if at == 1 and heals:
+                if not self.account.app.world.elsewhere:
+                    self.count_left(count, side=False)  # what is broken keeps no machine
                 self.account.heal()
                 self.before &= self.account.foreign()
             ends = [self.run(DOWN), self.run(REAP)]

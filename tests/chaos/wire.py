@@ -185,9 +185,11 @@ def _be_child(
     except BaseException:  # noqa: BLE001 - a forked process must not return
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
 
 @contextmanager

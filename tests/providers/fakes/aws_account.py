@@ -145,7 +145,7 @@ class AwsAccount:
         """Do the work, as far as the world shows what it is about."""
         region = _region(environ)
         backend = ec2_backends[DEFAULT_ACCOUNT_ID][region]
-        if action.startswith(_MAKES):
+        if action.startswith(_MAKES) and not self.world.elsewhere:
             seen, named = World(), True
         else:
             seen, named = self.world, by_id(form)
@@ -177,7 +177,7 @@ class AwsAccount:
         if action == "DescribeRegions":
             return _regions()
         if action == "GetCallerIdentity":
-            return _identity(self.number)
+            return _identity("999999999999" if self.world.elsewhere else self.number)
         token = form.get("ClientToken", "")
         if token in self.tokens:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")

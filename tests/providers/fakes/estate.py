@@ -72,6 +72,10 @@ class Estate:
         if request.path == "/v2/account":
             return HTTPStatus.OK, {"account": self._account()}
         for path, many in _LISTS.items():
+            if self.world.elsewhere and request.path == path:
+                return HTTPStatus.OK, paged(many, [], request, self.world)
+            if self.world.elsewhere and request.path.startswith(f"{path}/"):
+                break
             if request.path == path:
                 if request.method == "POST":
                     return self._make(many, request.get_json(), sizes)
@@ -90,7 +94,7 @@ class Estate:
             "floating_ip_limit": 3,
             "email": "test@example.com",
             "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef",
-            "team": {"uuid": self.account_id, "name": "Test"},
+            "team": {"uuid": "another" if self.world.elsewhere else self.account_id, "name": "T"},
             "email_verified": True,
             "status": "active",
             "status_message": "",

@@ -72,6 +72,7 @@ class Sight:
             named: whether the call names ids, or lists.
         """
         lag_s = world.read_lag_s if named else world.list_lag_s
+        lag_s = NEVER if world.elsewhere else lag_s
         hidden: list[tuple[dict[str, Any], str, Any]] = []
         untagged: dict[str, dict[str, str]] = {}
         for table in things(backend):

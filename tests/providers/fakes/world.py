@@ -57,6 +57,7 @@ class World:
         lost_calls: which: reads, calls that change something, or both.
         lost_after_s: counted from the first machine that was asked for.
         latency_s: of every call.
+        elsewhere: the credentials are of another account, an empty one.
     """
 
     list_lag_s: float = 0.0
@@ -70,6 +71,7 @@ class World:
     lost_answers: int = 0
     lost_calls: Literal["read", "change", "all"] = "read"
     latency_s: float = 0.0
+    elsewhere: bool = False
 
     def now(self) -> datetime:
         """The provider's time."""
