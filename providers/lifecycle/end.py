@@ -52,10 +52,6 @@ def end_run(
         PartialError: something is still there, or could not be asked; the message names it.
     """
     run = marks.run
-    known = _known(session, run)
-    others = elsewhere(session, [known] if known else [])
-    if others:
-        raise PartialError([f"{run} is not ended: {others[run]}."])
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
     machines = _EndingPart(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
     machines.end()
@@ -99,6 +95,8 @@ class _EndingPart:
         intents: what may have been made without our knowing, by name, with looks that missed it.
         unasked: what could not be asked in the newest round.
         trouble: the newest refusal.
+        is_elsewhere: the credentials are of another account, as far as is known; ids are asked for
+            once all the same, because a mistake about that must not keep a machine alive.
     """
 
     session: Session
@@ -109,6 +107,7 @@ class _EndingPart:
     intents: dict[_Name, tuple[JournaledResource, AnswersSoFar]] = field(default_factory=dict)
     unasked: tuple[Unasked, ...] = ()
     trouble: str = ""
+    is_elsewhere: bool = False
 
     @property
     def left(self) -> list[_Target]:
@@ -130,6 +129,8 @@ class _EndingPart:
                 self._end_one(one, watch.elapsed_s)
             if self.is_over and (not self.unasked or watch.elapsed_s >= patience.unasked_s):
                 return
+            if self.is_elsewhere and not any(one.evidence.accepted for one in self.left):
+                return
             if watch.elapsed_s >= patience.gone_s:
                 return
             self._tell_of_waiting(watch)
@@ -140,6 +141,8 @@ class _EndingPart:
         known = _known(self.session, self.marks.run)
         if known is None:
             return
+        others = elsewhere(self.session, [known])
+        self.is_elsewhere, self.trouble = bool(others), others.get(known.marks.run, "")
         doubt = partial(why_unproved, self.session, known.account)
         for one in _to_ask(known):
             if one.kind not in self.kinds:

@@ -61,7 +61,9 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
         if machine.state == "made" and machine.id not in known
     ]
     asked = presence_of(session, wanted)
-    others = elsewhere(session, open_)
+    present = {one.marks.run for one in seen.resources}
+    present |= {run.marks.run for machine, run in wanted if asked[machine.id].state == "present"}
+    others = elsewhere(session, [run for run in open_ if run.marks.run not in present])
     unsure = {run: (f"{run} is not known here: {why}",) for run, why in others.items()}
     for machine, run in wanted:
         answer = asked[machine.id]

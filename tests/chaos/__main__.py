@@ -95,10 +95,12 @@ def _page(
     for kind in dict.fromkeys(kind for kind, _ in tried):
         yield from ("", f"| {kind} | trials | killed | {' | '.join(_TITLES.values())} |")
         yield f"|---|{'---:|' * (len(_TITLES) + 2)}"
+        here = Count()
         for name in (name for one, name in tried if one == kind):
-            total.add(done[kind, name])
+            here.add(done[kind, name])
             yield f"| {name} | {_cells(done[kind, name])} |"
-    yield f"| **all** | {_cells(total)} |"
+        yield f"| **all** | {_cells(here)} |"
+        total.add(here)
     yield from ("", *_told_of(total, took_s, jobs))
     gone = [task for task in tasks if task in done and task[1].startswith(_GONE)]
     if gone:

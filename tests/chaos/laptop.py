@@ -11,7 +11,9 @@ from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import World
 
 _LONG_S = 48 * 3600.0
-_SAID = re.compile(r"^.*\b(?:never|by itself|nothing ends|does not end itself)\b.*$", re.MULTILINE)
+_SAID = re.compile(
+    r"^.*\b(?:cannot end itself: should|nothing but gpucost ends it: past)\b.*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

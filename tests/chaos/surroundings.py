@@ -31,6 +31,9 @@ Ask = Callable[..., Any]
 PAUSE_S = 20.0
 """Between two looks: long, because every look costs the trial its time."""
 
+GONE_S = 420.0
+"""Until an end is given up: longer than reads lag anywhere, and short for the same reason."""
+
 
 class _Login:
     """The way into the machines of a trial, with the token that the launch would hand over."""
@@ -149,7 +152,7 @@ def forget_aws() -> None:
 def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterator[None]:
     """The surroundings of one command."""
     clock = Clock(now=lambda: datetime.now(UTC), sleep=time.sleep)
-    patience = replace(Patience(), pause_s=PAUSE_S)
+    patience = replace(Patience(), pause_s=PAUSE_S, gone_s=GONE_S)
 
     def open_login(spec: Any) -> _Login:
         token = "" if not spec.self_destroy else "token"

@@ -1,12 +1,17 @@
 """Whatever goes wrong, nothing of ours is left, nothing else is touched, nothing untrue is said."""
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 import pytest
 
+from tests.chaos.__main__ import main
 from tests.chaos.accounts import ACCOUNTS
 from tests.chaos.programme import CASES, some
 from tests.chaos.trials import LAUNCHES, stage
 from tests.chaos.troubles import faults_of
 from tests.chaos.truth import BAD, Count
+from tests.chaos.workers import Task
 
 
 @pytest.mark.parametrize("kind", ACCOUNTS)
@@ -36,3 +41,24 @@ def test_every_provider_has_its_troubles() -> None:
     assert all(one == kinds[0] and len(one) == 5 for one in kinds)
     for kind in ACCOUNTS:
         assert sum(kind in case.kinds for case in CASES.values()) >= 30
+
+
+@pytest.mark.parametrize(("left", "code"), [(0, 0), (1, 1)])
+def test_the_tables_of_a_run_replace_those_of_a_page(
+    left: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Markdown, between the marks and nowhere else; anything left is the exit code."""
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- chaos: begin -->\nold\n<!-- chaos: end -->\nafter\n")
+
+    def work_all(tasks: Iterable[Task], *, jobs: int) -> Iterator[tuple[Task, Count, float]]:
+        assert jobs == 2
+        yield from ((task, Count(trials=3, machines=left), 1.0) for task in tasks)
+
+    monkeypatch.setattr("tests.chaos.__main__.work_all", work_all)
+    assert main(["aws", "--some", "--jobs", "2", "--into", str(page)]) == code
+    text = page.read_text()
+    assert text.startswith("before\n<!-- chaos: begin -->\n| aws | trials | killed |")
+    assert f"| plain | 3 | 0 | {left} |" in text
+    assert text.endswith("<!-- chaos: end -->\nafter\n")
+    assert "old" not in text

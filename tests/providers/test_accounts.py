@@ -56,6 +56,16 @@ def test_down_says_so_and_calls_nothing_gone(other: Session, run: Deployment) ->
     _nothing_is_gone(other, run)
 
 
+def test_a_mistake_about_the_account_keeps_no_machine(
+    cloud: MemoryCloud, session: Session, run: Deployment
+) -> None:
+    """Where the ids are known all the same they end, whatever the account is called now."""
+    cloud.account_id = "111-renamed"
+    assert survey(session).doubts == ()
+    end_run(session, run.marks, None)
+    assert cloud.things == {}
+
+
 def test_list_and_reap_doubt_it_and_keep_it(other: Session, run: Deployment) -> None:
     """The machines still count; a reap hours after the deadline removes nothing of it."""
     with driven_time() as time:
