@@ -302,16 +302,15 @@ def test_credentials_of_another_account_end_nothing_and_say_so(
 ) -> None:
     """Every id is 404 there: `down`, `list` and `reap` name both accounts and call nothing gone."""
     run = _run(call)
-    droplets, cloud.estate.things["droplets"] = cloud.estate.things["droplets"], {}
-    team, cloud.estate.account_id = cloud.estate.account_id, "another-teams-uuid"
+    cloud.world = World(elsewhere=True)
     for command in (("down", run, "--yes"), ("list",), ("reap", "--yes")):
         ran = call(*command)
         assert ran.code == 6, ran.err
-        assert f"it is in account {team} of digitalocean" in ran.err
-        assert "another-teams-uuid" in ran.err
+        assert f"it is in account {cloud.estate.account_id} of digitalocean" in ran.err
+        assert "another account, another;" in ran.err
     (told,) = call("list", "-f", "json").json["runs"]
     assert told["machines"] == 1
-    cloud.estate.things["droplets"], cloud.estate.account_id = droplets, team
+    cloud.world = World()
     assert call("down", run, "--yes").code == 0
     assert cloud.estate.things["droplets"] == {}
 
@@ -319,16 +318,11 @@ def test_credentials_of_another_account_end_nothing_and_say_so(
 def test_another_account_of_aws(aws: AwsAccount, call: Call) -> None:
     """The same by the number that STS tells."""
     run = _run(call, *ON_AWS)
-    aws.number = "999999999999"
-    unknown = AwsFault(
-        action="DescribeInstances", status=400, code="InvalidInstanceID.NotFound", times=10**6
-    )
-    aws.faults.append(unknown)
+    aws.world = World(elsewhere=True)
     ran = call("down", run, "--yes")
     assert ran.code == 6
     assert "another account, 999999999999; use those of 123456789012" in ran.err
-    aws.faults.clear()
-    aws.number = "123456789012"
+    aws.world = World()
     assert len(aws.alive_ids()) == 1
     assert call("down", run, "--yes").code == 0
 

@@ -67,7 +67,6 @@ class AwsAccount:
         ended: when the end of an instance was asked for.
         world: how it misbehaves.
         lost: answers that each world has lost.
-        number: of the account, as STS tells it.
     """
 
     prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
@@ -78,7 +77,6 @@ class AwsAccount:
     ended: dict[str, datetime] = field(default_factory=dict)
     world: World = field(default_factory=World)
     lost: Counter[World] = field(default_factory=Counter)
-    number: str = DEFAULT_ACCOUNT_ID
     _sight: Sight = field(default_factory=Sight)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -177,7 +175,7 @@ class AwsAccount:
         if action == "DescribeRegions":
             return _regions()
         if action == "GetCallerIdentity":
-            return _identity("999999999999" if self.world.elsewhere else self.number)
+            return _identity("999999999999" if self.world.elsewhere else DEFAULT_ACCOUNT_ID)
         token = form.get("ClientToken", "")
         if token in self.tokens:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
