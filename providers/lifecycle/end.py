@@ -164,11 +164,12 @@ class _EndingPart:
         mine = [one for one in seen.resources if one.marks.run == run]
         for one in mine:
             self._found(one)
-        for name, (_, evidence) in tuple(self.intents.items()):
+        for name, (kept, evidence) in tuple(self.intents.items()):
             if _is_asked(seen, name):
                 evidence.add(_MISSED, at_s)
             if evidence.is_gone:
                 del self.intents[name]
+                self._write_gone(kept)
 
     def _found(self, one: Resource) -> None:
         self.intents.pop((one.kind, one.name, one.region), None)
@@ -187,9 +188,7 @@ class _EndingPart:
         """Ask about one id, and for its end; what no read shows yet is ended by its id, too."""
         answer = one.evidence.add(ask(self.session, one.kept, self.marks), at_s)
         if answer.state == "gone":
-            session = self.session
-            write = partial(session.journal.gone, self.marks.run, one.kept, session.now())
-            session.try_writing(write)
+            self._write_gone(one.kept)
             return
         if answer.resource is not None and one.kept.state == "gone":
             session = self.session  # the journal was wrong about it
@@ -205,9 +204,15 @@ class _EndingPart:
         except ProviderError as error:
             self.trouble = error.problems[0]
             return
+        accepted = accepted or answer.state == "present"  # shown, and unknown at once: on its way
         if accepted and not one.evidence.accepted:
             self.session.say(f"ending {one.kept.kind} {one.kept.name} ({one.kept.id})")
         one.evidence.accepted = one.evidence.accepted or accepted
+
+    def _write_gone(self, kept: JournaledResource) -> None:
+        session = self.session
+        write = partial(session.journal.gone, self.marks.run, kept, session.now())
+        session.try_writing(write)
 
     def _tell_of_waiting(self, watch: Stopwatch) -> None:
         """Once, why this takes long: what nobody sees may still be on its way."""

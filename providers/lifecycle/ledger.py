@@ -38,7 +38,8 @@ def bill_run(deployment: Deployment, now: datetime) -> RunCost:
         now: the end of billing of machines that are still there.
     """
     born = [one for one in deployment.machines if one.billed_from is not None]
-    alive = sum(one.state in ("made", "intended") for one in deployment.machines)
+    burning = ("made", "intended") if deployment.ended_at is None else ("made",)
+    alive = sum(one.state in burning for one in deployment.machines)
     bills = [bill_machine(one, deployment.offer, now) for one in born]
     billed_s = sum(billed for billed, _ in bills)
     if deployment.offer is None:

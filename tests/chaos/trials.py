@@ -153,7 +153,11 @@ class Stage:
         else:
             count.refused += 1
             count.told.append(f"the recovery ends with {[e.code for e in ends]}: {self.log}")
-        self.look(self.run(LIST), count)
+        listed = self.run(LIST)
+        self.look(listed, count)
+        if has_journal and "0 machines burn" not in listed.output:
+            count.lies += 1
+            count.told.append(f"lie: machines are said to burn after the recovery: {self.log}")
         self.count_left(count)
         if has_journal:
             check_ledger(self.account, self.state, count, self.log)

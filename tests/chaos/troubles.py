@@ -143,7 +143,7 @@ def _run(here: Stage, count: Count, command: Command, trouble: Trouble | None = 
     ended = here.run(command, trouble)
     count.kills += ended.was_killed
     here.look(ended, count)
-    here.recover(count)
+    here.recover(count, has_journal="not written down" not in ended.output)
 
 
 def troubles(kind: str) -> dict[str, Job]:

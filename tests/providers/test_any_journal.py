@@ -219,8 +219,7 @@ def test_any_prefix_and_any_world_recover_to_one_end(
         runs = session.journal.deployments()
         assert {run.state for run in runs} <= {"ended"}
         left = {one.state for run in runs for one in run.resources}
-        assert left <= {"gone", "refused", "intended"}
-        assert not any(one.state == "made" for run in runs for one in run.machines)
+        assert left <= {"gone", "refused"}
         assert all(one.billed_until for run in runs for one in run.machines if one.billed_from)
         calls = len(cloud.calls)
         _reap(session, owner)
