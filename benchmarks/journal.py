@@ -111,9 +111,8 @@ def seconds(arguments: Sequence[str], environment: dict[str, str]) -> float:
 def main(arguments: Sequence[str]) -> None:
     """Time every command with every number of runs, and print it."""
     counts = tuple(int(text) for text in arguments) or RUNS
-    print(
-        f"processor seconds of whole processes, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    )
+    load = os.getloadavg()[0]
+    print(f"processor seconds of whole processes, {os.cpu_count()} cores, load {load:.1f}")
     print(f"{'runs in the journal':<42}" + "".join(f"{count:>9}" for count in counts))
     table: dict[int, list[float]] = {}
     for count in counts:
