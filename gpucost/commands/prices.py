@@ -63,41 +63,39 @@ def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> No
 @_AS_OF
 @click.option("--accept-jumps", is_flag=True, help="Keep prices that moved by over x3.")
 @click.option(
+    "--feed",
+    "feeds",
+    multiple=True,
+    help="Only this public feed (repeatable); `none`: only providers with credentials.",
+)
+@click.option(
+    "--url", "urls", multiple=True, metavar="FEED=URL", help="Where a feed is read instead."
+)
+@click.option(
     "--from",
     "catalog",
-    type=(click.Choice(("skypilot", "gpuhunt")), str),
-    metavar="skypilot|gpuhunt PATH",
-    help="Import a catalog that you have; --as-of says of which day.",
+    type=(str, str),
+    metavar="FEED FILE|URL",
+    help="Read one feed from a file, folder or address; --as-of says of which day.",
 )
 @output_options
 @click.pass_context
 def update(
-    ctx: click.Context,
-    /,
-    providers: tuple[str, ...],
-    regions: tuple[str, ...],
-    as_of: date | None,
-    accept_jumps: bool,  # noqa: FBT001 - click's
-    catalog: tuple[str, str] | None,
-    output: Output,
+    ctx: click.Context, /, *, catalog: tuple[str, str] | None, output: Output, **wanted: object
 ) -> None:
-    """Fetch the prices of every provider whose credentials are there.
+    """Read public price feeds, and every provider whose credentials are there.
 
     The answers are kept in the user's cache; a price that looks wrong is kept out, and said.
     """
     from gpucost.prices.update import UpdateRequest, update_prices  # noqa: PLC0415 - only here
 
-    alone = ("as_of", "--as-of") if catalog is None else ("regions", "--region")
-    if ctx.get_parameter_source(alone[0]) is ParameterSource.COMMANDLINE:
-        raise InputError(f"{alone[1]} does not go with gpucost prices update; leave it out.")
-    asked = UpdateRequest(
-        providers=providers,
-        regions=regions,
-        accept_jumps=accept_jumps,
-        catalog=catalog,
-        as_of=as_of,
-    )
-    update_prices(asked, output)
+    alone = {"as_of": "--as-of"} if catalog is None else {"feeds": "--feed", "urls": "--url"}
+    for name, flag in alone.items():
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"{flag} does not go with gpucost prices update; leave it out.")
+    if catalog is None:
+        wanted["as_of"] = None
+    update_prices(UpdateRequest(catalog=catalog, **wanted), output)  # type: ignore[arg-type] # click's
 
 
 @command.command(name="check", epilog="Example: gpucost prices check -f json")

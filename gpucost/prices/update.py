@@ -1,35 +1,21 @@
-"""`gpucost prices update`: ask the providers, check the answers, keep what can be believed."""
+"""`gpucost prices update`: ask feeds and providers, keep what can be believed, say the rest."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any
 
-from gpucost.files.writing import write_file
-from gpucost.prices.cache import CACHE, price_folder
-from gpucost.views.output import Output, Table, print_json, print_table
-from pricing.catalog.catalog import load_catalog
-from pricing.catalog.offer import Offer
+from gpucost.prices.asking import Came, Wanted, ask, write_validators
+from gpucost.prices.keeping import Keeper, StoredReading
+from gpucost.prices.update_view import show
+from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
-from pricing.money import plain
-from pricing.refresh import store
-from pricing.refresh.gpuhunt import read_gpuhunt
-from pricing.refresh.integrity_gate import KeptOut, Passed, check
+from pricing.refresh.feed import Feed
+from pricing.refresh.feeds import FEEDS
 from pricing.refresh.reading import PriceReading
-from pricing.refresh.skypilot import read_skypilot
-from pricing.refresh.store import Update
-from providers.price_source import Request, fetcher
 from providers.registry import priced
 
-IMPORTS: dict[str, Callable[[Path, date | None], tuple[PriceReading, ...]]] = {
-    "gpuhunt": read_gpuhunt,
-    "skypilot": read_skypilot,
-}
-"""`--from NAME PATH` -> the reader of such a catalog."""
-
-_NAMED = 5
+NONE = "none"
+"""`--feed none`: no public feed, only providers whose credentials are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,206 +23,216 @@ class UpdateRequest:
     """What the command line asks for.
 
     Attributes:
-        providers: only these; empty: all that can be asked.
-        regions: of providers with prices by region; empty: their default list.
+        providers: only these; empty: all.
+        regions: of sources with prices by region; empty: their default list.
         accept_jumps: keep prices that moved by more than x3.
-        catalog: name and path of a catalog to import instead of asking providers.
-        as_of: day of that catalog's prices.
+        feeds: only these public feeds; empty: all.
+        urls: "NAME=ADDRESS" of feeds that are asked elsewhere.
+        catalog: name of a feed and the file, folder or address to read it from, and nothing else.
+        as_of: day of that feed's prices.
     """
 
     providers: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
     accept_jumps: bool = False
+    feeds: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
     catalog: tuple[str, str] | None = None
     as_of: date | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReading:
-    """A reading that was written to the cache: what it said, what passed, what it changed."""
+@dataclass(slots=True, kw_only=True)
+class _Outcome:
+    """What was kept, and what was not."""
 
-    reading: PriceReading
-    passed: Passed
-    update: Update
+    kept: list[StoredReading] = field(default_factory=list)
+    failures: list[GpucostError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    unchanged: int = 0
+    refused: bool = False
+    _keeper: Keeper | None = None
+
+    def keeper(self, asked: UpdateRequest) -> Keeper:
+        """The one keeper of all that comes."""
+        if self._keeper is None:
+            today = datetime.now(UTC).date()
+            self._keeper = Keeper(day=today, accept_jumps=asked.accept_jumps)
+        return self._keeper
 
 
 def update_prices(asked: UpdateRequest, output: Output) -> None:
     """Refresh prices and print what changed.
 
-    A provider that fails loses nothing that was known of it, and no other provider's prices.
+    A source that fails loses nothing that was known, and no other source's prices.
 
     Raises:
-        InputError: a provider cannot be asked, a catalog cannot be read, the cache not be written.
-        ProviderError: a provider failed; raised after the others were kept.
-        MissingCredentialsError: no provider could be asked, or not one that was named.
+        InputError: a provider or a feed is not known, a file cannot be read, the cache not be
+            written.
+        ProviderError: a provider with credentials failed, a feed that was named, or nothing was
+            read of what was asked for; raised after the others were kept.
+        MissingCredentialsError: credentials alone could tell the prices that were asked for.
     """
-    if asked.catalog is not None:
-        _show(tuple(_imported(asked, *asked.catalog)), output)
-        return
-    kept, failures = _fetched(asked, output)
-    _show(kept, output)
-    if failures:
-        mistaken = all(isinstance(failure, InputError) for failure in failures)
-        raise (InputError if mistaken else ProviderError)(
-            problem for failure in failures for problem in failure.problems
-        )
-
-
-def _fetched(
-    asked: UpdateRequest, output: Output
-) -> tuple[tuple[StoredReading, ...], tuple[GpucostError, ...]]:
-    """Everything that came, and what failed; without a --provider credentials may be missing."""
-    _check_askable(asked.providers)
-    request = Request(now=datetime.now(UTC), environment=os.environ, regions=asked.regions)
-    kept: list[StoredReading] = []
-    failures: list[GpucostError] = []
-    skipped: list[str] = []
-    for provider in asked.providers or priced():
-        try:
-            output.say(f"asking {provider} ...")
-            kept.append(_believed(fetcher(provider)(request), asked))
-        except MissingCredentialsError as error:
-            if asked.providers:
-                failures.append(error)
-            skipped += error.problems
-        except GpucostError as error:
-            failures.append(error)
-    if not kept and not failures:
-        raise MissingCredentialsError(skipped)
-    for note in () if asked.providers else skipped:
+    outcome = _imported(asked, output) if asked.catalog else _fetched(asked, output)
+    show(tuple(outcome.kept), output)
+    for note in outcome.skipped:
         output.say(f"note: skipped: {note}")
-    return tuple(kept), tuple(failures)
+    for problem in outcome.warnings:
+        output.say(f"warning: {problem}")
+    if outcome.unchanged:
+        output.say(f"{outcome.unchanged} lists are what they were when they were last read.")
+    _raise(outcome.failures)
 
 
-def _check_askable(providers: Iterable[str]) -> None:
-    unknown = [name for name in providers if name not in priced()]
-    if unknown:
-        raise InputError(
-            f"--provider {name}: its prices cannot be fetched; {', '.join(priced())} can. "
-            f"Others come from a catalog: gpucost prices update --from {'|'.join(IMPORTS)} PATH."
-            for name in unknown
-        )
+def _raise(failures: list[GpucostError]) -> None:
+    if not failures:
+        return
+    problems = [problem for failure in failures for problem in failure.problems]
+    kinds = {type(failure) for failure in failures}
+    one = kinds.pop() if len(kinds) == 1 else ProviderError
+    raise one(problems)
 
 
-def _believed(reading: PriceReading, asked: UpdateRequest) -> StoredReading:
-    """The reading, written to the cache.
+def _imported(asked: UpdateRequest, output: Output) -> _Outcome:
+    """One feed from a file, a folder or another address."""
+    name, place = asked.catalog or ("", "")
+    _check_feeds((name,))
+    wanted = Wanted(
+        regions=asked.regions,
+        providers=asked.providers,
+        as_of=asked.as_of,
+        urls={},
+        place=place,
+        all_anew=True,
+    )
+    outcome = _Outcome()
+    _take(ask((FEEDS[name],), (), wanted, output.say), asked, outcome, named=True)
+    if not any(kept.passed.offers for kept in outcome.kept) and not outcome.failures:
+        whose = f" for {', '.join(asked.providers)}" if asked.providers else ""
+        reasons = (f"{place}: no price in it could be kept{whose}.", *outcome.warnings)
+        outcome.failures.append(InputError(reasons))
+        outcome.warnings.clear()
+    return outcome
+
+
+def _fetched(asked: UpdateRequest, output: Output) -> _Outcome:
+    """Everything that came; a provider that was named is asked itself where that is possible."""
+    urls = _urls(asked.urls)
+    _check_feeds(name for name in (*asked.feeds, *urls) if name != NONE)
+    _check_providers(asked.providers)
+    wanted = Wanted(
+        regions=asked.regions, providers=asked.providers, urls=urls, all_anew=asked.accept_jumps
+    )
+    outcome = _Outcome()
+    own = () if set(asked.feeds) - {NONE} else priced()
+    if asked.providers:
+        own = tuple(name for name in asked.providers if name in own)
+        _take(ask((), own, wanted, output.say), asked, outcome)
+        left = tuple(name for name in asked.providers if name not in outcome.asked)
+        feeds = _feeds(asked, left)
+        only = replace(wanted, providers=left)
+        _take(ask(feeds, (), only, output.say), asked, outcome, named=bool(asked.feeds))
+    else:
+        feeds = _feeds(asked, ())
+        _take(ask(feeds, own, wanted, output.say), asked, outcome, named=bool(asked.feeds))
+    if not outcome.kept and not outcome.unchanged and not outcome.failures:
+        outcome.failures.append(_nothing(outcome, only_credentials=not feeds))
+        outcome.warnings.clear()
+        outcome.skipped.clear()
+    return outcome
+
+
+def _nothing(outcome: _Outcome, *, only_credentials: bool) -> GpucostError:
+    if only_credentials:
+        return MissingCredentialsError(outcome.skipped)
+    return ProviderError((*outcome.warnings, *outcome.skipped) or ("no price was read.",))
+
+
+def _feeds(asked: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ...]:
+    """The feeds to read: those that are named, else all that tell prices of the providers."""
+    if asked.feeds:
+        return tuple(FEEDS[name] for name in asked.feeds if name != NONE)
+    if asked.providers:
+        wanted = frozenset(providers)
+        return tuple(feed for feed in FEEDS.values() if feed.providers & wanted)
+    return tuple(feed for feed in FEEDS.values() if not feed.asked_only)
+
+
+def _take(
+    came: Iterable[Came], asked: UpdateRequest, outcome: _Outcome, *, named: bool = False
+) -> None:
+    """Keep what came, source by source."""
+    for one in came:
+        if one.failure is not None:
+            _note_failure(one, one.failure, outcome, named=named)
+            continue
+        outcome.asked.add(one.name)
+        outcome.unchanged += one.unchanged
+        outcome.warnings += one.problems
+        try:
+            keeper = outcome.keeper(asked)
+            keep = keeper.keep_whole if one.own else keeper.keep_good
+            for reading in one.readings:
+                _keep(keep, reading, outcome, own=one.own)
+        finally:
+            write_validators({} if outcome.refused else one.learnt)
+
+
+def _keep(
+    keep: Callable[[PriceReading], StoredReading],
+    reading: PriceReading,
+    outcome: _Outcome,
+    *,
+    own: bool,
+) -> None:
+    try:
+        outcome.kept.append(keep(reading))
+    except ProviderError as error:
+        outcome.refused = True
+        if own:
+            outcome.failures.append(error)
+        else:
+            outcome.warnings += error.problems
+
+
+def _note_failure(one: Came, failure: GpucostError, outcome: _Outcome, *, named: bool) -> None:
+    if isinstance(failure, MissingCredentialsError):
+        outcome.skipped += failure.problems
+        return
+    outcome.asked.add(one.name)
+    if one.own or named:
+        outcome.failures.append(failure)
+    else:
+        outcome.warnings += failure.problems
+
+
+def _urls(texts: Iterable[str]) -> dict[str, str]:
+    """What --url says.
 
     Raises:
-        ProviderError: a part of the answer is damaged; nothing of it is kept.
+        InputError: one is not NAME=ADDRESS.
     """
-    kept = _checked(reading, asked)
-    if kept.passed.broken:
-        told = "; ".join(f"{row.name}: {row.detail}" for row in kept.passed.broken[:_NAMED])
-        raise ProviderError(
-            f"{reading.provider}: the answer is damaged ({len(kept.passed.broken)} of "
-            f"{len(reading.rows)} rows: {told}), so nothing of it was kept; the last good prices "
-            "stay."
-        )
-    _write(kept)
-    return kept
-
-
-def _imported(asked: UpdateRequest, name: str, path: str) -> Iterator[StoredReading]:
-    """Every provider of the catalog that has rows to keep; bad rows are left out one by one."""
-    readings = [
-        reading
-        for reading in IMPORTS[name](Path(path), asked.as_of)
-        if not asked.providers or reading.provider in asked.providers
-    ]
-    empty = True
-    for reading in readings:
-        kept = _checked(reading, asked)
-        if kept.passed.offers:
-            _write(kept)
-            empty = False
-            yield kept
-    if empty:
+    wrong = [text for text in texts if not text.partition("=")[2]]
+    if wrong:
         raise InputError(
-            f"{path}: no price in it could be kept"
-            + (f" for {', '.join(asked.providers)}." if asked.providers else ".")
+            f"--url {text}: write FEED=ADDRESS, such as gpuhunt=https://mirror.example/v3"
+            for text in wrong
         )
+    return {name: url for name, _, url in (text.partition("=") for text in texts)}
 
 
-def _checked(reading: PriceReading, asked: UpdateRequest) -> StoredReading:
-    stored = store.load(price_folder())
-    known = load_catalog(reading.read_on, extra=stored.offers)
-    passed = check(reading, known, accept_jumps=asked.accept_jumps)
-    update = store.merge(reading, passed, known, stored.of(reading.provider))
-    return StoredReading(reading=reading, passed=passed, update=update)
+def _check_feeds(names: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in FEEDS]
+    if unknown:
+        raise InputError(f"{name} is not a feed; there are {', '.join(FEEDS)}." for name in unknown)
 
 
-def _write(kept: StoredReading) -> None:
-    folder = price_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+def _check_providers(names: Iterable[str]) -> None:
+    told = {provider for feed in FEEDS.values() for provider in feed.providers}
+    unknown = [name for name in names if name not in told | set(priced())]
+    if unknown:
+        known = ", ".join(sorted(told | set(priced())))
         raise InputError(
-            f"{folder}: cannot be made: {error.strerror}. {CACHE} names another folder."
-        ) from error
-    write_file(str(store.path_of(folder, kept.reading.provider)), store.to_text(kept.update.rows))
-
-
-def _show(everything: tuple[StoredReading, ...], output: Output) -> None:
-    if output.format == "json":
-        print_json([_document(kept) for kept in everything])
-    elif everything:
-        columns = ("provider", "read", "prices", "new", "changed", "withdrawn", "kept out", "from")
-        rows = tuple(_row(kept) for kept in everything)
-        print_table(Table(columns=columns, rows=rows, right=frozenset(columns[2:7])), output)
-    for kept in everything:
-        for line in _details(kept, None if output.verbose else _NAMED):
-            output.say(line)
-
-
-def _row(kept: StoredReading) -> tuple[str, ...]:
-    update = kept.update
-    fresh = len(update.new) + len(update.changed) + len(update.same)
-    counts = (fresh, len(update.new), len(update.changed), len(update.withdrawn))
-    return (
-        kept.reading.provider,
-        kept.reading.read_on.isoformat(),
-        *(str(count) for count in counts),
-        str(len(kept.passed.kept_out)),
-        kept.reading.source,
-    )
-
-
-def _details(kept: StoredReading, most: int | None) -> Iterator[str]:
-    update = kept.update
-    yield from _some("new", [f"{_priced(offer)}" for offer in update.new], most)
-    yield from _some("changed", [f"{_priced(offer)}" for offer in update.changed], most)
-    yield from _some("withdrawn", [offer.place for offer in update.withdrawn], most)
-    out = [f"{row.name}: {row.detail}" for row in kept.passed.kept_out]
-    yield from _some("kept out", out, most)
-    yield from _some("note", list(kept.reading.remarks), most)
-
-
-def _some(what: str, lines: list[str], most: int | None) -> Iterator[str]:
-    shown = lines if most is None else lines[:most]
-    for line in shown:
-        yield f"{what}: {line}"
-    if len(lines) > len(shown):
-        yield f"{what}: {len(lines) - len(shown)} more with -v"
-
-
-def _priced(offer: Offer) -> str:
-    return f"{offer.place}, {offer.purchase}: {plain(offer.usd_per_hour)} USD/h"
-
-
-def _document(kept: StoredReading) -> dict[str, Any]:
-    update = kept.update
-    return {
-        "provider": kept.reading.provider,
-        "source": kept.reading.source,
-        "read_on": kept.reading.read_on.isoformat(),
-        "confirmed": len(update.same),
-        "new": [_priced(offer) for offer in update.new],
-        "changed": [_priced(offer) for offer in update.changed],
-        "withdrawn": [offer.place for offer in update.withdrawn],
-        "kept_out": [_reason(row) for row in kept.passed.kept_out],
-        "notes": list(kept.reading.remarks),
-    }
-
-
-def _reason(row: KeptOut) -> dict[str, str]:
-    return {"offer": row.name, "fault": row.fault, "detail": row.detail}
+            f"--provider {name}: no feed tells its prices; {known} can be read." for name in unknown
+        )

@@ -1,22 +1,38 @@
-"""Reads a catalog of gpuhunt: the published zip, or one `<provider>.csv` of it."""
+"""Reads the catalog of gpuhunt: an archive a provider with `<provider>.csv` in it, and its day.
 
-import csv
-import io
+Form: `_internal/catalog.py`, `_internal/storage.py` and `.github/scripts/publish_catalog.sh` of
+github.com/dstackai/gpuhunt at 3584151 (2026-08-19): `v3/PROVIDER/version` holds "20260819-123",
+`v3/PROVIDER/VERSION/catalog.zip` the table. Meaning of the flags: `providers/*.py` of the same.
+"""
+
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.refresh.other_catalogs import (
-    MOST_BYTES,
-    Listed,
-    check_size,
-    day_of,
-    our_name,
-    to_reading,
-)
+from pricing.refresh.csv_document import rows_of
+from pricing.refresh.feed import Asked, FeedReading, Question, read_parts, whole
+from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
 from pricing.refresh.reading import PriceReading
+
+PUBLISHED = (
+    "aws",
+    "azure",
+    "cloudrift",
+    "gcp",
+    "lambdalabs",
+    "nebius",
+    "oci",
+    "runpod",
+    "verda",
+)
+"""The providers whose archives are published."""
+
+MOST_BYTES = 256 * 2**20
+"""An archive that unpacks to more is refused; the largest published table has about 30 MB."""
 
 _COLUMNS = frozenset(
     {
@@ -32,56 +48,134 @@ _COLUMNS = frozenset(
     }
 )
 
+_FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "gcp-a4": "",
+        "gcp-g4": "",
+        "lambda-arm": "",
+        "oci-spot": "",
+        "gcp-dws-calendar-mode": "reserved for dates ahead (DWS calendar mode), not on demand",
+        "gcp-g4-preview": "the same machine again, for an older dstack",
+        "runpod-cluster": "sold in clusters of 2 to 8 machines",
+        "runpod-cpu": "no GPU",
+    }
+)
+"""Flag -> why a line with it is not an offer; empty where it is one."""
 
-def read_gpuhunt(path: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:
-    """One reading a provider, by name.
+_HOST = "n1-standard-"  # of the machines that GPUs are attached to, one row of sizes
+_OLDEST = 2020  # archives print 1980 where no time was kept
+_COUNTRY = 2  # letters of a country's code
 
-    Args:
-        path: catalog.zip, or a CSV file that is named after its provider.
-        as_of: day of the prices; None: the day the file was last changed.
 
-    Raises:
-        InputError: it cannot be read or is not a catalog.
-    """
+def read(asked: Asked) -> FeedReading:
+    """One reading a provider, by name."""
+    files = [path for path in asked.answers.files if path.suffix.lower() in (".zip", ".csv")]
+    if asked.answers.files and not files:
+        raise InputError("no catalog of gpuhunt: it is catalog.zip or PROVIDER.csv.")
+    if files:
+        return read_parts(part for path in files for part in _of_file(path, asked))
+    names = [name for name in PUBLISHED if asked.wants(our_name(name))]
+    return read_parts((f"gpuhunt {name}", _of_server(name, asked)) for name in names)
+
+
+def _of_server(name: str, asked: Asked) -> Callable[[], PriceReading | None]:
+    def read_one() -> PriceReading | None:
+        question = Question(name=f"{name}/version", path=f"{name}/version")
+        version = whole(asked.answers.get(question), question).path.read_text("ascii").strip()
+        day = date.fromisoformat(version[:8])
+        archive = Question(
+            name=f"{name}/catalog.zip", path=f"{name}/{version}/catalog.zip", changed_only=True
+        )
+        answer = asked.answers.get(archive)
+        if answer is None:
+            return None
+        tables = _unpacked(answer.path, archive.name)
+        if name not in tables:
+            raise InputError(f"{archive.name}: holds no {name}.csv.")
+        return _reading(name, tables[name][0], asked.as_of or day)
+
+    return read_one
+
+
+def _of_file(path: Path, asked: Asked) -> Iterator[tuple[str, Callable[[], PriceReading | None]]]:
     try:
-        check_size(path)
-        day = day_of(path, as_of)
-        tables = _unpacked(path) if zipfile.is_zipfile(path) else {path.stem: path.read_bytes()}
-        readings = [
-            to_reading(our_name(name), _lines(name, data, path), f"gpuhunt catalog {name}.csv", day)
-            for name, data in sorted(tables.items())
-        ]
-    except (OSError, ValueError, csv.Error, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read as a catalog of gpuhunt: {reason}.") from error
-    if not readings:
+        if zipfile.is_zipfile(path):
+            tables = _unpacked(path, str(path))
+        elif path.suffix.lower() == ".zip":
+            raise InputError(f"{path}: cannot be read: not a whole archive.")
+        else:
+            tables = {path.stem: (path.read_bytes(), None)}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    if not tables:
         raise InputError(f"{path}: holds no PROVIDER.csv; the catalog of gpuhunt does.")
-    return tuple(readings)
+    for name, (data, day) in sorted(tables.items()):
+        if asked.wants(our_name(name)):
+            yield str(path), _of_table(path, name, data, asked.as_of or day)
 
 
-def _unpacked(path: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(path) as archive:
-        members = [member for member in archive.infolist() if member.filename.endswith(".csv")]
-        if sum(member.file_size for member in members) > MOST_BYTES:
-            raise InputError(f"{path}: unpacks to more than {MOST_BYTES // 2**20} MiB.")
-        return {PurePosixPath(m.filename).stem: archive.read(m) for m in members}
+def _of_table(
+    path: Path, name: str, data: bytes, day: date | None
+) -> Callable[[], PriceReading | None]:
+    def read_one() -> PriceReading:
+        if day is None:
+            raise InputError(
+                f"{path}: a table carries no date, and the file's own is that of the copy. Say of "
+                "which day its prices are: --as-of YYYY-MM-DD."
+            )
+        return _reading(name, data, day)
+
+    return read_one
 
 
-def _lines(name: str, data: bytes, path: Path) -> Iterator[Listed]:
-    table = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""), restval="")
-    missing = sorted(_COLUMNS - set(table.fieldnames or ()))
-    if missing:
-        raise InputError(f"{path}: {name}.csv is none of gpuhunt, without {', '.join(missing)}.")
-    for row in table:
-        if row["gpu_name"] and _is_count(row["gpu_count"]):
-            yield _listed(row)
+def _unpacked(path: Path, name: str) -> dict[str, tuple[bytes, date | None]]:
+    """Each table of an archive, and the day on which it was written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [m for m in archive.infolist() if m.filename.endswith(".csv")]
+            if sum(member.file_size for member in members) > MOST_BYTES:
+                raise InputError(f"{name}: unpacks to more than {MOST_BYTES // 2**20} MiB.")
+            return {PurePosixPath(m.filename).stem: (archive.read(m), _written(m)) for m in members}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{name}: cannot be read: not a whole archive ({error}).") from error
 
 
-def _is_count(text: str) -> bool:
-    return text.strip() not in ("", "0", "0.0")
+def _written(member: zipfile.ZipInfo) -> date | None:
+    year, month, day = member.date_time[:3]
+    try:
+        return date(year, month, day) if year >= _OLDEST else None
+    except ValueError:
+        return None
 
 
-def _listed(row: Mapping[str, str]) -> Listed:
+def _reading(name: str, data: bytes, day: date) -> PriceReading:
+    of = ListOf(provider=our_name(name), source=f"gpuhunt catalog {name}.csv", day=day)
+    return to_reading(of, list(_lines(name, data, of.left_out)))
+
+
+def _lines(name: str, data: bytes, left_out: Counter[str]) -> Iterator[Listed]:
+    for row in rows_of(data, f"{name}.csv", _COLUMNS):
+        if row["gpu_count"].strip() in ("", "0", "0.0"):
+            continue
+        reason = next(_reasons(row), "")
+        if reason:
+            left_out[reason] += 1
+        else:
+            yield _listed(name, row)
+
+
+def _reasons(row: Mapping[str, str]) -> Iterator[str]:
+    for flag in (row.get("flags") or "").split():
+        why = _FLAGS.get(flag, f"flag {flag[:40]} is not known and may mean another way of selling")
+        if why:
+            yield why
+    if (row.get("gpu_vendor") or "nvidia") not in ("nvidia", "amd") or not row["gpu_name"]:
+        yield "an accelerator that is not a GPU"
+    if row["instance_name"].startswith("n1-") and not row["instance_name"].startswith(_HOST):
+        yield "n1 hosts other than n1-standard, to which the same GPUs can be attached"
+
+
+def _listed(name: str, row: Mapping[str, str]) -> Listed:
     memory_gib: tuple[float, ...]
     try:
         memory_gib = (float(row["gpu_memory"]),)
@@ -98,4 +192,5 @@ def _listed(row: Mapping[str, str]) -> Listed:
         disk_gib=row.get("disk_size") or "",
         usd_per_hour=row["price"],
         purchase="spot" if row["spot"].lower() == "true" else "on_demand",
+        community=name == "runpod" and len(row["location"]) == _COUNTRY,
     )

@@ -1,9 +1,8 @@
 """The integrity gate: which rows of an answer become offers, and why the others do not."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -11,10 +10,18 @@ from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd
+from pricing.refresh.plausibility import (
+    Fault,
+    KnownPrices,
+    Span,
+    alone,
+    jump,
+    known_prices,
+    shifted,
+    spans,
+    swapped,
+)
 from pricing.refresh.reading import PriceReading, Row
-
-LARGEST_JUMP = Decimal(3)
-"""A price that moved by more than this factor, up or down, needs a person's word."""
 
 BROKEN = frozenset({"missing", "price"})
 """Faults of an answer that is damaged: a provider that says so is not believed at all."""
@@ -33,7 +40,7 @@ class KeptOut:
         name: "digitalocean/gpu-h100x1-80gb/nyc2, on_demand".
         instance_type: of the row.
         purchase: of the row.
-        fault: missing, price, name, gpu, count, memory or jump.
+        fault: missing, price, name, gpu, count, memory, jump or currency.
         detail: what is wrong with it, in words.
     """
 
@@ -57,28 +64,51 @@ class Passed:
         return tuple(row for row in self.kept_out if row.fault in BROKEN)
 
 
-def check(reading: PriceReading, known: Catalog, *, accept_jumps: bool = False) -> Passed:
+def check(
+    reading: PriceReading,
+    known: Catalog,
+    *,
+    market: Mapping[tuple[str, str], Span] | None = None,
+    accept_jumps: bool = False,
+) -> Passed:
     """The rows of a reading that can be believed, and the others with the reason.
 
     Args:
         reading: what the provider said.
         known: the prices known so far, seen from the day of the reading.
-        accept_jumps: believe also a price that moved by more than LARGEST_JUMP.
+        market: `plausibility.spans` of all providers' offers; None: of the known ones.
+        accept_jumps: believe also a price that moved by more than LARGEST_JUMP, and an answer in
+            which all prices moved by one factor.
     """
-    before = _prices(known, reading.provider)
-    offers, kept_out = [], []
+    mine = [offer for offer in known.offers if offer.provider == reading.provider]
+    rows = [row for row in known.rows if row.provider == reading.provider]
+    before = known_prices(mine, rows, spans(known.offers) if market is None else market)
+    believed: list[tuple[Row, Offer]] = []
+    kept_out: list[KeptOut] = []
     for row in reading.rows:
         offer, fault = _read(reading.provider, row)
-        if offer is not None and fault is None and not accept_jumps:
-            fault = _jump(offer, before.get((offer.instance_type, offer.purchase), ()))
         if offer is not None and fault is None:
-            offers.append(offer)
+            fault = swapped(offer, before)
+        if offer is not None and fault is None and not accept_jumps:
+            fault = jump(offer, before)
+        if offer is not None and fault is None:
+            believed.append((row, offer))
         elif fault is not None:
             kept_out.append(_kept_out(reading.provider, row, fault))
-    return Passed(offers=tuple(offers), kept_out=tuple(kept_out))
+    doubted = {} if accept_jumps else _doubted([offer for _, offer in believed], before)
+    for row, offer in believed:
+        if offer in doubted:
+            kept_out.append(_kept_out(reading.provider, row, doubted[offer]))
+    return Passed(
+        offers=tuple(offer for _, offer in believed if offer not in doubted),
+        kept_out=tuple(kept_out),
+    )
 
 
-Fault = tuple[str, str]
+def _doubted(offers: Sequence[Offer], before: KnownPrices) -> dict[Offer, Fault]:
+    """Offers that only the others of the answer show to be wrong."""
+    whole = shifted(offers, before)
+    return dict.fromkeys(offers, whole) if whole else dict(alone(offers, before))
 
 
 def _read(provider: str, row: Row) -> tuple[Offer | None, Fault | None]:
@@ -156,31 +186,6 @@ def offer_faults(offer: Offer) -> Iterator[Fault]:
         )
     if not whole and offer.gpu_memory_gib > gpu.memory_gib:
         yield "memory", f"a slice of {offer.gpu_memory_gib:g} GiB of a {gpu.memory_gib:g} GiB GPU"
-
-
-def _prices(known: Catalog, provider: str) -> dict[tuple[str, str], list[Offer]]:
-    prices: dict[tuple[str, str], list[Offer]] = {}
-    for offer in known.offers:
-        if offer.provider == provider:
-            prices.setdefault((offer.instance_type, offer.purchase), []).append(offer)
-    return prices
-
-
-def _jump(offer: Offer, before: Iterable[Offer]) -> Fault | None:
-    """The fault of a price far from the known one of its region, else from all known ones."""
-    known = tuple(before)
-    there = [old for old in known if old.region == offer.region] or known
-    factors = [
-        (max(old.usd_per_hour, offer.usd_per_hour) / min(old.usd_per_hour, offer.usd_per_hour), old)
-        for old in there
-    ]
-    nearest = min(factors, key=lambda pair: pair[0], default=None)
-    if nearest is None or nearest[0] <= LARGEST_JUMP:
-        return None
-    old = nearest[1]
-    moved = f"{plain(offer.usd_per_hour)} USD/h where {plain(old.usd_per_hour)} was read on"
-    factor = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
-    return "jump", f"{moved} {old.date_text}: {factor}"
 
 
 def _kept_out(provider: str, row: Row, fault: Fault) -> KeptOut:

@@ -1,15 +1,62 @@
-"""Reads a SkyPilot catalog folder: `<cloud>/vms.csv`, columns as published with its catalogs."""
+"""Reads the catalog of SkyPilot: a table of machines a cloud, `<cloud>/vms.csv`.
+
+Form: the published tables of github.com/skypilot-org/skypilot-catalog (v8; aws, gcp, runpod, verda
+and others, read in 2026), and `sky/catalog/common.py`, `gcp_catalog.py` of skypilot-org/skypilot.
+Columns stand in another order for each cloud. A table carries no date: its day is that of its
+last commit, which the history of the repository tells.
+"""
 
 import ast
-import csv
-from collections.abc import Iterator, Mapping
-from datetime import date
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from pricing.errors import InputError
-from pricing.refresh.other_catalogs import Listed, check_size, day_of, our_name, to_reading
+from pricing.errors import InputError, ProviderError
+from pricing.refresh.csv_document import rows_of
+from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
+from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
 from pricing.refresh.reading import PriceReading
+from pricing.refresh.skypilot_gcp import with_hosts
+
+CLOUDS = (
+    "aws",
+    "azure",
+    "cudo",
+    "do",
+    "gcp",
+    "hyperbolic",
+    "hyperstack",
+    "jarvislabs",
+    "lambda",
+    "nebius",
+    "oci",
+    "paperspace",
+    "runpod",
+    "verda",
+)
+"""The clouds whose tables are read where a server answers."""
+
+LEFT_OUT: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("mithril", "primeintellect", "shadeform", "spheron"),
+            "a reseller: the names are not those by which the owner rents the machines",
+        ),
+        **dict.fromkeys(
+            ("daytona", "kubernetes", "lium", "slurm", "vast", "yotta"),
+            "no list prices: what is free at the moment, or one's own machines",
+        ),
+        "seeweb": "prices in another currency than US dollars",
+    }
+)
+"""Clouds whose tables are not list prices of a provider, and why."""
+
+HISTORY = "https://api.github.com/repos/skypilot-org/skypilot-catalog/commits"
+"""Tells the day of a table: ?path=...&per_page=1."""
 
 _COLUMNS = frozenset(
     {"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"}
@@ -18,60 +65,90 @@ _MIB_PER_GIB = 1024
 _LARGEST_GIB = 512  # no GPU has more; beyond it a figure is in MiB
 
 
-def read_skypilot(folder: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:
-    """One reading a cloud, by name.
-
-    Args:
-        folder: holds a folder for each cloud with a vms.csv in it.
-        as_of: day of the prices; None: the day each file was last changed.
-
-    Raises:
-        InputError: there is no such file, or one is not a catalog; all of them at once.
-    """
-    paths = sorted(folder.glob("*/vms.csv"))
-    if not paths:
+def read(asked: Asked) -> FeedReading:
+    """One reading a cloud, by name."""
+    files = [path for path in asked.answers.files if path.name == "vms.csv"]
+    if asked.answers.files and not files:
         raise InputError(
-            f"{folder}: no catalog of SkyPilot; it has CLOUD/vms.csv files, such as "
+            "no catalog of SkyPilot; it has CLOUD/vms.csv files, such as "
             "~/.sky/catalogs/v8/aws/vms.csv, and its folder is ~/.sky/catalogs/v8."
         )
-    readings, problems = [], []
-    for path in paths:
-        cloud = path.parent.name
+    tables = {path.parent.name: path for path in files} or dict.fromkeys(CLOUDS)
+    return read_parts(
+        (str(path or f"SkyPilot {cloud}"), _one(cloud, path, asked))
+        for cloud, path in sorted(tables.items())
+        if asked.wants(our_name(cloud))
+    )
+
+
+def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReading | None]:
+    def read_one() -> PriceReading | None:
+        if cloud in LEFT_OUT:
+            raise InputError(f"SkyPilot {cloud}: left out: {LEFT_OUT[cloud]}.")
+        name = f"{cloud}/vms.csv"
+        where = path
+        if where is None:
+            answer = asked.answers.get(Question(name=name, path=name, changed_only=True))
+            if answer is None:
+                return None
+            where = answer.path
         try:
-            check_size(path)
-            day = day_of(path, as_of)
-            lines = list(_lines(path))
-        except (OSError, ValueError, csv.Error) as error:
-            problems.append(f"{path}: cannot be read: {error}")
-        except InputError as error:
-            problems += error.problems
-        else:
-            source = f"SkyPilot catalog {cloud}/vms.csv"
-            readings.append(to_reading(our_name(cloud), lines, source, day))
-    if problems:
-        raise InputError(problems)
-    return tuple(readings)
+            data = where.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+        day = asked.as_of or _day(cloud, path, asked)
+        of = ListOf(provider=our_name(cloud), source=f"SkyPilot catalog {name}", day=day)
+        lines = _lines(cloud, rows_of(data, str(path or name), _COLUMNS), of.left_out)
+        return to_reading(of, list(lines))
+
+    return read_one
 
 
-def _lines(path: Path) -> Iterator[Listed]:
-    with path.open(newline="", encoding="utf-8") as file:
-        table = csv.DictReader(file, restval="")
-        missing = sorted(_COLUMNS - set(table.fieldnames or ()))
-        if missing:
-            raise InputError(f"{path}: no vms.csv of SkyPilot, without {', '.join(missing)}.")
-        for row in table:
-            if row["InstanceType"] and row["AcceleratorName"]:
-                yield from _listed(row)
+def _day(cloud: str, path: Path | None, asked: Asked) -> date:
+    """The day of the last commit of a table.
+
+    Raises:
+        InputError: it is a file: nothing tells the day.
+        ProviderError: the history could not be asked.
+    """
+    if path is not None:
+        raise InputError(
+            f"{path}: a table carries no date, and the file's own is that of the copy. Say of "
+            "which day its prices are: --as-of YYYY-MM-DD."
+        )
+    table = f"catalogs/v8/{cloud}/vms.csv"
+    name = f"{cloud}/commits.json"
+    asks = f"{HISTORY}?path={table}&per_page=1"
+    question = Question(name=name, path=name, beside=asks)
+    answer = asked.answers.get(question)
+    commits = [] if answer is None else json.loads(answer.path.read_text("utf-8"))
+    if not commits:
+        raise ProviderError(f"SkyPilot {cloud}: its history tells no day of the prices.")
+    return datetime.fromisoformat(commits[0]["commit"]["committer"]["date"]).date()
 
 
-def _listed(row: Mapping[str, str]) -> Iterator[Listed]:
+def _lines(
+    cloud: str, table: Iterator[Mapping[str, str]], left_out: Counter[str]
+) -> Iterator[Listed]:
+    rows = with_hosts(table, left_out) if cloud == "gcp" else table
+    for row in rows:
+        if row["AcceleratorName"].startswith("tpu"):
+            left_out["an accelerator that is not a GPU"] += 1
+        elif row["InstanceType"] and row["AcceleratorName"]:
+            yield from _listed(cloud, row, left_out)
+
+
+def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Iterator[Listed]:
     """The on-demand and the spot price of a line, each where it is there."""
-    for column, purchase in (("Price", "on_demand"), ("SpotPrice", "spot")):
-        price = row.get(column) or ""
+    on_demand, spot = row.get("Price") or "", row.get("SpotPrice") or ""
+    if spot and (spot == on_demand or _is_zero(spot)):
+        left_out["a spot price of nothing, or that of on demand again"] += 1
+        spot = ""
+    for price, purchase in ((on_demand, "on_demand"), (spot, "spot")):
         if price:
             yield Listed(
                 instance_type=row["InstanceType"],
-                region=row["Region"],
+                region=(row.get("AvailabilityZone") if cloud == "runpod" else "") or row["Region"],
                 gpu=row["AcceleratorName"],
                 gpu_count=row["AcceleratorCount"],
                 memory_gib=_memory(row.get("GpuInfo") or ""),
@@ -83,16 +160,28 @@ def _listed(row: Mapping[str, str]) -> Iterator[Listed]:
             )
 
 
+def _is_zero(text: str) -> bool:
+    return not text.strip("0.")
+
+
 def _memory(text: str) -> tuple[float, ...]:
     """Memory of one GPU in GiB as GpuInfo prints it; some clouds put GiB into that MiB field."""
     try:
-        told = _lowered(ast.literal_eval(text)) if text.startswith("{") else {}
+        told = _lowered(_literal(text)) if text.startswith("{") else {}
         size = float(told["gpus"][0]["memoryinfo"]["sizeinmib"])
     except (ValueError, SyntaxError, LookupError, TypeError, MemoryError, RecursionError):
         return ()
     if size <= 0:
         return ()
     return (size,) if size <= _LARGEST_GIB else (size / _MIB_PER_GIB,)
+
+
+def _literal(text: str) -> Any:  # noqa: ANN401 - a literal of any shape
+    """Of Python, or of JSON where a cloud's table holds that."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
 
 
 def _lowered(value: Any) -> Any:  # noqa: ANN401 - a literal of any shape

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,10 +12,12 @@ from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_f
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading
+from pricing.refresh.same_hardware import ended, outdated, replaced
 from pricing.tables import read_csv
 
 _HEADER = (*COLUMNS, *PUBLISHED)
 _SUFFIX = ".csv"
+_Key = tuple[str, str, str]
 _MACHINE = ("vcpus", "ram_gib", "local_disk_gib", "interconnect", "network_gbps", *PUBLISHED)
 
 
@@ -46,6 +48,8 @@ class Update:
         changed: offers with another price than before.
         same: offers whose price was confirmed.
         withdrawn: offers that the provider no longer lists.
+        replaced: offers whose machine is told under another name now.
+        outdated: offers of the reading whose machine is known from a later day by another name.
     """
 
     rows: tuple[Offer, ...]
@@ -53,6 +57,8 @@ class Update:
     changed: tuple[Offer, ...]
     same: tuple[Offer, ...]
     withdrawn: tuple[Offer, ...]
+    replaced: tuple[Offer, ...] = ()
+    outdated: tuple[Offer, ...] = ()
 
 
 def path_of(folder: Path, provider: str) -> Path:
@@ -111,20 +117,17 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
     """
     before = {_key(offer): offer for offer in known.offers if offer.provider == reading.provider}
     machines = {(offer.instance_type, offer.gpu): offer for offer in before.values()}
-    fresh = {
+    read = {
         _key(offer): _completed(offer, machines.get((offer.instance_type, offer.gpu)))
         for offer in sorted(passed.offers, key=_order, reverse=True)
     }
-    named = {(offer.instance_type, offer.purchase) for offer in passed.kept_out}
-    gone = tuple(
-        _withdrawn(offer, reading)
-        for key, offer in sorted(before.items())
-        if key not in fresh
-        and (offer.instance_type, offer.purchase) not in named
-        and reading.covers(offer)
-        and offer.as_of <= reading.read_on
-    )
-    settled = {*fresh, *(_key(offer) for offer in gone)}
+    late = outdated(read.values(), before.values())
+    fresh = {key: offer for key, offer in read.items() if offer not in late}
+    gone = tuple(_gone(reading, passed, before, fresh))
+    not_told = before.keys() - fresh.keys() - {_key(offer) for offer in gone}
+    now = replaced(fresh.values(), (before[key] for key in sorted(not_told)))
+    ends = {_key(old): ended(old, new, new.as_of) for old, new in now.items()}
+    settled = {*fresh, *ends, *(_key(offer) for offer in gone)}
     kept = [row for row in stored if _key(row) not in settled or not _is_of(row, reading)]
     changed = {
         key: offer
@@ -132,15 +135,35 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
         if key in before and before[key].usd_per_hour != offer.usd_per_hour
     }
     return Update(
-        rows=_thinned((*kept, *fresh.values(), *gone)),
+        rows=_thinned((*kept, *fresh.values(), *gone, *ends.values())),
         new=tuple(offer for key, offer in sorted(fresh.items()) if key not in before),
         changed=tuple(offer for _, offer in sorted(changed.items())),
         same=tuple(o for k, o in sorted(fresh.items()) if k in before and k not in changed),
         withdrawn=gone,
+        replaced=tuple(sorted(now, key=_order)),
+        outdated=tuple(sorted(late, key=_order)),
     )
 
 
-def _key(offer: Offer) -> tuple[str, str, str]:
+def _gone(
+    reading: PriceReading,
+    passed: Passed,
+    before: Mapping[_Key, Offer],
+    fresh: Mapping[_Key, Offer],
+) -> Iterator[Offer]:
+    """The rows that end what the answer covers and does not name."""
+    named = {(offer.instance_type, offer.purchase) for offer in passed.kept_out}
+    for key, offer in sorted(before.items()):
+        if (
+            key not in fresh
+            and (offer.instance_type, offer.purchase) not in named
+            and reading.covers(offer)
+            and offer.as_of <= reading.read_on
+        ):
+            yield _withdrawn(offer, reading)
+
+
+def _key(offer: Offer) -> _Key:
     return (offer.instance_type, offer.region, offer.purchase)
 
 

@@ -128,7 +128,8 @@ def test_an_import_for_one_provider_leaves_the_others(
     """--provider chooses from the catalog; one that is not in it exits 2."""
     for cloud in ("moon", "mars"):
         write(f"sky/{cloud}/vms.csv", f"{SKY}\nbig,H100,8,208,1800,20.5,x,,\n")
-    asked = ("prices", "update", "--from", "skypilot", "sky", "--provider")
+    day = ("--as-of", "2026-11-21")
+    asked = ("prices", "update", "--from", "skypilot", "sky", *day, "--provider")
     assert call(*asked, "mars", "-q").code == 0
     assert [path.stem for path in cache.iterdir()] == ["mars"]
     ran = call(*asked, "venus")
@@ -142,6 +143,6 @@ def test_a_cache_that_cannot_be_written_is_exit_2(
     """The folder and the variable that names another are told."""
     monkeypatch.setenv("GPUCOST_CACHE_DIR", write("a-file", "x"))
     write("sky/moon/vms.csv", f"{SKY}\nbig,H100,8,208,1800,20.5,x,,\n")
-    ran = call("prices", "update", "--from", "skypilot", "sky")
+    ran = call("prices", "update", "--from", "skypilot", "sky", "--as-of", "2026-11-21")
     assert ran.code == 2
     assert "GPUCOST_CACHE_DIR names another folder" in ran.err

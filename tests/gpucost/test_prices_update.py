@@ -202,7 +202,7 @@ def test_a_second_update_repeats_nothing(
 
 def test_without_credentials_a_named_provider_is_exit_5(call: Call, cache: Path) -> None:
     """The variable is named, nothing is written."""
-    ran = call(*UPDATE)
+    ran = call(*UPDATE, "--feed", "none")
     assert ran.code == 5
     assert "DIGITALOCEAN_TOKEN is not set" in ran.err
     assert not cache.exists()
@@ -214,7 +214,7 @@ def test_without_credentials_an_unnamed_provider_is_a_note(
     """What can be asked is asked; the other is skipped with the variable to set."""
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     assert digitalocean.sizes
-    ran = call("prices", "update", "-f", "json")
+    ran = call("prices", "update", "--feed", "none", "-f", "json")
     assert ran.code == 0, ran.err
     assert [told["provider"] for told in ran.json] == ["digitalocean"]
     assert "note: skipped: AWS has no credentials. Set AWS_ACCESS_KEY_ID" in ran.err
@@ -225,7 +225,7 @@ def test_without_any_credentials_it_is_exit_5(
 ) -> None:
     """Nothing could be asked: both variables are named."""
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    ran = call("prices", "update")
+    ran = call("prices", "update", "--feed", "none")
     assert ran.code == 5
     assert "AWS_ACCESS_KEY_ID" in ran.err
     assert "DIGITALOCEAN_TOKEN" in ran.err
@@ -235,14 +235,16 @@ def test_without_any_credentials_it_is_exit_5(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("prices", "update", "--provider", "lambda"), "--from gpuhunt|skypilot PATH"),
+        (("prices", "update", "--provider", "nobody"), "no feed tells its prices; aws, azure"),
+        (("prices", "update", "--feed", "nothing"), "nothing is not a feed; there are gpuhunt"),
+        (("prices", "update", "--url", "gpuhunt"), "write FEED=ADDRESS"),
         (("prices", "update", "--gpu", "H100"), "--gpu does not go with gpucost prices update"),
         (("prices", "update", "--as-of", "2026-01-01"), "--as-of does not go with"),
         (("prices", "check", "--max-price", "3"), "--max-price does not go with"),
         (("prices", "--accept-jumps"), "--accept-jumps does not go with gpucost prices;"),
-        (("prices", "update", "--from", "skypilot", "nowhere"), "no catalog of SkyPilot"),
+        (("prices", "update", "--from", "skypilot", "nowhere"), "takes a folder with CLOUD/vms"),
         (("prices", "update", "--from", "gpuhunt", "nowhere"), "No such file"),
-        (("prices", "update", "--from", "other", "x"), "'other' is not one of"),
+        (("prices", "update", "--from", "other", "x"), "other is not a feed"),
     ],
 )
 def test_what_cannot_be_done_is_exit_2(arguments: tuple[str, ...], said: str, call: Call) -> None:

@@ -106,6 +106,16 @@ def test_a_sound_row_is_an_offer() -> None:
             "9 USD/h where 1 was read on",
         ),
         ({"instance_type": "two-region", "region": "c", "usd_per_hour": "28"}, "jump", "where 9"),
+        (
+            {"instance_type": "unknown-before", "usd_per_hour": "28"},
+            "jump",
+            "28 USD/h a GPU where L4 costs 1 to 9 at example",
+        ),
+        (
+            {"gpu": "T4", "gpu_memory_gib": "16"},
+            "gpu",
+            "1x T4, where the machine is known with 1x L4",
+        ),
     ],
     ids=str,
 )
@@ -126,11 +136,17 @@ def test_a_bad_row_is_kept_out_with_its_reason(
     [
         {"usd_per_hour": "3"},
         {"usd_per_hour": "0.34"},
-        {"instance_type": "unknown-before", "usd_per_hour": "999"},
+        {"instance_type": "unknown-before", "usd_per_hour": "26"},
+        {
+            "instance_type": "unknown-before",
+            "usd_per_hour": "999",
+            "gpu": "H100-SXM-80GB",
+            "gpu_memory_gib": "80",
+        },
         {"instance_type": "two-region", "region": "c", "usd_per_hour": "27"},
         {"gpu_memory_gib": "22.35"},
-        {"gpu_count": "0.125", "gpu_memory_gib": "2.79"},
-        {"gpu": "GB200", "gpu_memory_gib": "186", "gpu_count": "72"},
+        {"instance_type": "slice", "gpu_count": "0.125", "gpu_memory_gib": "2.79"},
+        {"instance_type": "rack", "gpu": "GB200", "gpu_memory_gib": "186", "gpu_count": "72"},
     ],
     ids=str,
 )
@@ -163,3 +179,38 @@ def test_a_cell_of_no_column_is_a_mistake() -> None:
     """A fetcher that misspells a column is told so at once."""
     with pytest.raises(TypeError, match="no columns: usd_per_our"):
         new_row(usd_per_our="1")
+
+
+def test_an_answer_in_another_currency_is_left_out() -> None:
+    """Where all known machines cost one factor of what they did, nothing of it is believed."""
+    names = [f"size-{n}" for n in range(7)]
+    known = Catalog(
+        as_of=ASKED_ON,
+        rows=tuple(
+            an_offer(instance_type=name, usd_per_hour=Decimal(n + 1))
+            for n, name in enumerate(names)
+        ),
+    )
+    rows = [
+        a_row(instance_type=name, usd_per_hour=str(round((n + 1) * 0.862, 3)))
+        for n, name in enumerate(names)
+    ]
+    passed = check(a_reading(*rows), known)
+    assert passed.offers == ()
+    assert {row.fault for row in passed.kept_out} == {"currency"}
+    assert "x0.862 of what they did" in passed.kept_out[0].detail
+    assert len(check(a_reading(*rows), known, accept_jumps=True).offers) == 7
+    rows[0] = a_row(instance_type="size-0", usd_per_hour="1.00")
+    assert len(check(a_reading(*rows), known).offers) == 7
+
+
+def test_a_new_name_is_held_against_the_others_of_the_answer() -> None:
+    """A price a tenth of that of the others with its GPU is kept out, though all are new."""
+    rows = [
+        a_row(instance_type=f"new-{n}", gpu="H200-SXM-141GB", gpu_memory_gib="141",
+              usd_per_hour=price)
+        for n, price in enumerate(("4", "4.2", "4.4", "0.4"))
+    ]  # fmt: skip
+    passed = check(a_reading(*rows), KNOWN)
+    assert [offer.instance_type for offer in passed.offers] == ["new-0", "new-1", "new-2"]
+    assert [row.fault for row in passed.kept_out] == ["jump"]

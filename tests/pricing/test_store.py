@@ -184,3 +184,73 @@ def test_the_api_beats_a_catalog_of_the_same_day() -> None:
     copy = on(MONDAY, "1.50", source="a mirror")
     for rows in ((api, copy), (copy, api)):
         assert Catalog(as_of=MONDAY, rows=rows).offers == (api,)
+
+
+OURS = replace(KNOWN, instance_type="our-name-for-it", vcpus=None, as_of=date(2026, 10, 1))
+
+
+def test_a_fresher_row_of_the_same_hardware_retires_the_older_name() -> None:
+    """One machine is one offer, under the name by which it is ordered; the past stays as it was."""
+    reading, passed = read(MONDAY, on(MONDAY, "1.10", instance_type="1H100.80S", vcpus=8))
+    reading = replace(reading, purchases=())
+    update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(OURS,)), ())
+    assert [o.instance_type for o in update.replaced] == ["our-name-for-it"]
+    catalog = Catalog(as_of=MONDAY, rows=(OURS, *update.rows))
+    assert [o.instance_type for o in catalog.offers] == ["1H100.80S"]
+    assert catalog.at(MONDAY - timedelta(1)).find("example", "our-name-for-it") == OURS
+    (end,) = [row for row in update.rows if row.withdrawn]
+    assert "the same machine is now 1H100.80S (api, 2026-11-09)" in end.notes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gpu": "T4", "gpu_memory_gib": 16},
+        {"gpu_count": 4},
+        {"purchase": "spot"},
+        {"host": "community"},
+        {"region": "there"},
+        {"vcpus": 32},
+        {"as_of": date(2026, 12, 1)},
+    ],
+    ids=str,
+)
+def test_other_hardware_retires_nothing(changes: dict[str, object]) -> None:
+    """Another GPU, count, region, host or way of buying, or a later price, is another offer."""
+    known = replace(KNOWN, **{"instance_type": "our-name", "region": "here", **changes})
+    reading, passed = read(MONDAY, on(MONDAY, region="here", vcpus=8, instance_type="theirs"))
+    reading = replace(reading, purchases=())
+    update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(known,)), ())
+    assert update.replaced == ()
+
+
+def test_two_products_with_the_same_hardware_stay_two() -> None:
+    """A name that the reading uses itself, if only elsewhere, is not retired by its twin."""
+    known = replace(KNOWN, instance_type="twin", region="here")
+    offers = (
+        on(MONDAY, region="here", instance_type="other"),
+        on(MONDAY, region="there", instance_type="twin"),
+    )
+    reading, passed = read(MONDAY, *offers)
+    reading = replace(reading, purchases=())
+    update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(known,)), ())
+    assert (update.replaced, update.outdated) == ((), ())
+
+
+def test_prices_of_regions_retire_the_price_for_everywhere() -> None:
+    """The older price for everywhere is in force nowhere once regions are told."""
+    reading, passed = read(MONDAY, on(MONDAY, "1.10", region="here"))
+    update = merge(replace(reading, purchases=()), passed, Catalog(as_of=MONDAY, rows=(KNOWN,)), ())
+    catalog = Catalog(as_of=MONDAY, rows=(KNOWN, *update.rows))
+    assert [(o.region, o.usd_per_hour) for o in catalog.offers] == [("here", Decimal("1.10"))]
+
+
+def test_an_older_list_does_not_bring_an_older_name_back() -> None:
+    """A machine that is known from a later day is not offered again under another name."""
+    known = replace(KNOWN, as_of=ASKED_ON)
+    reading, passed = read(MONDAY, on(MONDAY, "0.50", instance_type="a-catalog-name"))
+    update = merge(
+        replace(reading, purchases=()), passed, Catalog(as_of=ASKED_ON, rows=(known,)), ()
+    )
+    assert [o.instance_type for o in update.outdated] == ["a-catalog-name"]
+    assert update.rows == ()

@@ -1,0 +1,190 @@
+"""Asks feeds and providers at the same time; one that fails takes nothing from the others."""
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from gpucost.files.writing import write_file
+from gpucost.prices.cache import price_folder
+from gpucost.prices.keeping import kept_files
+from pricing.errors import GpucostError, InputError, ProviderError
+from pricing.refresh.feed import Answers, Asked, Feed, FeedReading
+from pricing.refresh.feeds import reader
+from pricing.refresh.reading import PriceReading
+from providers.price_feed import FeedFiles, FeedServer, Validators
+from providers.price_source import Request, fetcher
+
+_READ = "read.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked of each source.
+
+    Attributes:
+        regions: of sources with prices by region; empty: their own choice.
+        providers: only these; empty: all.
+        as_of: day of prices that carry none.
+        urls: feed -> address instead of its own.
+        place: the file, folder or address that `--from` names.
+        all_anew: ask also for what has not changed since it was read.
+    """
+
+    regions: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    as_of: date | None = None
+    urls: Mapping[str, str]
+    place: str | None = None
+    all_anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """What came of one source, or why nothing did.
+
+    Attributes:
+        name: of the feed or the provider.
+        own: whether the provider itself answered.
+        readings: what it said.
+        problems: what could not be read of a feed, a sentence each.
+        unchanged: parts of a feed that are what they were last time.
+        failure: why nothing came; None where something did.
+        learnt: how to ask only for what has changed.
+    """
+
+    name: str
+    own: bool = False
+    readings: tuple[PriceReading, ...] = ()
+    problems: tuple[str, ...] = ()
+    unchanged: int = 0
+    failure: GpucostError | None = None
+    learnt: Validators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """What all sources of one update share."""
+
+    wanted: Wanted
+    folder: Path
+    known: Validators
+    say: Callable[[str], None]
+    stop: threading.Event
+    now: datetime
+
+
+def ask(
+    feeds: Sequence[Feed],
+    providers: Sequence[str],
+    wanted: Wanted,
+    say: Callable[[str], None],
+) -> Iterator[Came]:
+    """Yield what each source said, in the order of feeds and providers; all are asked at once.
+
+    An interruption stops the others, too.
+    """
+    stop = threading.Event()
+    with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
+        shared = _Round(
+            wanted=wanted,
+            folder=Path(folder),
+            known={} if wanted.all_anew else read_validators(),
+            say=say,
+            stop=stop,
+            now=datetime.now(UTC),
+        )
+        executor = ThreadPoolExecutor(max_workers=max(1, len(feeds) + len(providers)))
+        try:
+            asked = [executor.submit(_of_feed, feed, shared) for feed in feeds]
+            asked += [executor.submit(_of_provider, name, shared) for name in providers]
+            for future in asked:
+                yield future.result()
+        finally:
+            stop.set()
+            executor.shutdown(cancel_futures=True)
+
+
+def _of_feed(feed: Feed, shared: _Round) -> Came:
+    wanted = shared.wanted
+    try:
+        answers = _answers(feed, shared)
+        shared.say(f"reading {feed.title} ...")
+        said = reader(feed)(
+            Asked(
+                answers=answers,
+                now=shared.now,
+                as_of=wanted.as_of,
+                regions=wanted.regions,
+                providers=wanted.providers,
+                say=shared.say,
+            )
+        )
+    except GpucostError as error:
+        return Came(name=feed.name, failure=error, learnt={})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return Came(name=feed.name, failure=_strange(feed, error), learnt={})
+    if not said.readings and not said.unchanged:
+        return Came(name=feed.name, failure=_nothing(feed, said, wanted), learnt={})
+    return Came(
+        name=feed.name,
+        readings=said.readings,
+        problems=said.problems,
+        unchanged=said.unchanged,
+        learnt=answers.learnt if isinstance(answers, FeedServer) else {},
+    )
+
+
+def _answers(feed: Feed, shared: _Round) -> Answers:
+    place = shared.wanted.place or shared.wanted.urls.get(feed.name, feed.url)
+    if "://" not in place:
+        return FeedFiles(feed=feed, place=Path(place).expanduser())
+    return FeedServer(
+        feed=feed, url=place, folder=shared.folder, known=shared.known, stop=shared.stop
+    )
+
+
+def _strange(feed: Feed, error: Exception) -> ProviderError:
+    told = f"{type(error).__name__}: {error}"[:120]
+    return ProviderError(
+        f"{feed.title}: not of the form that is known ({told}); nothing of it was kept."
+    )
+
+
+def _nothing(feed: Feed, said: FeedReading, wanted: Wanted) -> GpucostError:
+    whose = f" for {', '.join(wanted.providers)}" if wanted.providers else ""
+    place = wanted.place or feed.title
+    return InputError(said.problems or (f"{place}: no price in it could be kept{whose}.",))
+
+
+def _of_provider(name: str, shared: _Round) -> Came:
+    request = Request(now=shared.now, environment=os.environ, regions=shared.wanted.regions)
+    try:
+        shared.say(f"asking {name} ...")
+        return Came(name=name, own=True, readings=(fetcher(name)(request),), learnt={})
+    except GpucostError as error:
+        return Came(name=name, own=True, failure=error, learnt={})
+
+
+def read_validators() -> dict[str, dict[str, str]]:
+    """How to ask for what has changed only; nothing where prices were removed since."""
+    try:
+        told = json.loads((price_folder() / _READ).read_text(encoding="utf-8"))
+        if not set(told["files"]) <= {path.name for path in kept_files()}:
+            return {}
+        return {str(url): dict(headers) for url, headers in told["documents"].items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def write_validators(learnt: Validators) -> None:
+    """Remember what was read whole, beside what was remembered before."""
+    documents = {**read_validators(), **learnt}
+    if learnt and price_folder().is_dir():
+        told = {"files": [path.name for path in kept_files()], "documents": documents}
+        write_file(str(price_folder() / _READ), json.dumps(told, indent=1, sort_keys=True) + "\n")

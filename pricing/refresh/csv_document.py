@@ -1,0 +1,65 @@
+"""Reads CSV documents of feeds: named columns, whole lines, a row at a time."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pricing.errors import InputError
+
+
+def rows_of(data: bytes, name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
+    """The rows of a small document.
+
+    Raises:
+        InputError: it ends within a line, lacks columns, or is not text.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: cannot be read: it is not text.") from None
+    if text and not text.endswith("\n"):
+        raise InputError(f"{name}: cannot be read: it ends within a line, so it was cut short.")
+    yield from table(io.StringIO(text, newline=""), name, columns)
+
+
+def rows_of_file(path: Path, name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
+    """The rows of a document on disk, without reading all of it at once.
+
+    Raises:
+        InputError: as `rows_of`.
+    """
+    check_end(path, name)
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        yield from table(file, name, columns)
+
+
+def check_end(path: Path, name: str) -> None:
+    """Refuse a text that ends within a line.
+
+    Raises:
+        InputError: it does.
+    """
+    with path.open("rb") as file:
+        if file.seek(0, 2):
+            file.seek(-1, 2)
+            if file.read(1) != b"\n":
+                raise InputError(
+                    f"{name}: cannot be read: it ends within a line, so it was cut short."
+                )
+
+
+def table(lines: Iterator[str], name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
+    """The rows under a heading, as text; cells that a line lacks are empty.
+
+    Raises:
+        InputError: columns are missing, or a line cannot be read.
+    """
+    read = csv.DictReader(lines, restval="")
+    missing = sorted(columns - set(read.fieldnames or ()))
+    if missing:
+        raise InputError(f"{name}: not the table that is known, without {', '.join(missing)}.")
+    try:
+        yield from read
+    except csv.Error as error:
+        raise InputError(f"{name}: cannot be read: {error}.") from error

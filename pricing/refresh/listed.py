@@ -1,0 +1,239 @@
+"""Lines of foreign price lists as readings: names, regions and machines become ours."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from types import MappingProxyType
+
+from pricing.errors import InputError
+from pricing.hardware import Gpu, find, has_memory
+from pricing.money import usd
+from pricing.refresh.machines import known_machine
+from pricing.refresh.reading import PriceReading, Row, new_row
+
+PROVIDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "datacrunch": "verda",
+        "do": "digitalocean",
+        "jarvislabs": "jarvis-labs",
+        "lambdalabs": "lambda",
+        "vastai": "vast",
+    }
+)
+"""Their names of providers where ours differ."""
+
+COMMUNITY = frozenset({"tensordock", "vast"})
+"""Marketplaces: the machines belong to third parties."""
+
+NOT_ON_DEMAND = re.compile(r"a4x?-|a3-ultragpu-|a3-(highgpu|edgegpu)-[124]g")
+"""Types of Google that are not sold on demand (cloud.google.com/compute/docs/
+accelerator-optimized-machines, "consumption option availability by machine type", as gpuhunt
+applied it on 2026-08-19); the list prices of their parts add up to a price all the same."""
+
+_PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_NUMBERED_ZONES = frozenset({"gcp"})  # a region's zones are the region and one letter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One line of a foreign price list, as text.
+
+    Attributes:
+        instance_type: of the provider.
+        region: region, or zone where the list knows zones only.
+        gpu: the list's name of the model.
+        gpu_count: GPUs in the machine.
+        memory_gib: readings of the memory of one GPU, the likeliest first; empty: unknown.
+        vcpus: "" is unknown, as below.
+        ram_gib: host memory.
+        disk_gib: local disk.
+        usd_per_hour: of the machine.
+        purchase: on_demand or spot.
+        community: of a third party.
+        notes: what must be said of the price.
+    """
+
+    instance_type: str
+    region: str
+    gpu: str
+    gpu_count: str
+    memory_gib: tuple[float, ...]
+    usd_per_hour: str
+    purchase: str
+    vcpus: str = ""
+    ram_gib: str = ""
+    disk_gib: str = ""
+    community: bool = False
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """The list that lines stand in.
+
+    Attributes:
+        provider: our name of it.
+        source: what is written beside each price.
+        day: of the prices.
+        confidence: high where the provider itself says them.
+        left_out: counts the lines that are not offers, by reason.
+    """
+
+    provider: str
+    source: str
+    day: date
+    confidence: str = "medium"
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def our_name(provider: str) -> str:
+    """Our name of a provider that another tool knows under `provider`."""
+    return PROVIDERS.get(provider.lower(), provider.lower())
+
+
+def to_reading(of: ListOf, listed: Iterable[Listed]) -> PriceReading:
+    """The reading of one provider: one row for each machine, region and way of buying.
+
+    Where zones of a region differ, the cheapest counts. The list is not a complete one: what it
+    leaves out stays as it is.
+
+    Raises:
+        InputError: the provider's name could not name a file.
+    """
+    if not _PROVIDER.fullmatch(of.provider):
+        raise InputError(f"{of.source}: {of.provider!r:.60} is not the name of a provider.")
+    best: dict[tuple[str, ...], Row] = {}
+    for line in sorted(listed, key=_cheapest_first):
+        if line.purchase == "on_demand" and of.provider == "gcp" and _by_quota(line):
+            of.left_out["not sold on demand"] += 1
+            continue
+        row = _row(of, line)
+        best.setdefault(_key(row), row)
+    return PriceReading(
+        provider=of.provider,
+        source=of.source,
+        read_on=of.day,
+        rows=tuple(_told_apart(row for _, row in sorted(best.items()))),
+        remarks=tuple(f"{n} lines left out: {why}" for why, n in sorted(of.left_out.items())),
+    )
+
+
+def _by_quota(line: Listed) -> bool:
+    return NOT_ON_DEMAND.match(line.instance_type) is not None
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row[n] for n in ("instance_type", "region", "purchase", "gpu", "gpu_count"))
+
+
+def _told_apart(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, with count and model in the names of those that would be one offer otherwise."""
+    rows = tuple(rows)
+    offers = Counter(_key(row)[:3] for row in rows)
+    for row in rows:
+        if offers[_key(row)[:3]] == 1:
+            yield row
+        else:
+            name = f"{row['gpu_count']}x_{row['gpu']}_{row['instance_type']}"
+            yield {**row, "instance_type": name}
+
+
+def _cheapest_first(line: Listed) -> tuple[object, ...]:
+    try:
+        price = usd(line.usd_per_hour)
+    except InputError:
+        price = Decimal("Infinity")
+    return (price <= 0, price, line.instance_type, line.region, line.usd_per_hour)
+
+
+def _region(provider: str, line: Listed) -> str:
+    head, _, letter = line.region.rpartition("-")
+    zone = provider in _NUMBERED_ZONES and head and len(letter) == 1 and letter.isalpha()
+    return head if zone else line.region
+
+
+def _row(of: ListOf, line: Listed) -> Row:
+    line = replace(line, gpu_count=_count(line.gpu_count))
+    gpu, memory_gib = _gpu(of.provider, line)
+    third_party = line.community or of.provider in COMMUNITY
+    return new_row(
+        region=_region(of.provider, line),
+        instance_type=_rentable(of.provider, line, gpu),
+        gpu=gpu,
+        gpu_count=line.gpu_count,
+        gpu_memory_gib=memory_gib,
+        vcpus=line.vcpus,
+        ram_gib=line.ram_gib,
+        local_disk_gib=line.disk_gib,
+        host="community" if third_party else "provider",
+        purchase=line.purchase,
+        usd_per_hour=line.usd_per_hour,
+        as_of=of.day.isoformat(),
+        confidence=of.confidence,
+        source=of.source,
+        notes=line.notes,
+    )
+
+
+def _count(text: str) -> str:
+    """The count without a decimal point that says nothing: "8.0" is "8"."""
+    return text.removesuffix(".0")
+
+
+def _rentable(provider: str, line: Listed, gpu: str) -> str:
+    """The name of the machine by which it is ordered, where the list has another.
+
+    RunPod rents a number of GPUs of a model in one of its two clouds, Google attaches GPUs to its
+    n1 machines: both have no name for the whole.
+    """
+    if provider == "runpod":
+        return f"{line.gpu_count}x_{gpu}_{'community' if line.community else 'secure'}"
+    if provider == "gcp" and line.instance_type.startswith("n1-"):
+        return f"{line.instance_type}+{line.gpu_count}x{gpu}"
+    return line.instance_type
+
+
+def _gpu(provider: str, line: Listed) -> tuple[str, str]:
+    """Model and memory of one GPU; the first reading of the memory that the model can have.
+
+    Lists that say "H100" mean any card of that name: where the machine is known, it tells which.
+    """
+    known = known_machine(provider, line.instance_type)
+    if known is not None and _same_family(known.gpu, line):
+        return known.gpu, f"{known.gpu_memory_gib:.12g}"
+    with_form = f"{line.gpu} {_form(line.instance_type)}".strip()
+    for memory_gib in line.memory_gib:
+        for gpu in (find(name, memory_gib=memory_gib) for name in (with_form, line.gpu)):
+            if gpu is not None and has_memory(gpu, memory_gib):
+                return gpu.name, f"{gpu.memory_gib:.12g}"
+    gpu = find(line.gpu)
+    if gpu is None:
+        return line.gpu, f"{line.memory_gib[0]:.12g}" if line.memory_gib else ""
+    if not line.memory_gib:
+        return gpu.name, f"{gpu.memory_gib:.12g}"
+    return gpu.name, f"{line.memory_gib[0]:.12g}"
+
+
+def _form(instance_type: str) -> str:
+    """The form of the card that the machine's name tells, for lists that say "H100" alone."""
+    name = instance_type.lower()
+    return next((form for form in ("pcie", "nvl", "sxm") if form in name), "")
+
+
+def _same_family(known: str, line: Listed) -> bool:
+    """Whether the list's model may be the known one: of its family, with its memory."""
+    listed = [find(line.gpu, memory_gib=size) for size in (*line.memory_gib, None)]
+    families = {_family(gpu) for gpu in listed if gpu is not None}
+    gpu = find(known)
+    return (
+        gpu is not None
+        and _family(gpu) in families
+        and (not line.memory_gib or any(has_memory(gpu, size) for size in line.memory_gib))
+    )
+
+
+def _family(gpu: Gpu) -> str:
+    return gpu.name.partition("-SXM")[0].partition("-PCIe")[0].partition("-NVL")[0]
