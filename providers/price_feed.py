@@ -7,9 +7,11 @@ not, from the host that was asked. Nothing of what it says is used before all of
 import time
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
 from email.utils import parsedate_to_datetime
+from itertools import count
 from pathlib import Path
 from threading import Event
 from types import MappingProxyType
@@ -63,7 +65,7 @@ class FeedServer:
     pause_s: float = _PAUSE_S
     stop: Event = field(default_factory=Event)
     _until: float = 0.0
-    _count: int = 0
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -86,15 +88,15 @@ class FeedServer:
             headers["Content-Type"] = "application/json"
         if question.changed_only:
             headers |= self.known.get(url, {})
-        response = self._open(url, headers, question.body)
-        try:
+        with (
+            _connections(url) as pool,
+            closing(self._open(pool, url, headers, question.body)) as response,
+        ):
             if response.status == _NOT_MODIFIED:
                 return None
             if response.status != _OK:
                 raise self._failed(url, f"answered {response.status}")
             path = self._kept(response, url)
-        finally:
-            response.release_conn()
         self._learn(url, response)
         return Answer(path=path, modified=_day(response))
 
@@ -115,7 +117,9 @@ class FeedServer:
                 "nothing of it was read."
             )
 
-    def _open(self, url: str, headers: Mapping[str, str], body: bytes | None) -> "BaseHTTPResponse":
+    def _open(
+        self, pool: "PoolManager", url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> "BaseHTTPResponse":
         """The answer, after redirects within the host; faults that pass are tried again."""
         from urllib3 import Retry, Timeout  # noqa: PLC0415 - only where a server is asked
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - the same
@@ -132,7 +136,7 @@ class FeedServer:
         for _ in range(_MOST_REDIRECTS + 1):
             left_s = self._left_s(url)
             try:
-                response = _pool(url).request(
+                response = pool.request(
                     "GET" if body is None else "POST",
                     url,
                     body=body,
@@ -147,7 +151,7 @@ class FeedServer:
                 raise self._failed(url, f"cannot be read ({_reason(error)})") from None
             if response.status not in _REDIRECTS:
                 return response
-            response.release_conn()
+            response.close()
             target = urljoin(url, response.headers.get("Location", ""))
             self._check_host(url, target)
             url = target
@@ -155,8 +159,7 @@ class FeedServer:
 
     def _kept(self, response: "BaseHTTPResponse", url: str) -> Path:
         """The whole document as a file; what is cut short or too large leaves none."""
-        self._count += 1
-        path = self.folder / f"{self.feed.name}-{self._count}"
+        path = self.folder / f"{self.feed.name}-{next(self._numbers)}"
         size, most = 0, self.feed.most_mib * MIB
         packed = response.headers.get("Content-Encoding", "").lower()
         if packed not in ("", "identity", "gzip"):
@@ -252,7 +255,7 @@ def _unpacked(unpack: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
         chunk = unpack.unconsumed_tail
 
 
-def _pool(url: str) -> "PoolManager":
+def _connections(url: str) -> "PoolManager":
     """Connections, through the proxy that the environment names."""
     from urllib3 import PoolManager, ProxyManager  # noqa: PLC0415 - only where a server is asked
 

@@ -35,6 +35,7 @@ SLOW = (
     "gpucost/test_launch",
     "gpucost/test_live_view.py",
     "gpucost/test_measuring.py",
+    "gpucost/test_prices_feeds.py",
     "gpucost/test_prices_update",
     "gpucost/test_profile",
     "gpucost/test_provision",

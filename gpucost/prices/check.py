@@ -14,7 +14,6 @@ from pricing.catalog.offer import Offer
 from pricing.money import plain
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
-from providers.registry import CLOUDS, priced
 
 CONFLICT = Decimal("0.01")
 """Two readings of one day that differ by more than this share are told."""
@@ -70,10 +69,9 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     print_table(Table(columns=columns, rows=rows, right=right), output)
     for line in (*conflicts, *doubts):
         output.say(line)
-    titles = " and ".join(CLOUDS[name].title for name in priced())
     output.say(
         f"{len(conflicts)} conflicts over {CONFLICT:.0%}, {len(doubts)} doubtful rows. "
-        f"`gpucost prices update` reads {titles} anew."
+        f"`gpucost prices update` reads prices anew."
     )
 
 

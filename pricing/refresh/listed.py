@@ -89,6 +89,26 @@ class ListOf:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
+def of_known_machine(
+    provider: str, instance_type: str, *, region: str, usd_per_hour: str, purchase: str
+) -> Listed | None:
+    """The line of a list that prints names and prices alone; None where the name is not known."""
+    known = known_machine(provider, instance_type)
+    if known is None:
+        return None
+    return Listed(
+        instance_type=instance_type,
+        region=region,
+        gpu=known.gpu,
+        gpu_count=f"{known.gpu_count:.12g}",
+        memory_gib=(known.gpu_memory_gib,),
+        vcpus="" if known.vcpus is None else f"{known.vcpus:.12g}",
+        ram_gib="" if known.ram_gib is None else f"{known.ram_gib:.12g}",
+        usd_per_hour=usd_per_hour,
+        purchase=purchase,
+    )
+
+
 def our_name(provider: str) -> str:
     """Our name of a provider that another tool knows under `provider`."""
     return PROVIDERS.get(provider.lower(), provider.lower())

@@ -7,7 +7,7 @@ from itertools import chain
 from statistics import median
 from types import MappingProxyType
 
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.money import plain
 
 LARGEST_JUMP = Decimal(3)
@@ -18,6 +18,11 @@ SAME_FACTOR = Decimal("0.01")
 
 SMALLEST_SHIFT = Decimal("0.03")
 """A common factor nearer to 1 than this is not another currency."""
+
+LEAST_OF_ON_DEMAND = Decimal("0.09")
+MOST_OF_ON_DEMAND = Decimal("1.1")
+"""Spot prices lie between these shares of the price on demand: AWS, Azure and Google say "up to
+90 % less", and in the bundled prices none of 422 is outside."""
 
 _FEWEST_MOVED = 6  # machines of different names, before a common factor is not chance
 _FEWEST_SIBLINGS = 4  # prices of one GPU in one answer, before their middle says anything
@@ -99,7 +104,22 @@ def jump(offer: Offer, known: KnownPrices) -> Fault | None:
     there = [old for old in named if old.region == offer.region] or named
     if there:
         return _moved(offer, there)
-    return _out_of_line(offer, known)
+    return _no_spot_price(offer, known) or _out_of_line(offer, known)
+
+
+def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
+    """The fault of a spot price, new for its machine, that the machine on demand makes unlikely."""
+    named = known.by_name.get((offer.instance_type, "on_demand"), ())
+    there = [old for old in named if old.region == offer.region] or named
+    if offer.purchase != "spot" or not there:
+        return None
+    shares = [offer.usd_per_hour / old.usd_per_hour for old in there]
+    if any(LEAST_OF_ON_DEMAND <= share <= MOST_OF_ON_DEMAND for share in shares):
+        return None
+    return "jump", (
+        f"{plain(offer.usd_per_hour)} USD/h on spot, {min(shares):.2g} of what it costs on demand. "
+        "If it is right, add --accept-jumps"
+    )
 
 
 def _moved(offer: Offer, there: Iterable[Offer]) -> Fault | None:
@@ -154,7 +174,7 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
     factors: dict[str, Decimal] = {}
     for offer in offers:
         for old in known.by_name.get((offer.instance_type, offer.purchase), ()):
-            if offer.purchase == "on_demand" and old.region == offer.region and old.dated:
+            if offer.purchase == "on_demand" and _is_there(old, offer) and old.dated:
                 factors[offer.instance_type] = offer.usd_per_hour / old.usd_per_hour
     if len(factors) < _FEWEST_MOVED:
         return None
@@ -168,6 +188,10 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
         "prices in another currency would: the answer was left out. If it is right, add "
         "--accept-jumps"
     )
+
+
+def _is_there(old: Offer, offer: Offer) -> bool:
+    return old.region in (offer.region, EVERYWHERE)
 
 
 _RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
+from pricing.hardware import find, has_memory
 from pricing.refresh.csv_document import rows_of
 from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
 from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
@@ -141,6 +142,7 @@ def _lines(
 def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Iterator[Listed]:
     """The on-demand and the spot price of a line, each where it is there."""
     on_demand, spot = row.get("Price") or "", row.get("SpotPrice") or ""
+    card, memory_gib = _card(row.get("GpuInfo") or "")
     if spot and (spot == on_demand or _is_zero(spot)):
         left_out["a spot price of nothing, or that of on demand again"] += 1
         spot = ""
@@ -149,9 +151,9 @@ def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Itera
             yield Listed(
                 instance_type=row["InstanceType"],
                 region=(row.get("AvailabilityZone") if cloud == "runpod" else "") or row["Region"],
-                gpu=row["AcceleratorName"],
+                gpu=card or row["AcceleratorName"],
                 gpu_count=row["AcceleratorCount"],
-                memory_gib=_memory(row.get("GpuInfo") or ""),
+                memory_gib=memory_gib,
                 vcpus=row["vCPUs"],
                 ram_gib=row["MemoryGiB"],
                 usd_per_hour=price,
@@ -164,16 +166,24 @@ def _is_zero(text: str) -> bool:
     return not text.strip("0.")
 
 
-def _memory(text: str) -> tuple[float, ...]:
-    """Memory of one GPU in GiB as GpuInfo prints it; some clouds put GiB into that MiB field."""
+def _card(text: str) -> tuple[str, tuple[float, ...]]:
+    """Name and memory (GiB) of one GPU as GpuInfo prints them; "" for a name that says nothing.
+
+    Some clouds put GiB into the field of MiB. The name tells the form of the card ("A100 PCIe"),
+    where the accelerator's does not.
+    """
     try:
-        told = _lowered(_literal(text)) if text.startswith("{") else {}
-        size = float(told["gpus"][0]["memoryinfo"]["sizeinmib"])
+        told = _lowered(_literal(text))["gpus"][0] if text.startswith("{") else {}
+        size = float(told["memoryinfo"]["sizeinmib"])
+        name = str(told.get("name", ""))
     except (ValueError, SyntaxError, LookupError, TypeError, MemoryError, RecursionError):
-        return ()
+        return "", ()
     if size <= 0:
-        return ()
-    return (size,) if size <= _LARGEST_GIB else (size / _MIB_PER_GIB,)
+        return "", ()
+    memory_gib = size if size <= _LARGEST_GIB else size / _MIB_PER_GIB
+    gpu = find(name, memory_gib=memory_gib)
+    known = gpu is not None and has_memory(gpu, memory_gib)
+    return name if known else "", (memory_gib,)
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - a literal of any shape

@@ -286,3 +286,18 @@ def test_googles_hosts_and_gpus_add_up(tmp_path: Path) -> None:
         ("a2-highgpu-1g", "us-central1", "spot", "1.46975", "A100-SXM-40GB"),
     ]
     assert [remark.partition(" ")[0] for remark in reading.remarks] == ["1", "1"]
+
+
+def test_the_form_of_a_card_is_read_where_the_table_tells_it(tmp_path: Path) -> None:
+    """RunPod's "A100-80GB" is a PCIe card in GpuInfo, and B300's 262 GiB are a B300's."""
+    card = "\"{'Gpus': [{'Name': 'A100 PCIe', 'Count': 2, 'MemoryInfo': {'SizeInMiB': 80}}]}\""
+    skypilot(tmp_path, "runpod", f"2x_A100-80GB_SECURE,A100-80GB,2.0,16,234,2.78,IN,{card},2.78")
+    blackwell = gpu_info(268288).replace("'X'", "'B300'")
+    skypilot(tmp_path, "verda", f"1B300.30V,B300,1.0,30.0,275.0,6.99,FIN-03,{blackwell},2.447")
+    runpod, verda = readings_of("skypilot", tmp_path, DAY)
+    assert [row[0] for row in told(runpod)] == ["2x_A100-PCIe-80GB_secure"]
+    assert runpod.remarks == (
+        "1 lines left out: a spot price of nothing, or that of on demand again",
+    )
+    assert {row[4] for row in told(verda)} == {"B300-SXM"}
+    assert check(verda, load_catalog(DAY)).kept_out == ()

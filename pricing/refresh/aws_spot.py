@@ -1,0 +1,71 @@
+"""Reads AWS' public table of spot prices, `spot.js`: the price of Linux machines by region.
+
+Form: `callback({"config": {"rate": "perhr", "currencies": ["USD"], "regions": [{"region",
+"instanceTypes": [{"sizes": [{"size", "valueColumns": [{"name": "linux", "prices": {"USD":
+"0.1"}}]}]}]}]}})`, as public readers take it (ligoj/plugin-prov-aws, and others). It carries no
+date: AWS changes it every few minutes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pricing.errors import InputError
+from pricing.refresh.feed import Asked, FeedReading, Question, whole
+from pricing.refresh.json_document import parsed
+from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
+
+_REGIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "us-east": "us-east-1",
+        "us-west": "us-west-1",
+        "eu-ireland": "eu-west-1",
+        "apac-sin": "ap-southeast-1",
+        "apac-syd": "ap-southeast-2",
+        "apac-tokyo": "ap-northeast-1",
+    }
+)
+"""Its older names of regions."""
+
+_OPEN, _CLOSE = b"callback(", b")"
+
+
+def read(asked: Asked) -> FeedReading:
+    """One reading: spot prices of Linux machines, all regions."""
+    question = Question(name="spot.js")
+    data = whole(asked.answers.get(question), question).path.read_bytes().strip()
+    if data.startswith(_OPEN):
+        data = data.rstrip(b";\n ")
+        if not data.endswith(_CLOSE):
+            raise InputError("spot.js: cannot be read: it was cut short.")
+        data = data[len(_OPEN) : -len(_CLOSE)]
+    config = parsed(data, "spot.js")["config"]
+    if config["rate"] != "perhr" or "USD" not in config["currencies"]:
+        raise InputError("spot.js: not prices per hour in US dollars.")
+    of = ListOf(
+        provider="aws", source="AWS spot prices (spot.js)", day=asked.today, confidence="medium"
+    )
+    return FeedReading(readings=(to_reading(of, list(_lines(config, of.left_out))),))
+
+
+def _lines(config: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
+    for region in config["regions"]:
+        where = str(region["region"])
+        for group in region["instanceTypes"]:
+            for size in group["sizes"]:
+                yield from _line(_REGIONS.get(where, where), size, left_out)
+
+
+def _line(region: str, size: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
+    for column in size["valueColumns"]:
+        price = str(column["prices"].get("USD", ""))
+        if column["name"] != "linux" or price.startswith("N/A"):
+            continue
+        line = of_known_machine(
+            "aws", str(size["size"]), region=region, usd_per_hour=price, purchase="spot"
+        )
+        if line is None:
+            left_out["a type without a GPU, or not in the list of machines"] += 1
+        else:
+            yield line

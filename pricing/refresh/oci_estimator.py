@@ -1,0 +1,115 @@
+"""Reads the documents behind Oracle's cost estimator: shapes, and the products they are billed by.
+
+Form: `shapes.json` and `products.json` of oracle.com/a/ocom/docs/cloudestimator2/data, as gpuhunt
+reads them (`providers/oci.py` and its recorded excerpts at 3584151): a shape with GPUs is billed by
+one product for each GPU; a price is one for all regions.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from pricing.catalog.offer import EVERYWHERE
+from pricing.hardware import find
+from pricing.money import plain
+from pricing.refresh.feed import Asked, FeedReading, Question
+from pricing.refresh.json_document import digits, document, number
+from pricing.refresh.listed import Listed, ListOf, to_reading
+from pricing.refresh.machines import known_machine
+
+_SHAPES = Question(name="shapes.json", path="shapes.json")
+_PRODUCTS = Question(name="products.json", path="products.json")
+_OLDER: Mapping[str, str] = MappingProxyType({"GPU4": "A100", "GPU3": "V100", "GPU2": "P100"})
+_HALF = Decimal("0.5")
+_PREEMPTIBLE = (
+    "half of on demand: docs.oracle.com/en-us/iaas/Content/Compute/Concepts/preemptible.htm"
+)
+
+
+def read(asked: Asked) -> FeedReading:
+    """One reading: on demand, and preemptible as spot, one price for all regions."""
+    of = ListOf(provider="oci", source="Oracle cost estimator", day=asked.today, confidence="high")
+    products = {str(item["partNumber"]): item for item in document(asked, _PRODUCTS)["items"]}
+    lines = [
+        line
+        for shape in document(asked, _SHAPES)["items"]
+        if shape.get("gpuQty")
+        for line in _lines(shape, products, of.left_out)
+    ]
+    return FeedReading(readings=(to_reading(of, lines),))
+
+
+def _lines(
+    shape: Mapping[str, Any], products: Mapping[str, Any], left_out: Counter[str]
+) -> Iterator[Listed]:
+    name = str(shape["name"])
+    if shape.get("hidden") or shape.get("status") != "ACTIVE":
+        left_out["a shape that is hidden or not active"] += 1
+        return
+    price = _price(shape, products)
+    model = _model(name)
+    if price is None or not model:
+        left_out["a shape without a price per GPU and hour, or with a GPU that is not known"] += 1
+        return
+    memory = number(shape.get("gpuMemoryQty"))
+    count = number(shape["gpuQty"]) or 1
+    for purchase, amount, notes in (
+        ("on_demand", price, ""),
+        ("spot", price * _HALF, _PREEMPTIBLE),
+    ):
+        if purchase == "on_demand" or shape.get("allowPreemptible"):
+            yield Listed(
+                instance_type=name,
+                region=EVERYWHERE,
+                gpu=model,
+                gpu_count=f"{count:.12g}",
+                memory_gib=() if memory is None else (memory / count,),
+                ram_gib=digits(shape.get("bundleMemoryQty")),
+                usd_per_hour=plain(amount),
+                purchase=purchase,
+                notes=notes,
+            )
+
+
+def _price(shape: Mapping[str, Any], products: Mapping[str, Any]) -> Decimal | None:
+    """USD an hour of all GPUs; None where the products do not say it in the form that is known."""
+    total = Decimal(0)
+    for part in shape["products"]:
+        kind, product = part["type"]["value"], products.get(str(part["partNumber"]))
+        hourly = None if product is None else _hourly(product)
+        if hourly is None or kind not in ("ocpu", "memory"):
+            return None
+        total += hourly * Decimal(str(shape["gpuQty"] if kind == "ocpu" else part["qty"]))
+    return total
+
+
+def _hourly(product: Mapping[str, Any]) -> Decimal | None:
+    """The one pay-as-you-go price in US dollars."""
+    if product.get("billingModel") != "UCM" or product.get("pricetype") != "HOUR":
+        return None
+    prices = [
+        price
+        for place in product["currencyCodeLocalizations"]
+        if place["currencyCode"] == "USD"
+        for price in place["prices"]
+    ]
+    if len(prices) != 1 or prices[0]["model"] != "PAY_AS_YOU_GO":
+        return None
+    value = prices[0]["value"]
+    return Decimal(value) if isinstance(value, Decimal | int) else None
+
+
+def _model(name: str) -> str:
+    """The GPU that a shape's name tells: "BM.GPU.H100.8", "VM.GPU3.1"."""
+    known = known_machine("oci", name)
+    if known is not None:
+        return known.gpu
+    parts = re.split(r"[.-]", name.upper())
+    older = next((_OLDER[part] for part in parts if part in _OLDER), "")
+    if older or "GPU" not in parts[:-1]:
+        return older
+    model = parts[parts.index("GPU") + 1]
+    return model if find(model) else ""

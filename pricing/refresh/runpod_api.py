@@ -1,0 +1,91 @@
+"""Reads RunPod's public GraphQL API: GPUs that are free now, by data centre and number.
+
+Form: the queries of gpuhunt (`providers/runpod.py` at 3584151), which asks without an account:
+`securePrice` and `communityPrice` are of one GPU; `lowestPrice.stockStatus` is null where none is
+free. Prices are the same in all data centres; what is free is not.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+from pricing.catalog.offer import EVERYWHERE
+from pricing.errors import ProviderError
+from pricing.hardware import find
+from pricing.money import plain
+from pricing.refresh.feed import Asked, FeedReading, Question
+from pricing.refresh.json_document import digits, document, number
+from pricing.refresh.listed import Listed, ListOf, to_reading
+
+COUNTS = (1, 2, 4, 8)
+"""Numbers of GPUs that are asked for."""
+
+_AT_ONCE = 6
+_CENTRES = "query { dataCenters { id listed } }"
+_GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
+  gpuTypes { id displayName memoryInGb securePrice communityPrice
+    lowestPrice(input: $input) { minVcpu minMemory stockStatus } } }"""
+
+
+def read(asked: Asked) -> FeedReading:
+    """One reading: secure by data centre, community for anywhere."""
+    of = ListOf(
+        provider="runpod", source="RunPod GraphQL gpuTypes", day=asked.today, confidence="high"
+    )
+    centres = _data(asked, "data-centres", _CENTRES, {})["dataCenters"]
+    places = [str(centre["id"]) for centre in centres if centre["listed"]]
+    wanted = [(place, count) for place in (*sorted(places), "") for count in COUNTS]
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as executor:
+        found = executor.map(lambda pair: _lines(asked, *pair), wanted)
+        lines = [line for lines in found for line in lines]
+    return FeedReading(readings=(to_reading(of, lines),))
+
+
+def _data(asked: Asked, name: str, query: str, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """The data of an answer.
+
+    Raises:
+        ProviderError: the answer says that something is wrong.
+    """
+    body = json.dumps({"query": query, "variables": variables}).encode()
+    said = document(asked, Question(name=f"{name}.json", body=body))
+    if said.get("errors") or not said.get("data"):
+        raise ProviderError(f"RunPod: the question was refused ({said.get('errors')!r:.160}).")
+    return said["data"]
+
+
+def _lines(asked: Asked, place: str, count: int) -> list[Listed]:
+    wanted = {"gpuCount": count, "secureCloud": bool(place)}
+    if place:
+        wanted["dataCenterId"] = place  # type: ignore[assignment] # of JSON
+    name = f"{place or 'community'}-{count}"
+    types = _data(asked, name, _GPUS, {"input": wanted})["gpuTypes"]
+    return [line for kind in types for line in _line(kind, place, count)]
+
+
+def _line(kind: Mapping[str, Any], place: str, count: int) -> Iterator[Listed]:
+    lowest = kind.get("lowestPrice") or {}
+    price = kind["securePrice" if place else "communityPrice"]
+    if not lowest.get("stockStatus") or not price:
+        return
+    memory = number(kind["memoryInGb"])
+    yield Listed(
+        instance_type=str(kind["id"]),
+        region=place or EVERYWHERE,
+        gpu=str(kind["id"] if find(str(kind["id"])) else kind["displayName"]),
+        gpu_count=str(count),
+        memory_gib=() if memory is None else (memory,),
+        vcpus=digits(lowest.get("minVcpu")),
+        ram_gib=digits(lowest.get("minMemory")),
+        usd_per_hour=_times(price, count),
+        purchase="on_demand",
+        community=not place,
+    )
+
+
+def _times(price: object, count: int) -> str:
+    if isinstance(price, Decimal | int) and not isinstance(price, bool):
+        return plain(Decimal(price) * count)
+    return digits(price)

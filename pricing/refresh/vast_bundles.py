@@ -1,0 +1,90 @@
+"""Reads Vast.ai's public list of machines that are free now, and tells the middle of their prices.
+
+Form: docs.vast.ai, "search offers" (`POST /api/v0/bundles/`), and its reader in gpuhunt
+(`providers/vastai.py` at 3584151). An offer is one machine of one owner and may be gone in a
+minute: what is told for a model and a number of GPUs is the median of the verified ones, with least
+and most beside it. `dph_base` is the machine without its disk.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from statistics import median
+from typing import Any
+
+from pricing.catalog.offer import EVERYWHERE
+from pricing.hardware import find
+from pricing.money import plain
+from pricing.refresh.feed import Asked, FeedReading, Question
+from pricing.refresh.json_document import document, number
+from pricing.refresh.listed import Listed, ListOf, to_reading
+
+FEWEST = 3
+"""Fewer machines have no middle."""
+
+_SEARCH = {
+    "rentable": {"eq": True},
+    "rented": {"eq": False},
+    "order": [["score", "desc"]],
+    "limit": 3000,
+}
+_MB_PER_GB = 1000
+_MIB_PER_GIB = 1024
+
+
+def read(asked: Asked) -> FeedReading:
+    """One reading: medians by model and number of GPUs, for anywhere."""
+    question = Question(name="bundles.json", body=json.dumps(_SEARCH).encode())
+    of = ListOf(
+        provider="vast", source="Vast.ai POST /api/v0/bundles", day=asked.today, confidence="medium"
+    )
+    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for offer in document(asked, question)["offers"]:
+        why = next(_reasons(offer), "")
+        if why:
+            of.left_out[why] += 1
+        else:
+            groups.setdefault((str(offer["gpu_name"]), int(offer["num_gpus"])), []).append(offer)
+    lines = [line for key, found in sorted(groups.items()) for line in _lines(key, found, of)]
+    return FeedReading(readings=(to_reading(of, lines),))
+
+
+def _reasons(offer: Mapping[str, Any]) -> Iterator[str]:
+    if offer.get("verification", "verified") != "verified":
+        yield "a machine that is not verified"
+    if not isinstance(offer.get("dph_base"), Decimal | int) or not offer.get("num_gpus"):
+        yield "no price, or no GPU"
+    elif not offer["dph_base"] > 0:
+        yield "a price of nothing"
+
+
+def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: ListOf) -> Iterator[Listed]:
+    model, count = key
+    if len(found) < FEWEST:
+        of.left_out[f"fewer than {FEWEST} machines of a kind"] += len(found)
+        return
+    prices = sorted(Decimal(offer["dph_base"]) for offer in found)
+    memory = median(number(offer["gpu_ram"]) or 0 for offer in found)
+    gpu = find(model, memory_gib=memory / _MIB_PER_GIB)
+    yield Listed(
+        instance_type=f"{count}x_{gpu.name if gpu else model.replace(' ', '-')}_median",
+        region=EVERYWHERE,
+        gpu=model,
+        gpu_count=str(count),
+        memory_gib=(memory / _MIB_PER_GIB,),
+        vcpus=_least(found, "cpu_cores_effective", 1),
+        ram_gib=_least(found, "cpu_ram", _MB_PER_GB),
+        usd_per_hour=plain(median(prices)),
+        purchase="on_demand",
+        community=True,
+        notes=(
+            f"median of {len(found)} machines, {plain(prices[0])} to {plain(prices[-1])}, "
+            "without disk; each is one owner's and may be gone"
+        ),
+    )
+
+
+def _least(found: list[Mapping[str, Any]], key: str, unit: int) -> str:
+    """The least of a figure: what all of the machines have."""
+    told = [size for offer in found if (size := number(offer.get(key)))]
+    return f"{min(told) / unit:.4g}" if len(told) == len(found) else ""
