@@ -24,7 +24,7 @@ _READ = "read.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class UpdateScope:
     """What is asked of each source.
 
     Attributes:
@@ -71,7 +71,7 @@ class Came:
 class _Round:
     """What all sources of one update share."""
 
-    wanted: Wanted
+    wanted: UpdateScope
     folder: Path
     known: Validators
     say: Callable[[str], None]
@@ -82,7 +82,7 @@ class _Round:
 def ask(
     feeds: Sequence[Feed],
     providers: Sequence[str],
-    wanted: Wanted,
+    wanted: UpdateScope,
     say: Callable[[str], None],
 ) -> Iterator[Came]:
     """Yield what each source said, in the order of feeds and providers; all are asked at once.
@@ -156,7 +156,7 @@ def _strange(feed: Feed, error: Exception) -> ProviderError:
     )
 
 
-def _nothing(feed: Feed, said: FeedReading, wanted: Wanted) -> GpucostError:
+def _nothing(feed: Feed, said: FeedReading, wanted: UpdateScope) -> GpucostError:
     whose = f" for {', '.join(wanted.providers)}" if wanted.providers else ""
     place = wanted.place or feed.title
     return InputError(said.problems or (f"{place}: no price in it could be kept{whose}.",))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from gpucost.prices.asking import Came, Wanted, ask, write_validators
+from gpucost.prices.asking import Came, UpdateScope, ask, write_validators
 from gpucost.prices.keeping import Keeper, StoredReading
 from gpucost.prices.update_view import show
 from gpucost.views.output import Output
@@ -98,7 +98,7 @@ def _imported(asked: UpdateRequest, output: Output) -> _Outcome:
     """One feed from a file, a folder or another address."""
     name, place = asked.catalog or ("", "")
     _check_feeds((name,))
-    wanted = Wanted(
+    wanted = UpdateScope(
         regions=asked.regions,
         providers=asked.providers,
         as_of=asked.as_of,
@@ -121,7 +121,7 @@ def _fetched(asked: UpdateRequest, output: Output) -> _Outcome:
     urls = _urls(asked.urls)
     _check_feeds(name for name in (*asked.feeds, *urls) if name != NONE)
     _check_providers(asked.providers)
-    wanted = Wanted(
+    wanted = UpdateScope(
         regions=asked.regions, providers=asked.providers, urls=urls, all_anew=asked.accept_jumps
     )
     outcome = _Outcome()

@@ -9,7 +9,6 @@ comes from the sizes that are known.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from pricing.errors import InputError
 from pricing.refresh.feed import Asked, FeedReading, Question
@@ -41,7 +40,7 @@ def _items(asked: Asked) -> Iterator[Mapping[str, Any]]:
         InputError: a page is missing, or they go on for ever.
     """
     files = asked.answers.files
-    path = f"?currencyCode=USD&$filter={quote(_FILTER)}"
+    path = f"?currencyCode=USD&$filter={_FILTER}".replace(" ", "%20")
     for page in range(1, _MOST_PAGES + 1):
         name = files[page - 1].name if files else f"page-{page}.json"
         found = document(asked, Question(name=name, path=path))

@@ -30,9 +30,21 @@ _HUNT = (
 )
 _SKY = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Region,SpotPrice,Price"
 _AWS = (
-    *("SKU", "TermType", "Unit", "PricePerUnit", "Currency", "Instance Type", "vCPU", "Memory"),
-    *("Operating System", "Tenancy", "Pre Installed S/W", "CapacityStatus", "MarketOption"),
-    *("Region Code", "GPU"),
+    "SKU",
+    "TermType",
+    "Unit",
+    "PricePerUnit",
+    "Currency",
+    "Instance Type",
+    "vCPU",
+    "Memory",
+    "Operating System",
+    "Tenancy",
+    "Pre Installed S/W",
+    "CapacityStatus",
+    "MarketOption",
+    "Region Code",
+    "GPU",
 )
 
 
