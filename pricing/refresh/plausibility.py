@@ -37,13 +37,15 @@ class KnownPrices:
     """What is known of a provider's machines and of the market before an answer is believed.
 
     Attributes:
-        by_name: the provider's offers in force by name and purchase.
+        by_name: (name, purchase) -> region -> the provider's offer in force.
+        ends: (name, purchase) -> its cheapest and its dearest offer.
         machines: name -> the hardware it was known with, (gpu, count).
         own: (gpu, purchase) -> least and most USD an hour and GPU at the provider.
         market: the same of all providers.
     """
 
-    by_name: Mapping[tuple[str, str], tuple[Offer, ...]]
+    by_name: Mapping[tuple[str, str], Mapping[str, Offer]]
+    ends: Mapping[tuple[str, str], tuple[Offer, Offer]]
     machines: Mapping[str, frozenset[tuple[str, float]]]
     own: Mapping[tuple[str, str], Span]
     market: Mapping[tuple[str, str], Span] = field(default_factory=lambda: MappingProxyType({}))
@@ -60,18 +62,24 @@ def known_prices(
         market: as `spans` of all providers' offers.
     """
     offers = tuple(offers)
-    by_name: dict[tuple[str, str], list[Offer]] = {}
+    by_name: dict[tuple[str, str], dict[str, Offer]] = {}
     for offer in offers:
-        by_name.setdefault((offer.instance_type, offer.purchase), []).append(offer)
+        by_name.setdefault((offer.instance_type, offer.purchase), {})[offer.region] = offer
     machines: dict[str, set[tuple[str, float]]] = {}
     for row in chain(offers, rows):
         machines.setdefault(row.instance_type, set()).add((row.gpu, row.gpu_count))
     return KnownPrices(
-        by_name={key: tuple(found) for key, found in by_name.items()},
+        by_name=by_name,
+        ends={key: _ends(places.values()) for key, places in by_name.items()},
         machines={name: frozenset(found) for name, found in machines.items()},
         own=spans(offers),
         market=market,
     )
+
+
+def _ends(offers: Iterable[Offer]) -> tuple[Offer, Offer]:
+    rising = sorted(offers, key=lambda offer: (offer.usd_per_hour, offer.region))
+    return rising[0], rising[-1]
 
 
 def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
@@ -100,8 +108,9 @@ def _is_same(offer: Offer, gpu: str, count: float) -> bool:
 
 def jump(offer: Offer, known: KnownPrices) -> Fault | None:
     """The fault of a price far from the known ones of its region, name, GPU or the market."""
-    named = known.by_name.get((offer.instance_type, offer.purchase), ())
-    there = [old for old in named if old.region == offer.region] or named
+    there = _held_against(offer, offer.purchase, known)
+    if there and there[0].usd_per_hour <= offer.usd_per_hour <= there[-1].usd_per_hour:
+        return None
     if there:
         return _moved(offer, there)
     return _no_spot_price(offer, known) or _out_of_line(offer, known)
@@ -109,8 +118,7 @@ def jump(offer: Offer, known: KnownPrices) -> Fault | None:
 
 def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
     """The fault of a spot price, new for its machine, that the machine on demand makes unlikely."""
-    named = known.by_name.get((offer.instance_type, "on_demand"), ())
-    there = [old for old in named if old.region == offer.region] or named
+    there = _held_against(offer, "on_demand", known)
     if offer.purchase != "spot" or not there:
         return None
     shares = [offer.usd_per_hour / old.usd_per_hour for old in there]
@@ -173,9 +181,10 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
     """
     factors: dict[str, Decimal] = {}
     for offer in offers:
-        for old in known.by_name.get((offer.instance_type, offer.purchase), ()):
-            if offer.purchase == "on_demand" and _is_there(old, offer) and old.dated:
-                factors[offer.instance_type] = offer.usd_per_hour / old.usd_per_hour
+        places = known.by_name.get((offer.instance_type, "on_demand"), {})
+        old = places.get(offer.region) or places.get(EVERYWHERE)
+        if offer.purchase == "on_demand" and old is not None and old.dated:
+            factors[offer.instance_type] = offer.usd_per_hour / old.usd_per_hour
     if len(factors) < _FEWEST_MOVED:
         return None
     middle = median(factors.values())
@@ -190,8 +199,13 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
     )
 
 
-def _is_there(old: Offer, offer: Offer) -> bool:
-    return old.region in (offer.region, EVERYWHERE)
+def _held_against(offer: Offer, purchase: str, known: KnownPrices) -> tuple[Offer, ...]:
+    """The known price of the name in the region; in a new one the least and the most elsewhere."""
+    key = (offer.instance_type, purchase)
+    places = known.by_name.get(key, {})
+    if offer.region in places:
+        return (places[offer.region],)
+    return known.ends[key] if places else ()
 
 
 _RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
