@@ -11,6 +11,9 @@ EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 """Arithmetic of bills: Python's own 28 digits, whatever context the caller has set."""
 
 _CENT = Decimal("0.01")
+_TWO_DIGITS = 2
+_QUANTITY_DIGITS = 6
+_CENTS_BELOW = Decimal(10)
 _LARGEST = Decimal("1e15")
 
 
@@ -53,6 +56,36 @@ def cents(amount: Decimal) -> Decimal:
 def show(amount: Decimal) -> str:
     """The amount for people, rounded half up to cents with thousands apart: "1,234.56"."""
     return f"{cents(amount):,}"
+
+
+def line_text(amount: Decimal) -> str:
+    """An amount of a line for people: as `show`; below a cent with two digits of it: "0.0037"."""
+    if not amount or abs(amount) >= _CENT:
+        return show(amount)
+    return f"{round(amount, 1 - amount.adjusted()):f}"
+
+
+def price_text(amount: Decimal) -> str:
+    """A price for people, every digit kept, cents at least: "0.10", "1,024.00", "0.0035"."""
+    digits = max(_TWO_DIGITS, -int(amount.normalize(EXACT).as_tuple().exponent))
+    return f"{amount:,.{digits}f}"
+
+
+def quantity_text(amount: Decimal) -> str:
+    """A quantity for people: thousands apart, six digits of what is not whole: "133.929"."""
+    if amount == amount.to_integral_value():
+        return f"{amount:,.0f}"
+    whole = max(1, amount.adjusted() + 1)
+    rounded = round(amount, max(0, _QUANTITY_DIGITS - whole))
+    text = f"{rounded:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def whole_dollars(amount: Decimal) -> str:
+    """Dollars without cents, half up, thousands apart: "1,235"; below ten dollars with cents."""
+    if abs(amount) < _CENTS_BELOW:
+        return show(amount)
+    return f"{amount.quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT):,}"
 
 
 def plain(amount: Decimal) -> str:

@@ -11,6 +11,7 @@ import click
 from planner.baseline import ranges
 from planner.baseline.ranges import NumberRange
 from pricing.catalog.known_names import unknown_names
+from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
 
@@ -94,6 +95,16 @@ class SizeType(_Type):
         if ranges.BYTES.refusal(size):
             raise ValueError(f"{text!r} is more than 1000 PB.")
         return int(size)
+
+
+class DestinationType(_Type):
+    """`china`, `au`, `europe-west4` -> the country or continent in words; `internet` -> empty."""
+
+    name = "place"
+
+    def parse(self, text: str) -> str:
+        """Return the country or continent."""
+        return destination(text)
 
 
 class DollarType(_Type):
@@ -230,6 +241,7 @@ class MappingType(_Type):
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
+DESTINATION = DestinationType()
 INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
 HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK)

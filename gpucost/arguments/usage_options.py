@@ -5,10 +5,15 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DURATION, MOST_MACHINES, SIZE
+from gpucost.arguments.parameters import DESTINATION, DURATION, MOST_MACHINES, SIZE
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
 _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
+    "egress-to": (
+        "egress_to",
+        DESTINATION,
+        "Where the data sent out goes: china, australia, a region. Some providers price by it.",
+    ),
     "snapshots": ("snapshot_bytes", SIZE, "Snapshots kept meanwhile: 100GB."),
     "object-storage": ("object_storage_bytes", SIZE, "Objects kept meanwhile: 1TiB."),
     "object-egress": ("object_egress_bytes", SIZE, "Data sent out of the object storage."),

@@ -5,12 +5,19 @@ from typing import Any
 import click
 
 from gpucost.arguments.command_group import DefaultGroup, SubCommand
-from gpucost.arguments.parameters import DAY, DURATION, INSTANT, MOST_MACHINES, SIZE
+from gpucost.arguments.parameters import DAY, DOLLARS, DURATION, INSTANT, MOST_MACHINES, SIZE
 from gpucost.arguments.usage_options import usage_options
 from gpucost.views.output import Output, output_options
 from pricing.catalog.offer import PURCHASES
 
-_TYPED = ("duration", "monthly", "purchase", "start", "as_of")  # the others are fields of Usage
+_TYPED = (
+    "duration",
+    "monthly",
+    "purchase",
+    "price",
+    "start",
+    "as_of",
+)  # the others are fields of Usage
 
 
 class _OfPlan(SubCommand):
@@ -51,7 +58,14 @@ def command() -> None:
     type=click.Choice(PURCHASES),
     default="on_demand",
     show_default=True,
-    help="How it is bought.",
+    help="How it is bought. A commitment is owed whole, however long it is used.",
+)
+@click.option("--price", type=DOLLARS, help="Your own price of one machine an hour, USD: 12.50.")
+@click.option(
+    "--interrupted",
+    is_flag=True,
+    default=None,
+    help="The provider ends the spot machines at the end of --duration.",
 )
 @click.option("--egress", "egress_bytes", type=SIZE, help="Data sent out, such as 100GiB.")
 @click.option("--storage", "storage_bytes", type=SIZE, help="Volume storage meanwhile: 500GiB.")

@@ -1,6 +1,6 @@
 """The documents of `gpucost quote`: of an offer, of a plan's option, of one's own machine."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -9,21 +9,22 @@ from gpucost.files.own_hardware import load_own_hardware
 from gpucost.files.plan_file import load_plan
 from planner.plan_document.encode import encode
 from planner.plan_document.find import find_option
-from pricing.alternatives.commitment import TERMS_H, commit, commitment_json, commitment_note
+from pricing.alternatives.commitment import commit, commitment_json, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules
 from pricing.billing.quote import SCHEMA, Quote, Usage, quote, to_json
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
+from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
 from pricing.errors import InputError
-from pricing.money import cents, plain
+from pricing.money import cents, plain, quantity_text
 
 OWN = "own"
 OWN_SCHEMA = "gpucost.ownership/v1"
 MONTHS_H = (730, 744)
 """A month as price lists have it (365 x 24 / 12), and the longest one."""
 
+_OWN_PRICE = "given with --price"
 _SHARES = tuple(Decimal(text) for text in ("0.25", "0.5", "0.75", "1"))
 
 
@@ -35,6 +36,7 @@ class QuoteRequest:
         day: whose prices hold.
         duration_s: life of the machines; None is a month, shown for every length of it.
         purchase: how it is bought.
+        price: what one machine costs an hour instead of the catalog's price, if that is given.
         start: instant at which it starts, if that is known.
         use: further fields of `Usage`.
     """
@@ -42,16 +44,18 @@ class QuoteRequest:
     day: date
     duration_s: Decimal | None
     purchase: str
+    price: Decimal | None = None
     start: datetime | None = None
     use: dict[str, Any] = field(default_factory=dict)
 
     def usage(self, hours: int | None = None) -> Usage:
-        """Return the use, or the same for so many hours."""
+        """Return the use, or the same for so many hours; a stated life owes whole terms."""
         duration_s = self.duration_s if hours is None else Decimal(hours * 3600)
         return Usage(
             duration_s=Decimal(0) if duration_s is None else duration_s,
             as_of=self.day,
             start=self.start,
+            committed=hours is None and self.purchase in TERMS_H,
             **self.use,
         )
 
@@ -63,7 +67,35 @@ def find_offer(place: str, asked: QuoteRequest, catalog: Catalog) -> Offer:
         InputError: there is none; the message says what there is.
     """
     provider, instance_type, region = parse_place(place)
-    return catalog.find(provider, instance_type, region, asked.purchase)
+    if asked.price is None:
+        return catalog.find(provider, instance_type, region, asked.purchase)
+    return replace(
+        _sold_somehow(place, asked.purchase, catalog),
+        purchase=asked.purchase,
+        usd_per_hour=asked.price,
+        source=_OWN_PRICE,
+        as_of=asked.day,
+        as_of_text="",
+        dated=True,
+        valid_from=None,
+        valid_until=None,
+        current=True,
+        withdrawn=False,
+        confidence="high",
+    )
+
+
+def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
+    """The machine as it is sold that way, else in any way: its price is replaced."""
+    provider, instance_type, region = parse_place(place)
+    ways = dict.fromkeys((purchase, *PURCHASES))
+    refused = None
+    for way in ways:
+        try:
+            return catalog.find(provider, instance_type, region, way)
+        except InputError as error:
+            refused = refused or error
+    raise refused or InputError(f"{place} is not in the catalog.")
 
 
 def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> dict[str, Any]:
@@ -99,7 +131,7 @@ def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> dict[st
 
 
 def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
-    if usage.start is None:
+    if usage.start is None or offer.source == _OWN_PRICE:
         return quote(offer, usage)
     provider, instance_type, region = parse_place(place)
     rows = catalog.history(provider, instance_type, region, offer.purchase)
@@ -108,16 +140,22 @@ def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
 
 def _month_notes(offer: Offer, day: date) -> list[str]:
     """What is known of monthly caps; none is applied that the provider does not state for GPUs."""
-    held = rules(offer.provider, day)
+    held = rules(offer.provider, day, offer.instance_type)
+    capped = held.rule("gpu_monthly_cap_h")
+    if capped is not None:
+        hours = f"{quantity_text(capped.amount)} h of a calendar month"
+        note = f"{offer.provider}: a GPU machine is billed for at most {hours}"
+        return [f"{note} ({capped.source}); the cap is not applied here"]
     cap, printed = held.rule("cpu_monthly_cap_h"), held.rule("gpu_monthly_price_h")
     if cap is None:
         return []
+    hours = quantity_text(cap.amount)
     note = (
-        f"{offer.provider}: sizes without GPUs are billed for {plain(cap.amount)} h of a month at "
+        f"{offer.provider}: sizes without GPUs are billed for {hours} h of a month at "
         "most; no such cap is known for GPU sizes, and none is applied"
     )
     if printed is not None:
-        note += f" (their monthly price is {plain(printed.amount)} x the hourly one)"
+        note += f" (their monthly price is {quantity_text(printed.amount)} x the hourly one)"
     return [note]
 
 

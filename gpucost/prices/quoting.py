@@ -29,6 +29,7 @@ class Wanted:
         duration: life of the machines, seconds; None where none was given.
         monthly: a month of no date instead.
         purchase: how they are bought.
+        price: one's own price of a machine an hour; None: the catalog's.
         start: instant at which the bill begins; None: the beginning of the day.
         as_of: day of prices and rules; None: today.
         use: further fields of `Usage`; None where one was not given.
@@ -37,6 +38,7 @@ class Wanted:
     duration: Decimal | None
     monthly: bool
     purchase: str
+    price: Decimal | None
     start: datetime | None
     as_of: date | None
     use: Mapping[str, Any]
@@ -53,6 +55,8 @@ class Wanted:
             )
         if self.start is not None and self.as_of is not None:
             raise click.UsageError("--start says the day; leave out --as-of.")
+        if self.use.get("interrupted") and self.purchase != "spot":
+            raise click.UsageError("--interrupted is for spot machines; add --purchase spot.")
         if of_offers and self.duration is None and not self.monthly:
             raise click.UsageError(
                 "how long? Give --duration, such as --duration 90m, or --monthly."
@@ -61,6 +65,7 @@ class Wanted:
             day=self.start.date() if self.start is not None else self.as_of or today(),
             duration_s=None if self.monthly else self.duration,
             purchase=self.purchase,
+            price=self.price,
             start=self.start,
             use={name: value for name, value in self.use.items() if value is not None},
         )

@@ -9,9 +9,8 @@ from gpucost.files.quote_documents import OWN_SCHEMA
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.lines import KINDS
 from pricing.catalog.dates import STALE_AFTER_DAYS
-from pricing.money import cents, plain
+from pricing.money import line_text, price_text, show
 
-_MILLIONTH = Decimal("0.000001")
 _COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
 _SWINGS_SHOWN = 3
 
@@ -51,9 +50,13 @@ def _bill(quotes: list[Document], output: Output) -> Table:
             for line in quote["lines"]
         ]
         how = "at least: a part has no known price" if quote.get("at_least") else _ROUNDED
-        rows.append(("total", quote["total"], how, "", place, read))
+        rows.append(("total", _shown(quote["total"], output), how, "", place, read))
         rows += [
-            (f"month of {month['hours']} h", month["total"], "the whole bill", "", place, read)
+            (
+                f"month of {month['hours']} h",
+                _shown(month["total"], output),
+                *("the whole bill", "", place, read),
+            )
             for month in quote.get("months", ())
         ]
     first = quotes[0]
@@ -81,10 +84,10 @@ def _side_by_side(quotes: list[Document]) -> Table:
             f"{offer['gpu_count'] * quote['count']:g}",
             offer["gpu"],
             offer["purchase"],
-            offer["usd_per_hour"],
-            *("" if usd is None else str(cents(usd)) for usd in sums),
-            quote["total"],
-            *(month["total"] for month in quote.get("months", ())),
+            price_text(Decimal(offer["usd_per_hour"])),
+            *("" if usd is None else line_text(usd) for usd in sums),
+            show(Decimal(quote["total"])),
+            *(show(Decimal(month["total"])) for month in quote.get("months", ())),
             _read(quote),
         ]
         rows.append(tuple(row))
@@ -99,8 +102,8 @@ def _sum(quote: Document, kind: str) -> Decimal | None:
 
 def _show_own(document: Document, output: Output) -> None:
     """The yearly cost of one's own machine, and from which use it pays."""
-    rows = [(cost["what"], cost["usd"], "a year") for cost in document["costs"]]
-    rows.append(("total", document["annual_usd"], "a year, used or not"))
+    rows = [(cost["what"], _shown(cost["usd"], output), "a year") for cost in document["costs"]]
+    rows.append(("total", _shown(document["annual_usd"], output), "a year, used or not"))
     rows += [
         ("GPU-hour", rate["usd"], f"used {100 * rate['used_fraction']:g} % of the hours")
         for rate in document["usd_per_gpu_hour"]
@@ -148,8 +151,5 @@ def _read(quote: Document) -> str:
 
 
 def _shown(usd: str, output: Output) -> str:
-    """Return an exact amount, in a table to a millionth of a dollar."""
-    if output.format != "table":
-        return usd
-    amount = Decimal(usd)
-    return plain(min(amount, amount.quantize(_MILLIONTH), key=lambda a: len(str(a))))
+    """Return an exact amount as people write it; in CSV, which programs read, as it is."""
+    return usd if output.format == "csv" else line_text(Decimal(usd))

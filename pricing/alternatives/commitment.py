@@ -3,15 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer
 from pricing.errors import InputError
-from pricing.money import EXACT, cents, plain
-
-TERMS_H = MappingProxyType({"reserved_180d": Decimal(180 * 24), "reserved_1y": Decimal(365 * 24)})
-"""Hours that each kind of commitment is paid for, used or not."""
+from pricing.money import EXACT, cents, plain, quantity_text, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +86,8 @@ def commitment_json(commitment: Commitment) -> dict[str, Any]:
 def commitment_note(commitment: Commitment) -> str:
     """What a reader must know before committing, in one sentence."""
     said = (
-        f"{commitment.reserved.place}: a commitment of {plain(commitment.term_h)} h is owed whole: "
-        f"{cents(commitment.term_usd):,} USD a machine"
+        f"{commitment.reserved.place}: a commitment of {quantity_text(commitment.term_h)} h is "
+        f"owed whole: {show(commitment.term_usd)} USD a machine"
     )
     fraction, other = commitment.break_even_fraction, commitment.on_demand
     if fraction is None or other is None:

@@ -14,6 +14,7 @@ LONGEST_MONTH_H = Decimal(744)
 """Where no start is known, a use is taken to touch as few months as it can, of 31 days each."""
 
 _ZERO = Decimal(0)
+_ONE = Decimal(1)
 _WHOLE_HOUR_S = SECONDS_PER_HOUR
 _DECEMBER = 12
 
@@ -50,6 +51,13 @@ class Share(NamedTuple):
     month_h: Decimal
 
 
+class MonthPart(NamedTuple):
+    """What of a use falls in one month: its share of the whole, and the hours in that month."""
+
+    fraction: Decimal
+    hours: Decimal
+
+
 class _Words:
     """A formula under construction: numbers are put in when it is read."""
 
@@ -57,9 +65,13 @@ class _Words:
         self.numbers: list[Number] = []
 
     def put(self, number: Number) -> str:
-        """Return the place of a number in the formula."""
+        """Return the place of a quantity in the formula."""
         self.numbers.append(number)
         return f"{{{len(self.numbers) - 1}}}"
+
+    def price(self, usd: Decimal) -> str:
+        """Return the place of a price in the formula."""
+        return f"{self.put(usd)[:-1]}:usd}}"
 
     def shares(self, shares: Sequence[Share]) -> str:
         """Return the parts of months as text."""
@@ -81,6 +93,23 @@ def months_touched(time_s: Decimal, start: datetime | None) -> int:
         months, rest = divmod(time_s, LONGEST_MONTH_H * SECONDS_PER_HOUR)
         return max(1, int(months) + bool(rest))
     return len(_calendar(EXACT.divide(time_s, SECONDS_PER_HOUR), start))
+
+
+def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...]:
+    """How a time lies in the months of an account.
+
+    Where no start is known only whole months of 730 hours count, and one at least: an allowance
+    per month is not given twice for an hour more.
+    """
+    hours = EXACT.divide(time_s, SECONDS_PER_HOUR)
+    if start is not None:
+        found = [share.hours for share in _calendar(hours, start)]
+    else:
+        months = max(1, int(hours // HOURS_PER_MONTH))
+        found = [EXACT.divide(hours, Decimal(months))] * months
+    if len(found) == 1:
+        return (MonthPart(_ONE, hours),)
+    return tuple(MonthPart(EXACT.divide(here, hours), here) for here in found)
 
 
 def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple[Share, ...]:
@@ -123,7 +152,7 @@ def by_hour(price: BillingRule, count: int, time_s: Decimal) -> Amount:
     hours = EXACT.divide(billed_s, SECONDS_PER_HOUR)
     unit_h = EXACT.multiply(hours, Decimal(count))
     words = _Words()
-    formula = f"{words.put(hours)} h x {words.put(price.amount)} USD/h"
+    formula = f"{words.put(hours)} h x {words.price(price.amount)} USD/h"
     formula = formula if count == 1 else f"{words.put(count)} x {formula}"
     warnings: tuple[str, ...] = ()
     if price.step_s is None and billed_s != time_s:
@@ -144,7 +173,7 @@ def by_month(price: BillingRule, count: int, time_s: Decimal, start: datetime | 
     """
     words = _Words()
     fee = EXACT.multiply(price.amount, Decimal(count))
-    text = f"{words.put(price.amount)} USD/month"
+    text = f"{words.price(price.amount)} USD/month"
     text = text if count == 1 else f"{words.put(count)} x {text}"
     months = months_touched(time_s, start)
     if not price.prorated:
@@ -181,7 +210,8 @@ def by_size(
         if quantity > tier.tier_from or not tier.tier_from
     ]
     unit = price.per
-    texts = [f"{words.put(size)} {unit} x {words.put(usd)} USD/{unit}-month" for size, usd in tiers]
+    per_month = f"USD/{unit}-month"
+    texts = [f"{words.put(size)} {unit} x {words.price(usd)} {per_month}" for size, usd in tiers]
     text = texts[0] if len(texts) == 1 else f"({' + '.join(texts)})"
     monthly = _sum(EXACT.multiply(size, usd) for size, usd in tiers)
     return Amount(
@@ -210,7 +240,7 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
 
 def words_of(price: BillingRule, words: str) -> str:
     """The rule in words: "snapshots at 0.05 USD/GB-month, of the hours of the calendar month"."""
-    text = f"{words} at {plain(price.amount)} {price.unit}"
+    text = f"{words} at {price.price_words}"
     if price.step_s is not None:
         text += f", in steps of {plain(price.step_s)} s"
     if price.month_h == CALENDAR:

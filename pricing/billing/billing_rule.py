@@ -1,19 +1,20 @@
 """One documented term of a provider's bill, and the files it is read from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pricing.errors import InputError
+from pricing.money import price_text
 from pricing.tables import DATA, names, read_csv, read_toml
 
 BYTES_PER_UNIT = MappingProxyType({"GB": Decimal(10**9), "GiB": Decimal(2**30)})
-"""What providers sell traffic and storage in; each rule says which, and nothing is converted."""
+"""What the units mean where nobody says otherwise; some providers call 2^30 bytes a GB."""
 
 LEAD = "lead"
 OPEN_END = Decimal("Infinity")
@@ -34,6 +35,8 @@ _OPTIONAL = frozenset(
         "step_s",
         "prorated",
         "each_gib",
+        "types",
+        "per_machine",
     }
 )
 CALENDAR = "calendar"
@@ -50,6 +53,15 @@ _DESTINATIONS = MappingProxyType(
 """What the destinations of a table of traffic by region are called among the rules."""
 
 
+class Gigabyte(NamedTuple):
+    """What a provider calls a GB, with the sentence of its documentation."""
+
+    bytes: Decimal
+    sentence: str
+    source: str
+    as_of: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingRule:
     """One documented term of a provider's bill.
@@ -59,9 +71,10 @@ class BillingRule:
         name: what it is about; several rows of one name differ in window, region or tier.
         value: a number, or the provider's words.
         unit: of the value: "s", "USD/GiB", "GB/month", "rule" for words.
-        source: where it was read.
+        source: where it was read, with an address unless it is a lead.
         as_of: date as the source prints it.
-        confidence: high, medium, low, or "lead" where there is no source.
+        confidence: high, medium, low, or "lead" where no address is known at which it could be
+            checked; a quote that uses a lead says so.
         valid_from: first day on which it holds; None is always.
         valid_until: last day on which it holds; None is open.
         note: exceptions and conflicts.
@@ -76,6 +89,10 @@ class BillingRule:
         step_s: time is billed in whole multiples of it; None where that is not documented.
         prorated: whether a fee per month is owed for the part of the month only.
         each_gib: it is sold in whole pieces of that size.
+        types: patterns of the instance types it is for ("BM.*"); empty means all.
+        per_machine: a price by the hour is for each machine that uses the service; its tiers
+            count machines.
+        gigabyte: what the provider calls a GB; None where that is not documented.
     """
 
     provider: str
@@ -98,6 +115,9 @@ class BillingRule:
     step_s: Decimal | None = None
     prorated: bool = False
     each_gib: Decimal | None = None
+    types: tuple[str, ...] = ()
+    per_machine: bool = False
+    gigabyte: Gigabyte | None = None
 
     def holds_on(self, day: date) -> bool:
         """Whether the day lies in the rule's window."""
@@ -124,8 +144,13 @@ class BillingRule:
         )
 
     @property
-    def per(self) -> str:
-        """What one unit of the quantity is: "GB" of "USD/GB", of "GB/month", of "USD/GB-month".
+    def is_lead(self) -> bool:
+        """Whether no address is known at which the rule could be checked."""
+        return self.confidence == LEAD
+
+    @property
+    def printed(self) -> str:
+        """The unit of the quantity as printed: "GB" of "USD/GB", of "USD/GB-month".
 
         Raises:
             InputError: the unit names neither GB nor GiB.
@@ -138,6 +163,48 @@ class BillingRule:
             f"neither GB nor GiB; correct data/billing/{self.provider}.toml"
         )
 
+    @property
+    def bytes_per_unit(self) -> Decimal:
+        """Bytes of one unit: 2^30 of a GiB, what the provider says of a GB, else 10^9."""
+        if self.printed == "GB" and self.gigabyte is not None:
+            return self.gigabyte.bytes
+        return BYTES_PER_UNIT[self.printed]
+
+    @property
+    def per(self) -> str:
+        """The unit by its size: "GiB" where it has 2^30 bytes, whatever the provider calls it."""
+        return "GiB" if self.bytes_per_unit == BYTES_PER_UNIT["GiB"] else "GB"
+
+    @property
+    def price_words(self) -> str:
+        """The price as the provider prints it: "0.08 USD/GB-month, its GB being 2^30 bytes"."""
+        text = f"{price_text(self.amount)} {self.unit}"
+        if "GB" in self.unit and self.per == "GiB":
+            return f"{text}, its GB being 2^30 bytes"
+        return text
+
+
+def caveats(terms: Iterable[BillingRule]) -> tuple[str, ...]:
+    """Return what must be said of rules that a bill uses: leads, and a GB that nobody explains."""
+    leads: dict[tuple[str, str], list[str]] = {}
+    unexplained: dict[str, None] = {}
+    for rule in terms:
+        if rule.is_lead:
+            words = f"{rule.provider}: {rule.name} {rule.kind}".strip().replace("_", " ")
+            said = "; ".join(filter(None, (rule.source, rule.note)))
+            leads.setdefault((words, said), []).append(str(rule.value))
+        if "GB" in rule.unit and rule.gigabyte is None and rule.value:
+            unexplained[
+                f"{rule.provider}: how many bytes its GB has is not documented; 10^9 are taken"
+            ] = None
+    return (
+        *(
+            f"{words} ({', '.join(values)}) is a lead, not a fact; check it: {said}"
+            for (words, said), values in leads.items()
+        ),
+        *unexplained,
+    )
+
 
 @cache
 def all_rules(provider: str) -> tuple[BillingRule, ...]:
@@ -145,18 +212,32 @@ def all_rules(provider: str) -> tuple[BillingRule, ...]:
     document = read_toml(f"billing/{provider}.toml")
     if document is None:
         return ()
-    listed = tuple(_rule_from_toml(provider, entry) for entry in document["rule"])
+    gigabyte = _gigabyte(provider, document.get("gb"))
+    listed = tuple(_rule_from_toml(provider, entry, gigabyte) for entry in document["rule"])
     table = f"{provider}_egress.csv"
     if table not in names("*_egress.csv"):
         return listed
     return listed + tuple(
-        _rule_from_egress_row(provider, row)
+        _rule_from_egress_row(provider, row, gigabyte)
         for row in read_csv(table)
         if row["destination"] in _DESTINATIONS
     )
 
 
-def _rule_from_toml(provider: str, entry: Mapping[str, Any]) -> BillingRule:
+def _gigabyte(provider: str, entry: Mapping[str, Any] | None) -> Gigabyte | None:
+    if entry is None:
+        return None
+    if set(entry) != set(Gigabyte._fields):
+        raise InputError(
+            f"{DATA}/billing/{provider}.toml: [gb] has the fields {', '.join(sorted(entry))}; "
+            f"give {', '.join(Gigabyte._fields)}"
+        )
+    return Gigabyte(**{**entry, "bytes": Decimal(entry["bytes"])})
+
+
+def _rule_from_toml(
+    provider: str, entry: Mapping[str, Any], gigabyte: Gigabyte | None
+) -> BillingRule:
     """The rule of one `[[rule]]` table.
 
     Raises:
@@ -191,6 +272,9 @@ def _rule_from_toml(provider: str, entry: Mapping[str, Any]) -> BillingRule:
         step_s=None if "step_s" not in entry else Decimal(entry["step_s"]),
         prorated=entry.get("prorated", False),
         each_gib=None if "each_gib" not in entry else Decimal(entry["each_gib"]),
+        types=tuple(entry.get("types", ())),
+        per_machine=entry.get("per_machine", False),
+        gigabyte=gigabyte,
     )
 
 
@@ -198,7 +282,9 @@ def _month_h(value: Decimal | int | str | None) -> Decimal | str | None:
     return value if value is None or value == CALENDAR else Decimal(value)
 
 
-def _rule_from_egress_row(provider: str, row: Mapping[str, str]) -> BillingRule:
+def _rule_from_egress_row(
+    provider: str, row: Mapping[str, str], gigabyte: Gigabyte | None
+) -> BillingRule:
     return BillingRule(
         provider=provider,
         name=_DESTINATIONS[row["destination"]],
@@ -210,4 +296,5 @@ def _rule_from_egress_row(provider: str, row: Mapping[str, str]) -> BillingRule:
         regions=(row["region"],),
         tier_from=Decimal(row["from_gb"]),
         tier_until=Decimal(row["until_gb"] or OPEN_END),
+        gigabyte=gigabyte,
     )

@@ -33,7 +33,7 @@ def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
     places = {(offer.provider, offer.region, offer.purchase): offer for offer in offers}
     amounts = []
     for offer in places.values():
-        found = charge(offer, usage, rules(offer.provider, usage.as_of))
+        found = charge(offer, usage, rules(offer.provider, usage.as_of, offer.instance_type))
         lines = [line.usd for line in found.lines if line.what == what]
         if lines and what not in found.unknown:
             amounts.append(sum(lines, Decimal(0)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.money import EXACT, plain
+from pricing.money import EXACT, price_text, quantity_text
 
 KINDS = (
     "compute",
@@ -55,7 +55,7 @@ class QuoteLine:
     Attributes:
         what: one of KINDS.
         usd: exact, not rounded.
-        formula: how it is computed, with a place for each number.
+        formula: how it is computed, with a place for each number; `{0:usd}` is a price.
         numbers: what goes there.
         rule: the billing rule in words.
         source: where the price was read.
@@ -76,9 +76,20 @@ class QuoteLine:
     @property
     def how(self) -> str:
         """The formula with its numbers: "90 s x 35.28 USD/h / 3600"."""
-        return self.formula.format(
-            *(plain(value) if isinstance(value, Decimal) else value for value in self.numbers)
-        )
+        return self.formula.format(*(_Figure(value) for value in self.numbers))
+
+
+class _Figure:
+    """A number of a formula as people write it: a price with its cents, a quantity rounded."""
+
+    def __init__(self, value: Decimal | int | str) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.value, str):
+            return self.value
+        amount = Decimal(self.value)
+        return price_text(amount) if spec == "usd" else quantity_text(amount)
 
 
 class Charge(NamedTuple):

@@ -1,26 +1,29 @@
-"""What the life of machines costs: granularity, minimum time, minimum charge, changes of price."""
+"""What the life of machines costs: granularity, minima, terms, changes of price."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pricing.billing.amount import SECONDS_PER_HOUR
+from pricing.billing.amount import SECONDS_PER_HOUR, stepped_s
 from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
-from pricing.catalog.offer import Offer
-from pricing.money import EXACT, plain
+from pricing.catalog.offer import TERMS_H, Offer
+from pricing.money import EXACT, quantity_text
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""
 
 _ZERO = Decimal(0)
 
-_EXACT_TIME = "{0} s x {1} USD/h / 3600"
-_ROUNDED_TIME = "{0} s (ran {2} s) x {1} USD/h / 3600"
-_LEAST = "least charge {1} USD (ran {0} s)"
+_EXACT_TIME = "{0} s x {1:usd} USD/h / 3600"
+_ROUNDED_TIME = "{0} s (ran {2} s) x {1:usd} USD/h / 3600"
+_LEAST = "least charge {1:usd} USD (ran {0} s)"
+_TERM = "{0} h x {1:usd} USD/h, the whole term (ran {2} h)"
+_ENDED = "{0} s of less than {1} s, ended by the provider: no charge"
 _DIFFERENCE = "charge for {0} s less charge for {1} s"
 
 
@@ -62,18 +65,47 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
     """
+    free_s = spans[0].held.free_if_ended_within_s
+    if usage.interrupted and free_s is not None and usage.life_s < free_s:
+        return _ended_free(spans, usage, free_s)
     ran_s = Decimal(usage.duration_s)
-    bill = bill_machines(ran_s, spans, usage.count)
+    term_s = _term_s(usage, spans[0].offer)
+    bill = bill_machines(ran_s, spans, usage.count, term_s)
     lines = [_compute_line(bill, spans, usage)]
     for what, more_s in usage.additional:
         ran_s += more_s
-        before, bill = bill, bill_machines(ran_s, spans, usage.count)
+        before, bill = bill, bill_machines(ran_s, spans, usage.count, term_s)
         lines.append(_additional_line(what, before, bill, spans, usage))
-    return MachineTime(lines, _warnings(bill, ran_s, spans), bill)
+    said = () if term_s else _warnings(bill, ran_s, spans)
+    if usage.interrupted and free_s is None:
+        ended = "what is billed of spot machines that it ends itself is not documented"
+        said += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
+    return MachineTime(lines, said, bill)
 
 
-def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> MachineBill:
+def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
+    """The length of the term that is owed whole, in seconds; None where time is billed."""
+    term_h = TERMS_H.get(offer.purchase) if usage.committed else None
+    return None if term_h is None else term_h * SECONDS_PER_HOUR
+
+
+def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> MachineTime:
+    """Nothing is billed of spot machines that the provider ends while they are young."""
+    rule = spans[0].held.rule("free_if_ended_within_s")
+    line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
+    if rule is not None:
+        words = "spot machines that the provider ends in their first hour are free"
+        line = replace(line, rule=words, source=rule.source, as_of=rule.as_of)
+    bill = MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
+    return MachineTime([line], (), bill)
+
+
+def bill_machines(
+    ran_s: Decimal, spans: Sequence[Span], count: int, term_s: Decimal | None = None
+) -> MachineBill:
     """The bill of `count` machines that ran so long: whole units, at least the minimum.
+
+    Machines that are bought for a term of `term_s` are owed whole terms.
 
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.
@@ -82,6 +114,7 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], count: int) -> MachineB
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
+    until_s = stepped_s(until_s, term_s)
     spans_s = _by_span(until_s, spans)
     billed_s, usd = spans_s[0], _at_rate(spans_s[0], spans[0].offer, count)
     if len(spans) > 1:
@@ -124,6 +157,10 @@ def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> Quo
     if bill.least:
         least = (_LEAST, (ran_s, spans[0].held.minimum_usd))
         return _line("compute", bill.usd, least, (), spans, usage)
+    if usage.committed and spans[0].offer.purchase in TERMS_H:
+        hours = (bill.billed_s / SECONDS_PER_HOUR, EXACT.divide(Decimal(ran_s), SECONDS_PER_HOUR))
+        owed = (_TERM, (hours[0], spans[0].offer.usd_per_hour, hours[1]))
+        return _line("compute", bill.usd, owed, bill.spans_s, spans, usage)
     formula = _EXACT_TIME if bill.billed_s == ran_s else _ROUNDED_TIME
     words = (formula, (bill.billed_s, spans[0].offer.usd_per_hour, ran_s))
     return _line("compute", bill.usd, words, bill.spans_s, spans, usage)
@@ -183,15 +220,15 @@ def _priced(offer: Offer, billed_s: Decimal, count: int) -> Priced:
 def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal, ...]]:
     """The formula of time in several spans, and its numbers."""
     places = range(0, 2 * len(used), 2)
-    formula = " + ".join(f"{{{at}}} s x {{{at + 1}}} USD/h / 3600" for at in places)
+    formula = " + ".join(f"{{{at}}} s x {{{at + 1}:usd}} USD/h / 3600" for at in places)
     return formula, tuple(n for span, s in used for n in (s, span.offer.usd_per_hour))
 
 
 def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
     """Where the rounding of time is not documented."""
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].held.granularity_s is not None:
-        return ()
-    said: dict[str, None] = {}
+        return spans[0].held.compute_caveats
+    said = dict.fromkeys(text for span in spans for text in span.held.compute_caveats)
     for span, here_s in zip(spans, bill.spans_s, strict=True):
         unit_s = span.held.granularity_s
         if not here_s and bill.billed_s:
@@ -201,6 +238,6 @@ def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple
             text = "the billing granularity is not documented; whole hours are billed"
             said[f"{provider}: {text}"] = None
         elif unit_s > 1 and bill.billed_s != ran_s:
-            text = f"how a part of {plain(unit_s)} s is rounded is not documented"
+            text = f"how a part of {quantity_text(unit_s)} s is rounded is not documented"
             said[f"{provider}: {text}; it is rounded up"] = None
     return tuple(said)

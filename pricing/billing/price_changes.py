@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.machine_time import Span
-from pricing.billing.provider_rules import rules
+from pricing.billing.provider_rules import ProviderRules, rules
 from pricing.billing.quote import Quote, quote_spans
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.money import plain
+from pricing.money import price_text
 
 _DAY = timedelta(days=1)
 _LAST_DAY = date(9999, 12, 31)
@@ -44,27 +44,33 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         try:
             now = _span(rows, day, region, at_s)
         except InputError:
-            now = before._replace(from_s=at_s, held=rules(before.offer.provider, day))
+            now = before._replace(from_s=at_s, held=_rules_of(before.offer, day))
             said.append(
-                f"{before.offer.place}: the price of {plain(before.offer.usd_per_hour)} USD/h "
+                f"{before.offer.place}: the price of {price_text(before.offer.usd_per_hour)} USD/h "
                 f"ended on {day - _DAY} and no later one is known; it is used to the end of the run"
             )
         if now.offer.usd_per_hour != before.offer.usd_per_hour:
+            prices = (price_text(span.offer.usd_per_hour) for span in (before, now))
             said.append(
-                f"{now.offer.place}: the price goes from {plain(before.offer.usd_per_hour)} to "
-                f"{plain(now.offer.usd_per_hour)} USD/h on {day}, from 00:00 UTC; each stretch is "
-                "billed at its own price"
+                f"{now.offer.place}: the price goes from {' to '.join(prices)} USD/h on {day}, "
+                "from 00:00 UTC; each stretch is billed at its own price"
             )
         elif now.held.granularity_s == before.held.granularity_s:
             continue
         spans.append(now)
+    if usage.committed:
+        return quote_spans(spans[:1], usage)
     return quote_spans(spans, usage, tuple(said))
 
 
 def _span(rows: Catalog, day: date, region: str | None, from_s: Decimal) -> Span:
     first = rows.rows[0]
     offer = rows.at(day).find(first.provider, first.instance_type, region, first.purchase)
-    return Span(from_s, offer, rules(first.provider, day))
+    return Span(from_s, offer, _rules_of(offer, day))
+
+
+def _rules_of(offer: Offer, day: date) -> ProviderRules:
+    return rules(offer.provider, day, offer.instance_type)
 
 
 def _last_day(start: datetime, usage: Usage) -> date:

@@ -1,29 +1,33 @@
 """How each provider bills, read from `data/billing/<provider>.toml`; no provider's name in code.
 
-Rules are found by name (data/README.md lists the names that quotes use). A rule marked "lead" has
-no source: it is kept to be checked and never used for a bill.
+Rules are found by name (data/README.md lists the names that quotes use). A rule marked "lead" names
+no address at which it could be checked: every quote that uses it says so.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
 
 from pricing.billing.billing_rule import (
     BYTES_PER_UNIT,
     CALENDAR,
-    LEAD,
     OPEN_END,
     BillingRule,
     all_rules,
+    caveats,
 )
 from pricing.errors import InputError
-from pricing.money import plain
+from pricing.money import plain, price_text, quantity_text
 
 __all__ = ["BYTES_PER_UNIT", "CALENDAR", "BillingRule", "Egress", "ProviderRules", "rules"]
 
+_ADDRESS = re.compile(r"https://([^/\s]+)")
+_TIME_RULES = ("granularity_s", "minimum_s", "minimum_usd")
 _PERIODS = MappingProxyType({1: "second", 60: "minute", 3600: "hour"})
 
 
@@ -37,12 +41,14 @@ class Egress:
         tiers: rules with `tier_from` and `tier_until` counted beyond the free allowance and per
             month, contiguous from 0; traffic above the last tier has no known price.
         rule: the terms in words.
+        caveats: what must be said of the rules behind it.
     """
 
     unit: str
     free_per_month: Decimal
     tiers: tuple[BillingRule, ...]
     rule: str
+    caveats: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +58,16 @@ class ProviderRules:
     Attributes:
         provider: such as "aws".
         day: the day.
-        rules: all of them in file order, leads included.
+        rules: all of them that are for the type, in file order, leads included.
         granularity_s: time is billed in whole multiples of it.
         minimum_s: shortest billed time of a machine.
         minimum_usd: least a machine is billed.
         stopped_billed: "yes", "no", or the provider's words for what else it depends on.
         transfer_full_after_h: included transfer grows by the second to its full size at this age
             in a month.
+        free_if_ended_within_s: a spot machine that the provider ends before that age is free.
         compute_text: granularity and minimum in words.
+        compute_caveats: what must be said of the rules behind machine time.
     """
 
     provider: str
@@ -70,10 +78,12 @@ class ProviderRules:
     minimum_usd: Decimal | None
     stopped_billed: str | None
     transfer_full_after_h: Decimal | None
+    free_if_ended_within_s: Decimal | None
     compute_text: str
+    compute_caveats: tuple[str, ...]
 
     def rule(self, name: str) -> BillingRule | None:
-        """The first rule of that name, of the usual kind, that has a source."""
+        """The first rule of that name, of the usual kind; one for the type beats one for all."""
         return _first(self.rules, name)
 
     def terms(
@@ -88,28 +98,56 @@ class ProviderRules:
             for rule in self.rules
             if rule.name == name
             and rule.kind == kind
-            and rule.confidence != LEAD
             and rule.purchase in ("", purchase)
             and rule.is_for(region)
         ]
-        found = [rule for rule in found if rule.regions == (region,)] or found
+        found = _nearest(found, region)
         found = [rule for rule in found if rule.purchase] or found
         return tuple(sorted(found, key=lambda rule: rule.tier_from))
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Kinds of a product with a known price, the usual one ("") left out."""
-        held = (rule for rule in self.rules if rule.name == name and rule.confidence != LEAD)
+        held = (rule for rule in self.rules if rule.name == name)
         return tuple(dict.fromkeys(rule.kind for rule in held if rule.kind))
 
-    def egress(self, region: str) -> Egress | None:
-        """What traffic to the internet costs from a region ("*" where it does not matter)."""
-        return _egress(self.provider, self.day, region)
+    def egress(self, region: str, destination: str = "") -> Egress | None:
+        """What traffic to the internet costs from a region ("*" where it does not matter).
+
+        Args:
+            region: where it leaves.
+            destination: a country in words, where the provider has prices of its own for it.
+        """
+        kind = destination if destination in self.kinds("egress") else ""
+        return _egress(self.provider, self.day, region, kind)
+
+
+def rules(provider: str, day: date, instance_type: str = "") -> ProviderRules:
+    """The billing rules of a provider on a day; all unknown for a provider without a file.
+
+    Args:
+        provider: such as "oci".
+        day: the day.
+        instance_type: without it, rules that are for some types only are left out.
+    """
+    patterns = _type_patterns(provider)
+    fitting = tuple(each for each in patterns if fnmatchcase(instance_type, each))
+    return _rules(provider, day, fitting)
 
 
 @cache
-def rules(provider: str, day: date) -> ProviderRules:
-    """The billing rules of a provider on a day; all unknown for a provider without a file."""
-    held = tuple(rule for rule in all_rules(provider) if rule.holds_on(day))
+def _type_patterns(provider: str) -> tuple[str, ...]:
+    patterns = (pattern for rule in all_rules(provider) for pattern in rule.types)
+    return tuple(dict.fromkeys(patterns))
+
+
+@cache
+def _rules(provider: str, day: date, fitting: tuple[str, ...]) -> ProviderRules:
+    """The rules of the day, those for some types only where one of their patterns fits."""
+    held = tuple(
+        rule
+        for rule in all_rules(provider)
+        if rule.holds_on(day) and (not rule.types or set(rule.types) & set(fitting))
+    )
     stopped = _first(held, "stopped_billed")
     granularity_s = _amount(held, "granularity_s")
     minimum_s, minimum_usd = _amount(held, "minimum_s"), _amount(held, "minimum_usd")
@@ -122,13 +160,27 @@ def rules(provider: str, day: date) -> ProviderRules:
         minimum_usd=minimum_usd,
         stopped_billed=None if stopped is None else str(stopped.value),
         transfer_full_after_h=_amount(held, "transfer_full_after_h"),
+        free_if_ended_within_s=_amount(held, "free_if_ended_within_s"),
         compute_text=_compute_text(_first(held, "granularity_s"), minimum_s, minimum_usd),
+        compute_caveats=caveats(filter(None, (_first(held, name) for name in _TIME_RULES))),
     )
 
 
 def _first(held: Sequence[BillingRule], name: str) -> BillingRule | None:
-    found = (rule for rule in held if rule.name == name and not rule.kind)
-    return next((rule for rule in found if rule.confidence != LEAD), None)
+    found = [rule for rule in held if rule.name == name and not rule.kind]
+    return next((rule for rule in found if rule.types), found[0] if found else None)
+
+
+def _site(source: str) -> str:
+    """The site of the first address in a source; the source itself without one."""
+    address = _ADDRESS.search(source)
+    return source if address is None else address[1]
+
+
+def _nearest(found: list[BillingRule], region: str) -> list[BillingRule]:
+    """Those that name the region, else those with a pattern for it, else those for all regions."""
+    named = [rule for rule in found if region in rule.regions]
+    return named or [rule for rule in found if rule.regions] or found
 
 
 def _amount(held: Sequence[BillingRule], name: str) -> Decimal | None:
@@ -146,24 +198,18 @@ def _compute_text(
         word = _PERIODS.get(int(period_s), f"{plain(period_s)} s")
         parts = [f"by the {word}"]
     if minimum_s is not None:
-        parts.append(f"at least {plain(minimum_s)} s")
+        parts.append(f"at least {quantity_text(minimum_s)} s")
     if minimum_usd is not None:
-        parts.append(f"at least {plain(minimum_usd)} USD")
-    source = "" if granularity is None else f" ({granularity.source}, {granularity.as_of})"
+        parts.append(f"at least {price_text(minimum_usd)} USD")
+    source = "" if granularity is None else f" ({_site(granularity.source)}, {granularity.as_of})"
     return ", ".join(parts) + source
 
 
 @cache
-def _egress(provider: str, day: date, region: str) -> Egress | None:
+def _egress(provider: str, day: date, region: str, kind: str) -> Egress | None:
     """Tiers of a region's own rows, else of the rules whose pattern it matches."""
     held = rules(provider, day)
-    found = [
-        rule
-        for rule in held.rules
-        if rule.name == "egress" and rule.confidence != LEAD and rule.is_for(region)
-    ]
-    own = [rule for rule in found if rule.regions == (region,)]
-    tiers = tuple(sorted(own or found, key=lambda rule: rule.tier_from))
+    tiers = held.terms("egress", region=region, kind=kind)
     free = held.rule("egress_free")
     terms = tiers if free is None else (*tiers, free)
     if not terms:
@@ -175,6 +221,7 @@ def _egress(provider: str, day: date, region: str) -> Egress | None:
         free_per_month=free_per_month,
         tiers=tiers,
         rule=_egress_text(tiers, free_per_month, terms[0].per),
+        caveats=caveats(terms),
     )
 
 
@@ -194,8 +241,12 @@ def _check_tiers(tiers: Sequence[BillingRule], terms: Sequence[BillingRule]) -> 
 
 
 def _egress_text(tiers: Sequence[BillingRule], free_per_month: Decimal, unit: str) -> str:
-    parts = [f"{plain(free_per_month)} {unit} a month free"] if free_per_month else []
+    of_account = f"{quantity_text(free_per_month)} {unit} a month free for the whole account"
+    parts = [of_account] if free_per_month else []
     for tier in tiers:
-        end = f" up to {plain(tier.tier_until)} {unit}" if tier.tier_until < OPEN_END else ""
-        parts.append(f"{plain(tier.amount)} USD/{unit}{end}")
-    return ", then ".join(parts)
+        known = tier.tier_until < OPEN_END
+        end = f" up to {quantity_text(tier.tier_until)} {unit}" if known else ""
+        parts.append(f"{price_text(tier.amount)} USD/{unit}{end}")
+    text = ", then ".join(parts)
+    binary = unit == "GiB" and any(tier.printed == "GB" for tier in tiers)
+    return f"{text}; the provider calls 2^30 bytes a GB" if binary else text

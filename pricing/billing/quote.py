@@ -76,8 +76,8 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     Raises:
         InputError: the provider's billing rules contradict each other.
     """
-    spans = (Span(_START, offer, rules(offer.provider, usage.as_of)),)
-    return quote_spans(spans, usage)
+    held = rules(offer.provider, usage.as_of, offer.instance_type)
+    return quote_spans((Span(_START, offer, held),), usage)
 
 
 def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] = ()) -> Quote:

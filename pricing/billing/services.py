@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from pricing.billing.amount import by_hour, by_month, words_of
+from pricing.billing.billing_rule import BillingRule, caveats
 from pricing.billing.lines import NOTHING, Charge, together
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
@@ -50,12 +51,19 @@ def _charge(service: _Service, offer: Offer, usage: Usage, held: ProviderRules) 
         others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
         text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
         return Charge((), (f"{service.what}: {text}{others}",), (service.what,))
-    price = terms[0]
+    price = _of_machines(terms, usage.count)
+    wanted = service.wanted * (usage.count if price.per_machine else 1)
     time_s = usage.life_s
     if price.unit == "USD/month":
-        amount = by_month(price, service.wanted, time_s, usage.start)
+        amount = by_month(price, wanted, time_s, usage.start)
     else:
-        amount = by_hour(price, service.wanted, time_s)
+        amount = by_hour(price, wanted, time_s)
     line = amount.line(service.what, price, words_of(price, price.product or service.words))
     said = tuple(f"{service.what}: {offer.provider}: {text}" for text in amount.warnings)
-    return Charge((line,), said)
+    return Charge((line,), said + caveats((price,)))
+
+
+def _of_machines(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
+    """The price that holds for so many machines; tiers of a service count them."""
+    fitting = (term for term in terms if term.tier_from < count <= term.tier_until)
+    return next(fitting, terms[0])

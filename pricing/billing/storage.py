@@ -4,11 +4,12 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pricing.billing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
+from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
 from pricing.billing.lines import NOTHING, Charge, together
-from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, ProviderRules
+from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
-from pricing.catalog.offer import Offer
-from pricing.money import plain
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.money import EXACT, price_text, quantity_text
 
 _ZERO = Decimal(0)
 
@@ -43,12 +44,12 @@ def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Cha
     if terms[0].each_gib is not None:
         return _in_pieces(kept, terms[0], offer, usage)
     size_bytes = Decimal(getattr(usage, kept.asked))
-    quantity = size_bytes / BYTES_PER_UNIT[terms[0].per]
+    quantity = EXACT.divide(size_bytes, terms[0].bytes_per_unit)
     if kept is not _OBJECTS:
         line = by_size(terms, quantity, kept_s(usage), usage.start).line(
             kept.what, terms[0], words_of(terms[0], kept.words)
         )
-        return Charge((line,), ())
+        return Charge((line,), caveats(terms))
     return _objects(terms, quantity, offer, usage, held)
 
 
@@ -64,9 +65,14 @@ def _unknown(kept: _Kept, kind: str, offer: Offer, held: ProviderRules) -> str:
     known = held.kinds(kept.rule)
     others = f"; kinds with a known price: {', '.join(known)}" if known else ""
     return (
-        f"{kept.what}: the price of {kept.words}{of_kind} at {offer.provider} is not known per GB "
+        f"{kept.what}: the price of {kept.words}{of_kind} at {_where(offer)} is not known per GB "
         f"and month; the storage is left out{others}"
     )
+
+
+def _where(offer: Offer) -> str:
+    """Provider and region."""
+    return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
 
 
 def _in_pieces(kept: _Kept, price: BillingRule, offer: Offer, usage: Usage) -> Charge:
@@ -75,8 +81,10 @@ def _in_pieces(kept: _Kept, price: BillingRule, offer: Offer, usage: Usage) -> C
     each_bytes = int(each_gib * BYTES_PER_UNIT["GiB"])
     pieces = -(-getattr(usage, kept.asked) // each_bytes)
     amount = by_month(price, pieces, kept_s(usage), usage.start)
-    words = f"{pieces} disks of {plain(each_gib)} GiB ({price.kind}) at {plain(price.amount)} each"
+    disks = f"{pieces} disks of {quantity_text(each_gib)} GiB ({price.kind})"
+    words = f"{disks} at {price_text(price.amount)} each"
     said = tuple(f"{kept.what}: {offer.provider}: {text}" for text in amount.warnings)
+    said += caveats((price,))
     return Charge((amount.line(kept.what, price, f"{words} a month"),), said)
 
 
@@ -89,17 +97,17 @@ def _objects(
 ) -> Charge:
     """A base fee with its included size, where there is one, and what is kept beyond it."""
     base, included = held.rule("object_storage_base"), held.rule("object_storage_included")
-    lines, warnings = [], []
+    lines, warnings = [], list(caveats(filter(None, (*terms, base, included))))
     time_s = kept_s(usage)
     if base is not None:
         fee = by_month(base, 1, time_s, usage.start)
         lines.append(fee.line(_OBJECTS.what, base, words_of(base, "base price")))
-        warnings = [f"{_OBJECTS.what}: {offer.provider}: {text}" for text in fee.warnings]
+        warnings += [f"{_OBJECTS.what}: {offer.provider}: {text}" for text in fee.warnings]
     beyond = quantity if included is None else max(_ZERO, quantity - included.amount)
     if beyond:
         words = words_of(terms[0], _OBJECTS.words)
         if included is not None:
-            words += f", beyond {plain(included.amount)} {included.per} in the base price"
+            words += f", beyond {quantity_text(included.amount)} {included.per} in the base price"
         amount = by_size(terms, beyond, time_s, usage.start)
         lines.append(amount.line(_OBJECTS.what, terms[0], words))
     return Charge(tuple(lines), tuple(warnings))

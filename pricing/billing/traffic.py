@@ -1,15 +1,20 @@
-"""What traffic costs: to the internet with its allowances and tiers, and every other kind."""
+"""What traffic costs: to the internet with its allowances and tiers, and every other kind.
 
-from collections.abc import Sequence
+Traffic is taken to be even over the life of the machines. Each month that they live in has an
+allowance and tiers of its own, which belong to the account, whoever else uses them.
+"""
+
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.billing.amount import SECONDS_PER_HOUR, months_touched
+from pricing.billing.amount import MonthPart, month_parts
+from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
 from pricing.billing.lines import NOTHING, Charge, Priced, QuoteLine, together
-from pricing.billing.provider_rules import BYTES_PER_UNIT, BillingRule, Egress, ProviderRules
+from pricing.billing.provider_rules import Egress, ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT, plain
+from pricing.money import EXACT, quantity_text
 
 _ZERO = Decimal(0)
 
@@ -54,16 +59,19 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRule
         text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
         return Charge((), (text,), ("egress",))
     price = terms[0]
-    quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), BYTES_PER_UNIT[price.per])
+    quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), price.bytes_per_unit)
     free_rule = held.rule(kind.free) if kind.free else None
-    free = _ZERO if free_rule is None else free_rule.amount * _months(usage)
-    paid = max(_ZERO, quantity - free) * kind.times
-    whole = "({0} {1} - {2} {1} free)" if free else "{0} {1}"
-    if quantity < free:
-        formula = "{0} {1} within {2} {1} free"
+    free = _ZERO if free_rule is None else free_rule.amount
+    months = _months(usage)
+    once = _sum(_over(quantity, month, free) for month in months)
+    paid = once * kind.times
+    if quantity and not once:
+        formula, free = "{0} {1} within {2} {1} free", free * len(months)
     else:
-        formula = f"{whole} x {{3}} USD/{{1}}" + (f" x {kind.times} ways" if kind.times > 1 else "")
-    words = f"{kind.words} at {plain(price.amount)} {price.unit}"
+        free = EXACT.subtract(quantity, once)
+        whole = "({0} {1} - {2} {1} free)" if free else "{0} {1}"
+        formula = f"{whole} x {{3:usd}} USD/{{1}}" + (f" x {kind.times} ways" * (kind.times > 1))
+    words = f"{kind.words} at {price.price_words}"
     line = QuoteLine(
         what="egress",
         usd=EXACT.multiply(paid, price.amount),
@@ -74,30 +82,32 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRule
         as_of=price.as_of,
         parts=(Priced(paid, price.per, price.amount),),
     )
-    return Charge((line,), ())
+    return Charge((line,), caveats(filter(None, (price, free_rule))))
 
 
 def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
     """The egress line, if traffic was asked for and something of its price is known."""
     if not usage.egress_bytes:
         return Charge((), ())
-    price = held.egress(offer.region)
+    price = held.egress(offer.region, usage.egress_to)
     if price is None:
         text = f"egress: the price of traffic out of {offer.place} is not known; it is left out"
         return Charge((), (text,), ("egress",))
-    months = _months(usage)
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
-    included, warnings = _included(offer, usage, held, price)
-    free = EXACT.add(months * price.free_per_month, included)
-    paid = max(_ZERO, EXACT.subtract(quantity, free))
-    parts = _split(paid, months, price.tiers)
-    priced = price.tiers[-1].tier_until * months if price.tiers else _ZERO
-    unpriced = max(_ZERO, paid - priced)
+    a_month, warnings = _included(offer, usage, held, price)
+    warnings += price.caveats
+    months = _months(usage)
+    allowed = [EXACT.add(price.free_per_month, _earned(a_month, held, m)) for m in months]
+    paid = [_over(quantity, month, free) for month, free in zip(months, allowed, strict=True)]
+    parts = _split(paid, price.tiers)
+    free = EXACT.subtract(quantity, _sum(paid)) if any(paid) else _sum(allowed)
+    end = price.tiers[-1].tier_until if price.tiers else _ZERO
+    unpriced = _sum(max(_ZERO, EXACT.subtract(each, end)) for each in paid)
     if unpriced:
         known = EXACT.subtract(quantity, unpriced)
         text = (
-            f"egress: the price of traffic out of {offer.place} beyond {plain(known)} {price.unit} "
-            f"is not known; {plain(unpriced)} {price.unit} are left out"
+            f"egress: the price of traffic out of {offer.place} beyond {quantity_text(known)} "
+            f"{price.unit} is not known; {quantity_text(unpriced)} {price.unit} are left out"
         )
         warnings += (text,)
         if not parts:
@@ -107,22 +117,22 @@ def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
     return Charge((_line(price, parts, _wholly(parts, price, quantity, free), held),), warnings)
 
 
-def _months(usage: Usage) -> int:
-    """Months that the machines' life touches."""
-    return months_touched(usage.life_s, usage.start)
+def _months(usage: Usage) -> tuple[MonthPart, ...]:
+    """The months that the machines' life lies in."""
+    return month_parts(usage.life_s, usage.start)
+
+
+def _over(quantity: Decimal, month: MonthPart, free: Decimal) -> Decimal:
+    """What of the traffic of a month is beyond its allowance."""
+    return max(_ZERO, EXACT.subtract(EXACT.multiply(quantity, month.fraction), free))
 
 
 def _included(
     offer: Offer, usage: Usage, held: ProviderRules, price: Egress
 ) -> tuple[Decimal, tuple[str, ...]]:
-    """Traffic that the machines include, in the unit of the price; pooled over all machines.
-
-    Where it grows by the second, a month's full size is reached after `transfer_full_after_h`
-    and does not grow beyond it.
-    """
-    full_after_h = held.transfer_full_after_h
+    """Traffic that a full month of all machines includes, pooled, in the unit of the price."""
     if offer.included_transfer_gib is None:
-        if full_after_h is None:
+        if held.transfer_full_after_h is None:
             return _ZERO, ()
         text = (
             f"egress: how much traffic {offer.name} includes is not known; "
@@ -131,13 +141,25 @@ def _included(
         return _ZERO, (text,)
     included_bytes = Decimal(str(offer.included_transfer_gib)) * BYTES_PER_UNIT["GiB"]
     a_month = EXACT.divide(included_bytes, BYTES_PER_UNIT[price.unit])
-    all_machines = EXACT.multiply(a_month, Decimal(usage.count))
-    months = _months(usage)
-    if full_after_h is None:
-        return all_machines * months, ()
-    full_after_s = full_after_h * SECONDS_PER_HOUR
-    earned_s = min(usage.life_s, full_after_s * months)
-    return EXACT.divide(EXACT.multiply(all_machines, earned_s), full_after_s), ()
+    return EXACT.multiply(a_month, Decimal(usage.count)), ()
+
+
+def _earned(a_month: Decimal, held: ProviderRules, month: MonthPart) -> Decimal:
+    """Included traffic of one month.
+
+    Where it grows by the second, its full size is reached after `transfer_full_after_h`.
+    """
+    full_after_h = held.transfer_full_after_h
+    if not a_month or full_after_h is None:
+        return a_month
+    return EXACT.divide(EXACT.multiply(a_month, min(month.hours, full_after_h)), full_after_h)
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    total = _ZERO
+    for amount in amounts:
+        total = EXACT.add(total, amount)
+    return total
 
 
 class _TierPart(NamedTuple):
@@ -147,10 +169,10 @@ class _TierPart(NamedTuple):
     tier: BillingRule
 
 
-def _split(paid: Decimal, months: int, tiers: Sequence[BillingRule]) -> list[_TierPart]:
-    """The paid traffic by tier; each month has tiers of its own, filled evenly."""
+def _split(paid: Sequence[Decimal], tiers: Sequence[BillingRule]) -> list[_TierPart]:
+    """The paid traffic by tier; each month has tiers of its own."""
     parts = (
-        _TierPart(min(paid, tier.tier_until * months) - tier.tier_from * months, tier)
+        _TierPart(_sum(max(_ZERO, min(p, tier.tier_until) - tier.tier_from) for p in paid), tier)
         for tier in tiers
     )
     return [part for part in parts if part.quantity > 0]
@@ -172,7 +194,7 @@ def _wholly(
     if not parts:
         return _TierWords("{0} {1} within {2} {1} free", numbers)
     if len(parts) == 1:
-        formula = (f"({whole})" if free else whole) + " x {3} USD/{1}"
+        formula = (f"({whole})" if free else whole) + " x {3:usd} USD/{1}"
         return _TierWords(formula, (*numbers, parts[0].tier.amount))
     return _TierWords(_steps(len(parts)) + f" ({whole})", numbers + _pairs(parts))
 
@@ -186,7 +208,7 @@ def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _TierWo
 def _steps(tiers: int) -> str:
     first = 3
     places = range(first, first + 2 * tiers, 2)
-    return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}}} USD/{{1}}" for place in places)
+    return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}:usd}} USD/{{1}}" for place in places)
 
 
 def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
@@ -226,6 +248,6 @@ def _text(price: Egress, held: ProviderRules) -> str:
     if full_after_h is None:
         return price.rule
     return (
-        f"included transfer earned by the second, complete after {plain(full_after_h)} h of a "
-        f"month, pooled; then {price.rule}"
+        "included transfer earned by the second, complete after "
+        f"{quantity_text(full_after_h)} h of a month, pooled; then {price.rule}"
     )

@@ -40,6 +40,9 @@ class Usage:
         as_of: the day whose price and rules hold.
         count: machines, >= 1.
         egress_bytes: traffic to the internet.
+        egress_to: country that it goes to, in words; empty where that is not said.
+        interrupted: the provider ends the spot machines itself, at the end of their life.
+        committed: the machines are bought for whole terms, which are owed however long they run.
         storage_bytes: volume storage beside the disks that come with the machine.
         storage_kind: the provider's name of another than its usual volume storage.
         storage_h: hours that storage, snapshots and objects are kept; None is as long as the
@@ -74,6 +77,9 @@ class Usage:
     as_of: date
     count: int = 1
     egress_bytes: int = 0
+    egress_to: str = ""
+    interrupted: bool = False
+    committed: bool = False
     ingress_bytes: int = 0
     inter_zone_bytes: int = 0
     inter_region_bytes: int = 0

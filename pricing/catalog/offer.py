@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from types import MappingProxyType
 
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.errors import InputError
 from pricing.hardware import gpus
 
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
+TERMS_H = MappingProxyType({"reserved_180d": Decimal(180 * 24), "reserved_1y": Decimal(365 * 24)})
+"""Hours that each kind of commitment is paid for, used or not."""
+
 EVERYWHERE = "*"
 """The region of a price that is the same in every region of the provider."""
 

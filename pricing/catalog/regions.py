@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.sizes import sizes
+from pricing.errors import InputError
 from pricing.tables import read_csv
 
 EU = "eu"
@@ -50,6 +51,37 @@ def known_regions(offers: Iterable[Offer]) -> frozenset[str]:
     found = {region for offer in offers for region in regions_of(offer)}
     found |= {region for _, region in _places()}
     return frozenset(found | {word for place in _places().values() for word in place.words})
+
+
+_ANYWHERE = frozenset({"internet", "worldwide", "anywhere"})
+
+
+def destination(word: str) -> str:
+    """Return the country or continent that a word names; empty where it may be any.
+
+    Args:
+        word: a country by name or code, a continent, a region of a provider, or "internet".
+
+    Raises:
+        InputError: nothing of that name is known.
+    """
+    name = word.strip().lower()
+    if name in _ANYWHERE:
+        return ""
+    for row in read_csv("countries.csv"):
+        if name in (row["country"], row["name"]):
+            return row["name"]
+    places = {place.continent for place in _places().values()} | {EU}
+    if name in places:
+        return name
+    regions = {region: place.name for (_, region), place in _places().items()}
+    if name in regions and name != EVERYWHERE:
+        return regions[name]
+    known = sorted(places | {row["name"] for row in read_csv("countries.csv")})
+    raise InputError(
+        f"{word!r} is no place that traffic could go to; write internet, a region of a provider, "
+        f"or one of: {', '.join(known)}."
+    )
 
 
 def regions_of(offer: Offer) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def test_own_hardware_beside_the_cloud(call: Call) -> None:
     assert swings["capex_usd"] == ("200000", "300000")
     alone = call("quote", "own")
     assert alone.code == 0, alone.err
-    assert "70384.00" in alone.out
+    assert "70,384.00" in alone.out
     table = call("quote", "own", EIGHT, "--monthly", "--as-of", AS_OF)
     assert "owning pays from 22.8 % of the hours on" in table.out
 

@@ -49,8 +49,8 @@ def test_each_stretch_has_its_own_price() -> None:
     found = bill(OLD_AND_NEW, EVENING, 5)
     (line,) = found.lines
     assert line.usd == 8
-    assert line.how == "7200 s x 1 USD/h / 3600 + 10800 s x 2 USD/h / 3600"
-    assert any("from 1 to 2 USD/h on 2026-07-01" in text for text in found.warnings)
+    assert line.how == "7,200 s x 1.00 USD/h / 3600 + 10,800 s x 2.00 USD/h / 3600"
+    assert any("from 1.00 to 2.00 USD/h on 2026-07-01" in text for text in found.warnings)
     assert [(part.counted, part.unit_usd) for part in line.parts] == [(7200, 1), (10800, 2)]
 
 
@@ -58,14 +58,14 @@ def test_machines_multiply_every_stretch() -> None:
     """Three machines cost three times as much."""
     (line,) = bill(OLD_AND_NEW, EVENING, 5, count=3).lines
     assert line.usd == 24
-    assert line.how.startswith("3 x (7200 s x 1 USD/h")
+    assert line.how.startswith("3 x (7,200 s x 1.00 USD/h")
 
 
 def test_additional_time_has_the_price_of_its_stretch() -> None:
     """Boot comes after the two hours of work, in the new price."""
     lines = bill(OLD_AND_NEW, EVENING, 2, boot_s=1800).lines
     assert [(line.what, line.usd) for line in lines] == [("compute", 2), ("boot", 1)]
-    assert lines[1].how == "1800 s x 2 USD/h / 3600"
+    assert lines[1].how == "1,800 s x 2.00 USD/h / 3600"
 
 
 def test_an_ended_price_without_successor_is_kept_and_said() -> None:
