@@ -8,6 +8,7 @@ from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
 from planner.plan.plan import Plan
 from pricing.errors import InputError
+from pricing.money import show
 
 FAILED_OVER = 7
 
@@ -57,13 +58,13 @@ class Gate:
             )
         reasons = [*self._over(total.mid, plan.period), *self._grown(total.mid, plan.period)]
         for reason in reasons:
-            output.insist(f"gpucost: the recommended cost, ${total.mid:,.2f} {reason}")
+            output.insist(f"gpucost: the recommended cost, ${show(total.mid)} {reason}")
         return FAILED_OVER if reasons else 0
 
     def _over(self, total: Decimal, period: str) -> list[str]:
         if self.limit_usd is None or total <= self.limit_usd:
             return []
-        return [f"a {period}, is above --fail-over ${self.limit_usd:,f}."]
+        return [f"a {period}, is above --fail-over ${show(self.limit_usd)}."]
 
     def _grown(self, total: Decimal, period: str) -> list[str]:
         if self.base is None or self.increase is None:
@@ -78,6 +79,6 @@ class Gate:
         limit = before * (1 + amount) if is_share else before + amount
         if total <= limit:
             return []
-        allowed = f"{amount * 100:f}%" if is_share else f"${amount:,f}"
-        more = f"${total - before:,.2f} more than the ${before:,.2f} of {self.base}"
+        allowed = f"{amount * 100:f}%" if is_share else f"${show(amount)}"
+        more = f"${show(total - before)} more than the ${show(before)} of {self.base}"
         return [f"a {period}, is {more}; --fail-over-increase allows {allowed}."]

@@ -75,8 +75,7 @@ def quantity_text(amount: Decimal) -> str:
     """A quantity for people: thousands apart, six digits of what is not whole: "133.929"."""
     if amount == amount.to_integral_value():
         return f"{amount:,.0f}"
-    whole = max(1, amount.adjusted() + 1)
-    rounded = round(amount, max(0, _QUANTITY_DIGITS - whole))
+    rounded = round(amount, max(0, _QUANTITY_DIGITS - amount.adjusted() - 1))
     text = f"{rounded:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pricing import money
 from pricing.money import show
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -33,7 +34,6 @@ STAY = "o0"
 _PERIODS = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0
 _SHARE = "fraction"  # the unit of what is read in percent
-_CENTS_BELOW = 10
 # What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
 
@@ -55,9 +55,7 @@ def plain_dollars(amount: Decimal) -> str:
 
 def whole_dollars(amount: Decimal | None) -> str:
     """Return `$1,235`, cents kept below $10."""
-    if amount is None:
-        return "unknown"
-    return f"${amount:,.0f}" if abs(amount) >= _CENTS_BELOW else f"${show(amount)}"
+    return "unknown" if amount is None else f"${money.whole_dollars(amount)}"
 
 
 def hours(estimate: Estimate) -> str:

@@ -17,7 +17,7 @@ from planner.plan_document.options import OptionDocument
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError, NotBuiltYetError
-from pricing.money import cents
+from pricing.money import show
 from providers.interface import OWN
 from providers.ownership_tags import clean
 from providers.registry import launchable
@@ -233,7 +233,7 @@ def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
         return [told, f"No option of {job.name} can be launched; plan again with {again}."]
     place = f"{best.offer.provider}/{best.offer.instance_type}"
-    best_name, cost = f"{job.name}/{best.id}", f"${cents(best.cost.mid):,}"
+    best_name, cost = f"{job.name}/{best.id}", f"${show(best.cost.mid)}"
     can = f"The best that it can is {best_name}, {place}, {cost}"
     return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
 

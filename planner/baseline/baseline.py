@@ -20,6 +20,7 @@ from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.money import show
 
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
@@ -312,7 +313,7 @@ def over_limits(
             )
         )
     if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
-        detail = f"costs up to ${cost_high:.2f}; the budget is ${asked.budget_usd}"
+        detail = f"costs up to ${show(cost_high)}; the budget is ${show(asked.budget_usd)}"
         times_over = cost_high / max(asked.budget_usd, Decimal(str(_TINY)))
         found.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
     return found

@@ -9,7 +9,7 @@ from planner.plan.plan import JobPlan
 from planner.prediction.bounds import contradictions
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog
-from pricing.money import plain
+from pricing.money import plain, whole_dollars
 
 
 def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) -> tuple[str, ...]:
@@ -30,9 +30,8 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
 
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:
     """Return up to what a move whose data are not stated would still pay."""
-    upto = (
-        "" if net_usd is None else f"; the change pays while that costs less than ${net_usd:,.0f}"
-    )
+    paid = "" if net_usd is None else whole_dollars(net_usd)
+    upto = paid and f"; the change pays while that costs less than ${paid}"
     return f"{name}: what moving the data costs is not known (job.dataset_gib, --storage){upto}."
 
 

@@ -11,7 +11,7 @@ from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
 from planner.diagnosis.finding import Finding
 from planner.options.context import JobContext
-from pricing.money import usd
+from pricing.money import usd, whole_dollars
 
 END = "end-job"
 _WORTH = 0.1  # of the bill; less waste needs no first step
@@ -95,7 +95,9 @@ def _cure(cause: Finding, context: JobContext) -> Action | None:
 
 def _attempt(cure: Action, asked: Requirements) -> str:
     rate, hours = asked.engineer_usd_per_hour, cure.effort_hours
-    effort = f"about {hours:g} h, ${rate * round(hours * 4) / 4:,.0f}" if hours else "a switch"
+    effort = (
+        f"about {hours:g} h, ${whole_dollars(rate * round(hours * 4) / 4)}" if hours else "a switch"
+    )
     return f"try on today's machine: {cure.title} ({effort}); measure before and after"
 
 

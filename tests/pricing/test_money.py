@@ -1,7 +1,9 @@
 """Money enters exact, is rounded once and half up, and keeps every digit on the way."""
 
 import math
+import re
 from decimal import ROUND_DOWN, Decimal, getcontext, localcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from pricing.money import EXACT, HOURS_PER_MONTH, cents, plain, show, usd
+from pricing.money import (
+    EXACT,
+    HOURS_PER_MONTH,
+    cents,
+    line_text,
+    plain,
+    price_text,
+    quantity_text,
+    show,
+    usd,
+    whole_dollars,
+)
 
 AMOUNTS = st.decimals(min_value=-(10**9), max_value=10**9, places=6)
 
@@ -108,6 +121,42 @@ def test_rounding_ignores_the_callers_decimal_context() -> None:
         assert str(cents(Decimal("123456.785"))) == "123456.79"
         assert EXACT.divide(Decimal(1), Decimal(8)) == Decimal("0.125")
     assert getcontext().prec == before.prec
+
+
+@pytest.mark.parametrize(
+    ("amount", "price", "quantity", "line", "whole"),
+    [
+        ("0.1", "0.10", "0.1", "0.10", "0.10"),
+        ("35.28", "35.28", "35.28", "35.28", "35"),
+        ("0.0035", "0.0035", "0.0035", "0.0035", "0.00"),
+        ("1234.5", "1,234.50", "1,234.5", "1,234.50", "1,235"),
+        ("133.92857142857", "133.92857142857", "133.929", "133.93", "134"),
+        ("10240", "10,240.00", "10,240", "10,240.00", "10,240"),
+        ("0.000123456789", "0.000123456789", "0.000123457", "0.00012", "0.00"),
+        ("0", "0.00", "0", "0.00", "0.00"),
+        ("9.995", "9.995", "9.995", "10.00", "10.00"),
+    ],
+)  # fmt: skip
+def test_figures_are_as_people_write_them(
+    amount: str, price: str, quantity: str, line: str, whole: str
+) -> None:
+    """Prices keep every digit, quantities six; amounts have cents; thousands stand apart."""
+    figure = Decimal(amount)
+    shown = (price_text(figure), quantity_text(figure), line_text(figure), whole_dollars(figure))
+    assert shown == (price, quantity, line, whole)
+
+
+DOLLARS_BY_HAND = re.compile(r"\$\{[^}]*:[,.]")
+"""A dollar amount that an f-string formats itself."""
+
+
+def test_money_is_shown_in_one_place() -> None:
+    """No module formats dollars itself: `pricing.money` does, so that there is one style."""
+    root = Path(__file__).parents[2]
+    packages = ("gpucost", "planner", "pricing", "providers", "templates")
+    files = [path for package in packages for path in (root / package).rglob("*.py")]
+    assert len(files) > 100
+    assert not [path for path in files if DOLLARS_BY_HAND.search(path.read_text(encoding="utf-8"))]
 
 
 def test_month_is_730_hours() -> None:
