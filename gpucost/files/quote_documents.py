@@ -140,12 +140,7 @@ def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
 
 def _month_notes(offer: Offer, day: date) -> list[str]:
     """What is known of monthly caps; none is applied that the provider does not state for GPUs."""
-    held = rules(offer.provider, day, offer.instance_type)
-    capped = held.rule("gpu_monthly_cap_h")
-    if capped is not None:
-        hours = f"{quantity_text(capped.amount)} h of a calendar month"
-        note = f"{offer.provider}: a GPU machine is billed for at most {hours}"
-        return [f"{note} ({capped.source}); the cap is not applied here"]
+    held = rules(offer.provider, day)
     cap, printed = held.rule("cpu_monthly_cap_h"), held.rule("gpu_monthly_price_h")
     if cap is None:
         return []

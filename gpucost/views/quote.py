@@ -55,7 +55,10 @@ def _bill(quotes: list[Document], output: Output) -> Table:
             (
                 f"month of {month['hours']} h",
                 _shown(month["total"], output),
-                *("the whole bill", "", place, read),
+                "the whole bill",
+                "",
+                place,
+                read,
             )
             for month in quote.get("months", ())
         ]

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pricing.billing.amount import SECONDS_PER_HOUR, stepped_s
+from pricing.billing.amount import SECONDS_PER_HOUR, months_touched, stepped_s
 from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
@@ -69,14 +69,13 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     if usage.interrupted and free_s is not None and usage.life_s < free_s:
         return _ended_free(spans, usage, free_s)
     ran_s = Decimal(usage.duration_s)
-    term_s = _term_s(usage, spans[0].offer)
-    bill = bill_machines(ran_s, spans, usage.count, term_s)
+    bill = bill_machines(ran_s, spans, usage)
     lines = [_compute_line(bill, spans, usage)]
     for what, more_s in usage.additional:
         ran_s += more_s
-        before, bill = bill, bill_machines(ran_s, spans, usage.count, term_s)
+        before, bill = bill, bill_machines(ran_s, spans, usage)
         lines.append(_additional_line(what, before, bill, spans, usage))
-    said = () if term_s else _warnings(bill, ran_s, spans)
+    said = () if _term_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
         ended = "what is billed of spot machines that it ends itself is not documented"
         said += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
@@ -100,21 +99,23 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     return MachineTime([line], (), bill)
 
 
-def bill_machines(
-    ran_s: Decimal, spans: Sequence[Span], count: int, term_s: Decimal | None = None
-) -> MachineBill:
-    """The bill of `count` machines that ran so long: whole units, at least the minimum.
+def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:
+    """The bill of machines that ran so long: whole units, at least the minimum.
 
-    Machines that are bought for a term of `term_s` are owed whole terms.
+    Machines that are bought for a term are owed whole terms; some providers bill no more than so
+    many hours of a month.
 
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.
     """
-    first = spans[0].held
+    first, count = spans[0].held, usage.count
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
-    until_s = stepped_s(until_s, term_s)
+    until_s = stepped_s(until_s, _term_s(usage, spans[0].offer))
+    if first.gpu_monthly_cap_h is not None:
+        months = months_touched(until_s, usage.start)
+        until_s = min(until_s, months * first.gpu_monthly_cap_h * SECONDS_PER_HOUR)
     spans_s = _by_span(until_s, spans)
     billed_s, usd = spans_s[0], _at_rate(spans_s[0], spans[0].offer, count)
     if len(spans) > 1:

@@ -66,6 +66,7 @@ class ProviderRules:
         transfer_full_after_h: included transfer grows by the second to its full size at this age
             in a month.
         free_if_ended_within_s: a spot machine that the provider ends before that age is free.
+        gpu_monthly_cap_h: a GPU machine is billed for no more hours of a month.
         compute_text: granularity and minimum in words.
         compute_caveats: what must be said of the rules behind machine time.
     """
@@ -79,6 +80,7 @@ class ProviderRules:
     stopped_billed: str | None
     transfer_full_after_h: Decimal | None
     free_if_ended_within_s: Decimal | None
+    gpu_monthly_cap_h: Decimal | None
     compute_text: str
     compute_caveats: tuple[str, ...]
 
@@ -161,6 +163,7 @@ def _rules(provider: str, day: date, fitting: tuple[str, ...]) -> ProviderRules:
         stopped_billed=None if stopped is None else str(stopped.value),
         transfer_full_after_h=_amount(held, "transfer_full_after_h"),
         free_if_ended_within_s=_amount(held, "free_if_ended_within_s"),
+        gpu_monthly_cap_h=_amount(held, "gpu_monthly_cap_h"),
         compute_text=_compute_text(_first(held, "granularity_s"), minimum_s, minimum_usd),
         compute_caveats=caveats(filter(None, (_first(held, name) for name in _TIME_RULES))),
     )

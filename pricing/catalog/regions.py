@@ -79,7 +79,7 @@ def destination(word: str) -> str:
         return regions[name]
     known = sorted(places | {row["name"] for row in read_csv("countries.csv")})
     raise InputError(
-        f"{word!r} is no place that traffic could go to; write internet, a region of a provider, "
+        f"{word!r} is not a place that traffic could go to; write internet, a region, "
         f"or one of: {', '.join(known)}."
     )
 
