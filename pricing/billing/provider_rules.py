@@ -198,8 +198,8 @@ def _compute_text(
         parts = ["by whole hours, since the granularity is not documented"]
     else:
         period_s = granularity.amount
-        word = _PERIODS.get(int(period_s), f"{plain(period_s)} s")
-        parts = [f"by the {word}"]
+        word = _PERIODS.get(int(period_s))
+        parts = [f"by the {word}" if word else f"in steps of {quantity_text(period_s)} s"]
     if minimum_s is not None:
         parts.append(f"at least {quantity_text(minimum_s)} s")
     if minimum_usd is not None:

@@ -37,7 +37,7 @@ def _sum(bill: Quote, what: str) -> str:
 DO8, DO1 = "digitalocean/gpu-h100x8-640gb", "digitalocean/gpu-h100x1-80gb"
 DO_ADA, P5 = "digitalocean/gpu-4000adax1-20gb", "aws/p5.48xlarge/us-east-1"
 A3, NEBIUS = "gcp/a3-highgpu-8g/us-central1", "nebius/gpu-h100-sxm_1gpu-16vcpu-200gb"
-COREWEAVE, RUNPOD = "coreweave/coreweave-h100-sxm-classic", "runpod/1x_A100-SXM-80GB_secure"
+CRUSOE, RUNPOD = "crusoe/a100-80gb.1x/us-east1-a", "runpod/1x_A100-SXM-80GB_secure"
 AZURE, LAMBDA = "azure/Standard_NC8as_T4_v3/uksouth", "lambda/gpu_8x_h100_sxm5"
 
 
@@ -70,8 +70,8 @@ def test_conformance_bills(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "use", "said"),
     [
-        (COREWEAVE, {"duration_s": 60}, "coreweave: the billing granularity is not documented"),
-        ("verda/verda-h100-sxm-on-demand", {"duration_s": 60}, "granularity s (1) is a lead"),
+        (CRUSOE, {"duration_s": 60}, "crusoe: the billing granularity is not documented"),
+        ("verda/verda-h100-sxm-on-demand", {"duration_s": 60}, "granularity s (600) is a lead"),
         ("aws/p4d.24xlarge/us-gov-west-1", {"duration_s": 60, "storage_bytes": GB},
          "volume storage at aws/us-gov-west-1 is not known"),
         (RUNPOD, {"duration_s": 60, "storage_bytes": GB}, "how many bytes its GB has"),
