@@ -23,7 +23,6 @@ _LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
     type=click.Choice(VERSIONS),
     default=VERSIONS[0],
     show_default=True,
-    expose_value=False,  # one version so far; click has checked it
     help="Version of FOCUS.",
 )
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
@@ -32,13 +31,14 @@ def command(
     plan_path: str,
     tool: str,  # noqa: ARG001 - one tool so far; click has checked it
     named: tuple[str, ...],
+    focus_version: str,
     target: str,
     output: Output,
 ) -> None:
     """Write a plan for another tool: its cost forecast as FOCUS CSV."""
     plan = load_plan(plan_path)
     chosen, unknown = select(plan, named)
-    write_file(target, to_csv(rows(plan, chosen)))
+    write_file(target, to_csv(rows(plan, chosen), focus_version))
     for sentence in unknown:
         output.say(f"note: {sentence}")
     if target != "-":

@@ -24,8 +24,9 @@ from planner.plan_document.encode import encode
 def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output) -> None:
     """Hold a plan against the bill, line by line.
 
-    BILL is a FOCUS CSV, an AWS Cost and Usage Report, or DigitalOcean's invoice (CSV, JSON) or
-    billing insights; recognised by content, .gz is read as is.
+    BILL is a FOCUS CSV, an AWS Cost and Usage Report, Azure's cost details, Google Cloud's billing
+    export, or DigitalOcean's invoice (CSV, JSON) or billing insights; recognised by content, .gz is
+    read as is.
     """
     plan = load_plan(plan_path)
     chosen, unknown = select(plan, named)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.bills import aws_cur, digitalocean, focus_csv
+from planner.bills import aws_cur, azure_export, digitalocean, focus_csv, gcp_export
 from planner.bills.bill import Bill
 from pricing.errors import InputError
 
@@ -17,12 +17,12 @@ class BillFormat:
     Attributes:
         title: for people.
         fits: whether the first characters of a file are of it.
-        read: the reader; None where the form is known and not read.
+        read: the reader.
     """
 
     title: str
     fits: Callable[[str], bool]
-    read: Callable[[str, str], Bill] | None
+    read: Callable[[str, str], Bill]
 
 
 def _is_invoice(head: str) -> bool:
@@ -33,16 +33,13 @@ def _is_invoice(head: str) -> bool:
 FORMATS = (
     BillFormat(title="FOCUS CSV", fits=focus_csv.is_focus, read=focus_csv.read),
     BillFormat(title="AWS Cost and Usage Report", fits=aws_cur.is_cur, read=aws_cur.read),
+    BillFormat(title="Azure cost details", fits=azure_export.is_azure, read=azure_export.read),
+    BillFormat(title="Google Cloud billing export", fits=gcp_export.is_gcp, read=gcp_export.read),
     BillFormat(title="DigitalOcean invoice CSV", fits=_is_invoice, read=digitalocean.read_csv),
     BillFormat(
         title="DigitalOcean invoice or billing insights JSON",
         fits=lambda head: head.lstrip().startswith("{"),
         read=digitalocean.read_json,
-    ),
-    BillFormat(
-        title="Azure cost details",
-        fits=lambda head: "MeterCategory" in head and "CostInBillingCurrency" in head,
-        read=None,
     ),
 )
 
@@ -59,11 +56,9 @@ def read_bill(name: str, text: str) -> Bill:
     """
     head = text[:_HEAD]
     known = next((one for one in FORMATS if one.fits(head)), None)
-    titles = ", ".join(one.title for one in FORMATS if one.read)
     if known is None:
+        titles = ", ".join(one.title for one in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
-    if known.read is None:
-        raise InputError(f"{name}: {known.title} is not read; export the costs as FOCUS instead.")
     bill = known.read(name, text)
     if not bill.lines:
         raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")

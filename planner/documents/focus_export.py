@@ -1,4 +1,4 @@
-"""A plan as FOCUS 1.2 rows: a forecast in the form of a bill, marked so in every row.
+"""A plan as FOCUS rows, 1.2 or 1.3: a forecast in the form of a bill, marked so in every row.
 
 One row for each cost line of each job's option (one for each price tier of a line). All four costs
 are the same: what the price list makes it, before any discount of the account. Dollars keep every
@@ -22,7 +22,7 @@ from planner.plan_document.encode import plan_id
 from pricing.money import plain
 from pricing.tables import read_csv
 
-VERSIONS = ("1.2",)
+VERSIONS = ("1.2", "1.3")
 FORECAST_ACCOUNT = "gpucost-forecast"
 """The billing account of every row: a plan has none, and the column must not be empty."""
 CONFIDENCE = "0.9"
@@ -68,13 +68,20 @@ _OTHER = _FocusService("Other", "Other (Other)")
 
 
 @cache
-def columns() -> tuple[str, ...]:
-    """Return the columns of an export, in order: FOCUS's by name, then ours."""
-    return (*(row["column"] for row in read_csv("focus.csv")), *CUSTOM)
+def columns(version: str = VERSIONS[0]) -> tuple[str, ...]:
+    """Return the columns of an export, in order: FOCUS's by name, then ours.
+
+    Args:
+        version: of VERSIONS. 1.3 adds who provides a service and who hosts it; the two names that
+            it deprecates stay, as readers of 1.2 need them.
+    """
+    known = VERSIONS[: VERSIONS.index(version) + 1]
+    of_focus = (row["column"] for row in read_csv("focus.csv") if row["since"] in known)
+    return (*of_focus, *CUSTOM)
 
 
 def rows(plan: PlanDocument, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
-    """Return the forecast as FOCUS rows, jobs and lines in the plan's order."""
+    """Return the forecast as FOCUS rows of all versions, jobs and lines in the plan's order."""
     mark = plan_id(plan)
     return tuple(
         _row(one, line, number, part) | _period(plan, one) | _ours(one, line, mark)
@@ -84,10 +91,12 @@ def rows(plan: PlanDocument, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
     )
 
 
-def to_csv(table: tuple[Row, ...]) -> str:
-    """Return rows as CSV; null is an empty cell."""
+def to_csv(table: tuple[Row, ...], version: str = VERSIONS[0]) -> str:
+    """Return rows as CSV with the columns of a version; null is an empty cell."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns(), restval="", lineterminator="\n")
+    writer = csv.DictWriter(
+        text, columns(version), restval="", extrasaction="ignore", lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows(table)
     return text.getvalue()
@@ -106,6 +115,7 @@ def _whole(line: CostLine) -> PricedPart:
 
 def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
     names = provider_names().get(one.offer.provider, {})
+    provider = names.get("name", one.offer.provider)
     service = _SERVICES.get(line.what, _OTHER)
     machine = line.what in _MACHINE
     cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
@@ -118,6 +128,7 @@ def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
         **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), price),
         **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
         **dict.fromkeys(("PricingUnit", "ConsumedUnit"), part.unit),
+        **dict.fromkeys(("ProviderName", "ServiceProviderName", "HostProviderName"), provider),
         "BillingAccountId": FORECAST_ACCOUNT,
         "BillingAccountName": None,
         "BillingCurrency": "USD",
@@ -127,7 +138,6 @@ def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
         "ChargeFrequency": "Usage-Based",
         "InvoiceIssuerName": names.get("publisher", one.offer.provider),
         "PricingCategory": _PRICING.get(purchase, "Committed"),
-        "ProviderName": names.get("name", one.offer.provider),
         "PublisherName": names.get("publisher", one.offer.provider),
         "RegionId": one.region,
         "ServiceCategory": service.category,

@@ -46,6 +46,20 @@ def test_it_is_written_to_a_file_with_a_warning(plan: str, call: Call, empty_fol
     assert (empty_folder / "f.csv").read_bytes() == first
 
 
+def test_focus_1_3_says_who_provides_and_hosts(plan: str, call: Call) -> None:
+    """Its two columns are added, with the provider that 1.2 names; all else is the same."""
+    old, new = (
+        list(csv.DictReader(io.StringIO(call(
+            "export", plan, "--to", "focus", "--focus-version", version
+        ).out)))
+        for version in ("1.2", "1.3")
+    )  # fmt: skip
+    added = ("ServiceProviderName", "HostProviderName")
+    assert tuple(new[0]) == columns("1.3")
+    assert [{k: v for k, v in row.items() if k not in added} for row in new] == old
+    assert {row[name] for row in new for name in added} == {"AWS"}
+
+
 @pytest.mark.parametrize("tool", LATER)
 def test_other_targets_are_not_built(tool: str, plan: str, call: Call) -> None:
     """A target of the contract that is not built exits 2 and says so."""

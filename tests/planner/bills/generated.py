@@ -10,7 +10,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -25,9 +25,23 @@ SIZES = {
     "aws": {
         "p5.48xlarge": "55.04", "g4dn.xlarge": "0.526", "g5.xlarge": "1.006", "m5.large": "0.096",
     },
+    "azure": {
+        "Standard_NC24ads_A100_v4": "3.673", "Standard_NC4as_T4_v3": "0.526",
+        "Standard_D4s_v5": "0.192",
+    },
     "digitalocean": {"gpu-h100x1-80gb": "4.41", "s-1vcpu-1gb": "0.009"},
+    # the last but one has a T4 attached, which its name does not say
+    "gcp": {"a2-highgpu-1g": "3.67", "n1-standard-4": "0.54", "n1-standard-8": "0.38"},
 }  # fmt: skip
-GPUS = {"p5.48xlarge": 8, "g4dn.xlarge": 1, "g5.xlarge": 1, "gpu-h100x1-80gb": 1}
+GPUS = {
+    "p5.48xlarge": 8, "g4dn.xlarge": 1, "g5.xlarge": 1, "gpu-h100x1-80gb": 1,
+    "Standard_NC24ads_A100_v4": 1, "Standard_NC4as_T4_v3": 1,
+    "a2-highgpu-1g": 1, "n1-standard-4": 1,
+}  # fmt: skip
+# what a machine's price is split into where its parts are billed
+_PARTS = (("core", Decimal("0.25")), ("ram", Decimal("0.125")), ("gpu", Decimal("0.625")))
+_TELL_IDLE = ("aws", "digitalocean")
+"""Who says of an address that nothing uses it."""
 # what is paid for all the time: kind, dollars an hour, how often, whether nobody uses it
 _STEADY = (
     ("idle-address", "0.005", 0.4, SHOWN),
@@ -46,6 +60,7 @@ class Metered:
     Attributes:
         kind: compute, disk, address, idle-address, unused, tax, credit, database, gateway.
         planted: SHOWN or HIDDEN where nobody used it, else empty.
+        part: core, ram or gpu, where a machine is billed in parts.
         on_hours: the hours of the span in which it really ran.
     """
 
@@ -60,6 +75,7 @@ class Metered:
     size: str = ""
     spot: bool = False
     planted: str = ""
+    part: str = ""
     on_hours: tuple[datetime, ...] = field(default=(), repr=False)
 
 
@@ -79,9 +95,11 @@ class World:
         most = 1 if self.provider == "digitalocean" else 3  # an invoice is of one account
         for number in range(self._draw.randint(1, most)):
             self._account(f"{number:012d}")
-        if self.provider == "aws" and not any(row.kind == "compute" for row in self.rows):
+        if self.provider != "digitalocean" and not any(row.kind == "compute" for row in self.rows):
             # without a machine it might be an export of disks only, which shows nothing
-            self._machine("000000000000", "us-west-2", "m5.large")
+            self._machine("000000000000", "us-west-2", list(SIZES[self.provider])[-1])
+        if self.provider not in _TELL_IDLE:
+            self.rows = [self._untold(row) for row in self.rows]
 
     def _account(self, account: str) -> None:
         for region in self.places:
@@ -95,7 +113,7 @@ class World:
             for kind, usd, chance, planted in _STEADY:
                 drawn = draw.random() < chance
                 ours = sizes or kind != "address"
-                if drawn and ours and (kind != "unused" or self.provider == "aws"):
+                if drawn and ours and (kind != "unused" or self.provider != "digitalocean"):
                     self._steady(kind, account, region, usd, planted=planted)
             for kind, usd in (("tax", "11.5"), ("credit", "-7")):
                 if draw.random() < 0.3:
@@ -145,7 +163,20 @@ class World:
     def _steady(self, kind: str, account: str, region: str, usd: str, *, planted: str = "") -> None:
         hours = list(_hours(START, END))
         name = f"{kind}-{region}"
-        self._spans(kind, account, region, name, Decimal(usd), hours, planted=planted)
+        size = "a2-highgpu-1g" if (kind, self.provider) == ("unused", "gcp") else ""
+        self._spans(kind, account, region, name, Decimal(usd), hours, size=size, planted=planted)
+
+    def _untold(self, row: Metered) -> Metered:
+        """An address is like a disk where the provider does not say whether it is used."""
+        in_use = self.provider == "gcp" and row.kind == "address"  # its SKU says so
+        if "address" not in row.kind or in_use:
+            return row
+        here = [one for one in self.rows if (one.account, one.region) == (row.account, row.region)]
+        gateway = any(one.kind == "gateway" for one in here)
+        ended = max((one.end for one in here if one.kind == "compute"), default=START)
+        shown = not gateway and row.start >= ended
+        shown = shown and (ended == START or END - ended >= timedelta(days=7))
+        return replace(row, planted=SHOWN if shown else HIDDEN if row.planted else "")
 
     def _once(self, kind: str, account: str, region: str, usd: str) -> None:
         self.rows.append(Metered(kind=kind, account=account, region=region, resource="",
@@ -166,11 +197,19 @@ class World:
             }[self.grain]
             spans.setdefault(span, []).append(hour)
         for (start, end), on in spans.items():
-            self.rows.append(Metered(
+            whole = Metered(
                 kind=kind, account=account, region=region, resource=name, usd=price * len(on),
                 hours=len(on), start=start, end=end, size=size, spot=spot, planted=planted,
                 on_hours=tuple(on),
-            ))  # fmt: skip
+            )  # fmt: skip
+            self.rows += self._parts(whole)
+
+    def _parts(self, whole: Metered) -> list[Metered]:
+        if self.provider != "gcp" or whole.kind not in ("compute", "unused"):
+            return [whole]
+        if whole.kind == "unused" or whole.size not in GPUS:
+            return [replace(whole, part="core")]
+        return [replace(whole, part=part, usd=whole.usd * share) for part, share in _PARTS]
 
 
 def _hours(start: datetime, end: datetime) -> Iterator[datetime]:
@@ -300,6 +339,74 @@ def _insights(world: World, _: str) -> str:
     return json.dumps({"data_points": points}, indent=0)
 
 
+_AZURE = {
+    "compute": ("Virtual Machines", "", ""),
+    "disk": ("Storage", "Premium SSD Managed Disks", "P20 LRS Disk"),
+    "address": ("Virtual Network", "IP Addresses", "Standard IPv4 Static Public IP"),
+    "database": ("SQL Database", "SQL Storage", "Data Stored"),
+    "gateway": ("NAT Gateway", "", "Standard NAT Gateway"),
+    "unused": ("Virtual Machines", "NCads", "NC24ads A100 v4"),
+}
+
+
+def _azure(world: World, _: str) -> str:
+    types = {"unused": "UnusedReservation", "tax": "Tax", "credit": "Refund"}
+    table = []
+    for row in world.rows:
+        category, sub, meter = _AZURE.get(row.kind.removeprefix("idle-"), ("", "", ""))
+        table.append({
+            "date": f"{row.start:%m/%d/%Y}", "meterCategory": category, "meterSubCategory": sub,
+            "meterName": meter or row.size, "unitOfMeasure": "1 Hour",
+            "quantity": f"{row.hours}", "costInBillingCurrency": f"{row.usd * 2}",
+            "billingCurrency": "CAD", "costInUsd": f"{row.usd}",
+            "chargeType": types.get(row.kind, "Usage"),
+            "pricingModel": "Reservation" if row.kind == "unused" else "OnDemand",
+            "ResourceId": row.resource, "SubscriptionId": row.account,
+            "resourceLocation": row.region,
+            "additionalInfo": json.dumps({"ServiceType": row.size} if row.size else {}),
+        })  # fmt: skip
+    return _table(table)
+
+
+_GCP = {
+    "core": ("Compute Engine", "A2 Instance Core running in Americas"),
+    "ram": ("Compute Engine", "A2 Instance Ram running in Americas"),
+    "gpu": ("Compute Engine", "Nvidia Tesla {} GPU running in Americas"),
+    "disk": ("Compute Engine", "Storage PD Capacity"),
+    "address": ("Compute Engine", "External IP Charge on a Standard VM"),
+    "idle-address": ("Compute Engine", "Static Ip Charge"),
+    "database": ("Cloud SQL", "Cloud SQL for PostgreSQL: Zonal - Standard storage in Americas"),
+    "gateway": ("Networking", "Networking Cloud Nat Gateway Uptime"),
+    "tax": ("Invoice", "Tax"),
+    "credit": ("Invoice", "Adjustment"),
+}
+
+
+def _gcp(world: World, _: str) -> str:
+    lines = []
+    for row in world.rows:
+        service, sku = _GCP[row.part or row.kind]
+        label = "compute.googleapis.com/"
+        labels = {"machine_spec": row.size, "cores": "12"} if row.part else {}
+        if row.kind == "unused":
+            labels["is_unused_reservation"] = "true"
+        each = 12 if row.part == "core" else 1
+        lines.append(json.dumps({
+            "billing_account_id": "0", "service": {"description": service},
+            "sku": {"description": sku.format("T4" if row.size == "n1-standard-4" else "A100")},
+            "usage_start_time": f"{row.start:%Y-%m-%d %H:%M:%S} UTC",
+            "usage_end_time": f"{row.end:%Y-%m-%d %H:%M:%S} UTC",
+            "project": {"id": row.account}, "location": {"region": row.region},
+            "system_labels": [{"key": label + key, "value": v} for key, v in labels.items()],
+            "cost": f"{row.usd + 1}", "currency": "USD",
+            "credits": [{"name": "x", "type": "SUSTAINED_USAGE_DISCOUNT", "amount": "-1"}],
+            "usage": {"amount_in_pricing_units": row.hours * each, "pricing_unit": "hour"},
+            "resource": {"global_name": row.resource},
+            "cost_type": {"tax": "tax", "credit": "adjustment"}.get(row.kind, "regular"),
+        }))  # fmt: skip
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """A form of bill that worlds are written in."""
@@ -316,6 +423,8 @@ FORMS = {
     "focus 1.4, daily": Form(provider="aws", grain="day", write=_focus, version="1.4"),
     "cur, hourly": Form(provider="aws", grain="hour", write=_cur),
     "cur, daily": Form(provider="aws", grain="day", write=_cur),
+    "azure, daily": Form(provider="azure", grain="day", write=_azure),
+    "gcp, hourly": Form(provider="gcp", grain="hour", write=_gcp),
     "digitalocean invoice": Form(
         provider="digitalocean", grain="whole", write=_digitalocean, places=("",)
     ),

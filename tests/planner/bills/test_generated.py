@@ -25,6 +25,8 @@ def reviewed(form: str, seed: int) -> tuple[World, Review, dict[str, Metered]]:
     bill = read_bill("b", text)
     found = review((bill,), SIZES, zone=UTC)
     sources = [f"b:{number}" for number in range(2, len(world.rows) + 2)]
+    if form.startswith("gcp"):
+        sources = [f"b:{number}" for number in range(1, len(world.rows) + 1)]
     if "insights" in form:
         sources = [f"b: data_points[{number}]" for number in range(len(world.rows))]
     return world, found, dict(zip(sources, world.rows, strict=True))
@@ -67,7 +69,7 @@ def test_gpu_dollars_and_hours_are_those_of_the_machines(form: str) -> None:
         for row in world.rows:
             if row.size in GPUS:
                 dollars[row.size] += row.usd  # type: ignore[assignment] - exact, not a count
-                hours[row.size] += row.hours * GPUS[row.size]
+                hours[row.size] += row.hours * GPUS[row.size] * (row.part in ("", "gpu"))
         said: Counter[str] = Counter()
         for one in found.spent:
             said[one.instance_type or ""] += one.usd  # type: ignore[assignment] - the same

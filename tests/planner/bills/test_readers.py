@@ -20,11 +20,15 @@ BILLS = ROOT / "tests" / "fixtures" / "bills"
 FILES = {
     "aws_cur_2.csv": "AWS Cost and Usage Report",
     "aws_cur_legacy.csv": "AWS Cost and Usage Report",
+    "azure_ea_actual.csv": "Azure cost details",
+    "azure_mca_amortised.csv": "Azure cost details",
     "digitalocean_insights.json": "DigitalOcean billing insights JSON",
     "digitalocean_invoice.csv": "DigitalOcean invoice CSV",
     "digitalocean_invoice.json": "DigitalOcean invoice JSON",
     "focus_1_0.csv": "FOCUS CSV",
     "focus_1_2.csv": "FOCUS CSV",
+    "gcp_detailed.jsonl": "Google Cloud billing export",
+    "gcp_standard.csv": "Google Cloud billing export",
 }
 
 
@@ -54,7 +58,7 @@ def test_a_bill_is_recognised_by_content(name: str) -> None:
 
 def test_every_format_that_is_read_has_a_fixture() -> None:
     """Nothing is read that no test reads."""
-    titles = {format_.title.partition(" or ")[0] for format_ in FORMATS if format_.read}
+    titles = {format_.title.partition(" or ")[0] for format_ in FORMATS}
     assert titles <= {title.removesuffix(" JSON") for title in FILES.values()} | set(FILES.values())
 
 
@@ -91,6 +95,38 @@ EXPECTED = {
         ("compute", "p5.48xlarge", "us-east-2", "reserved", "730", "24000.5"),
         ("compute", "g5.xlarge", "us-east-1", "reserved", "730", "480.12"),
         ("tax", None, None, None, "None", "12.5"),
+    ],
+    "azure_ea_actual.csv": [
+        ("compute", "Standard_NC24ads_A100_v4", "eastus", "on_demand", "24", "88.152"),
+        ("compute", "Standard_NC4as_T4_v3", "eastus", "spot", "10", "0.526"),
+        ("compute", "Standard_NC24ads_A100_v4", "eastus", "reserved", "None", "0"),
+        ("disk", None, "eastus", None, "None", "2.440666"),
+        ("egress", None, "eastus", None, "None", "1.0875"),
+        ("address", None, "eastus", None, "None", "0.12"),
+        ("fee", None, None, None, "None", "1500"),
+        ("tax", None, None, None, "None", "9.5"),
+    ],
+    "azure_mca_amortised.csv": [
+        ("compute", "Standard_NC24ads_A100_v4", "westeurope", "reserved", "24", "60.00"),
+        ("fee", "Standard_NC24ads_A100_v4", "westeurope", None, "None", "35.00"),
+        ("disk", None, "northeurope", None, "None", "2.56"),
+        ("credit", None, "westeurope", None, "None", "-5"),
+    ],
+    "gcp_detailed.jsonl": [
+        ("compute", "a2-highgpu-1g", "us-central1", "on_demand", "1", "0.37932"),
+        ("compute", "a2-highgpu-1g", "us-central1", "on_demand", "0", "0.36"),
+        ("compute", "a2-highgpu-1g", "us-central1", "reserved", "0", "1.933900"),
+        ("credit", None, None, None, "None", "-0.5"),
+        ("disk", None, "us-central1", None, "None", "0.05"),
+        ("egress", None, "us-central1", None, "None", "0.12"),
+        ("fee", None, "us-central1", None, "None", "0.24"),
+        ("compute", "a2-highgpu-1g", "us-central1", "on_demand", "1", "0.37932"),
+        ("tax", None, None, None, "None", "0.9"),
+    ],
+    "gcp_standard.csv": [
+        ("compute", None, "us-west1", "spot", "0", "0.11"),
+        ("compute", "n1-standard-4", "us-west1", "on_demand", "1", "0.100"),
+        ("object-storage", None, "us", None, "None", "0.4"),
     ],
     "focus_1_0.csv": [
         ("compute", "g4dn.xlarge", "us-east-1", "on_demand", "730.000000000000000",
@@ -131,6 +167,41 @@ def test_commitments_are_counted_once() -> None:
     assert "SavingsPlanNegation" in notes[1]
 
 
+def test_what_the_bill_calls_unused_is_so() -> None:
+    """Unused parts of commitments and unassigned addresses are marked; other lines are open."""
+    marked = {name: [line.source for line in read(name).lines if line.idle] for name in FILES}
+    assert {name: sources for name, sources in marked.items() if sources} == {
+        "azure_mca_amortised.csv": ["azure_mca_amortised.csv:3"],
+        "digitalocean_invoice.csv": ["digitalocean_invoice.csv:5"],
+        "focus_1_2.csv": ["focus_1_2.csv:4"],
+        "gcp_detailed.jsonl": ["gcp_detailed.jsonl:7"],
+    }
+    (in_use,) = (line for line in read("focus_1_2.csv").lines if line.kind == "address")
+    assert in_use.idle is False
+
+
+def test_reservations_in_actual_costs_are_said_to_be_free() -> None:
+    """An export of actual costs has covered use at 0: the note says which one has its dollars."""
+    assert "1 lines" in read("azure_ea_actual.csv").notes[0]
+    assert "amortised" in read("azure_ea_actual.csv").notes[0]
+    assert read("azure_mca_amortised.csv").notes == ()
+
+
+def test_focus_1_4_has_another_name_of_the_provider() -> None:
+    """Without ProviderName the service's provider is read; a file with both has the newer one."""
+    text = text_of("focus_1_2.csv")
+    renamed = read_bill("f.csv", text.replace("ProviderName", "ServiceProviderName"))
+    assert told(renamed.lines) == EXPECTED["focus_1_2.csv"]
+    assert {line.provider for line in renamed.lines} == {"aws"}
+
+
+def test_the_gpu_of_a_part_is_what_its_row_names() -> None:
+    """GPU hours stand on the row of the GPU, with its name; cores and memory have none."""
+    lines = [line for line in read("gcp_detailed.jsonl").lines if line.kind == "compute"]
+    assert [str(line.gpu_hours) for line in lines] == ["0", "0", "1", "0"]
+    assert [line.gpu for line in lines] == [None, None, "Nvidia Tesla A100", None]
+
+
 def test_a_page_of_several_says_so() -> None:
     """An answer with a next page is read with a warning; a whole one without."""
     (note,) = read("digitalocean_invoice.json").notes
@@ -150,6 +221,12 @@ BROKEN = (
     ("aws_cur_legacy.csv", ("lineItem/UnblendedCost", "x"), ":1: the report has no line_item_unb"),
     ("aws_cur_2.csv", (",24000.5,\n", ",,\n"), ":3: reservation_effective_cost is empty"),
     ("focus_1_0.csv", ('"USD","2026-12-01 00:00:00"', '"EUR","2026-12-01 00:00:00"'), ":2: the"),
+    ("azure_ea_actual.csv", ("Tax,,USD", "Tax,,CAD"), ":9: the currency is CAD and there is no"),
+    ("azure_ea_actual.csv", ("Usage,Spot", "Use,Spot"), ":3: ChargeType is 'Use'"),
+    ("azure_mca_amortised.csv", ("11/03/2026", "31/03/2026"), ":5: '31/03/2026' is no"),
+    ("gcp_detailed.jsonl", ('"cost":0.05', '"price":0.05'), ":4: '' is no"),
+    ("gcp_detailed.jsonl", ('"cost":0.9,"currency":"USD"', '"cost":0.9'), ":8: the currency"),
+    ("gcp_standard.csv", ("USD,4,hour,regular", "USD,4,hour,odd"), ":3: cost_type is 'odd'"),
     ("focus_1_2.csv", ("3.65,USD,Usage", "3.65,USD,Use"), ":7: ChargeCategory is 'Use'"),
     ("focus_1_2.csv", ("ProviderName", "Provider"), ":1: FOCUS 1.0 to 1.4 needs the column"),
 )  # fmt: skip
@@ -190,7 +267,7 @@ def test_every_problem_of_a_file_is_listed() -> None:
         ('{"a": 1}', "neither"),
         ('{"invoice_items": []}', "without a single charge"),
         ('{"invoice_items": [3]}', "invoice_items[0]"),
-        ("MeterCategory,CostInBillingCurrency\n", "export the costs as FOCUS"),
+        ("MeterCategory,CostInBillingCurrency\n", "without a single charge"),
         (text_of("aws_cur_2.csv").partition("\n")[0] + "\n", "without a single charge"),
     ],
 )
@@ -244,11 +321,15 @@ def test_the_research_samples(shared: Path) -> None:
     assert len(tax) == 12
 
 
-def test_an_azure_export_is_named(shared: Path) -> None:
-    """A bill that is known and not read says what to give instead."""
+def test_the_research_sample_of_azure(shared: Path) -> None:
+    """The published sample is in Canadian dollars: refused so, and read whole once it is not."""
     (path,) = (shared / "samples" / "azure-ea").glob("*.csv")
-    with pytest.raises(InputError, match="Azure"):
-        read_bill(path.name, path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8-sig")
+    with pytest.raises(InputError, match="the currency is CAD"):
+        read_bill(path.name, text)
+    bill = read_bill(path.name, text.replace(",CAD,", ",USD,"))
+    assert bill.format == "Azure cost details"
+    assert {line.kind for line in bill.lines} >= {"compute"}
 
 
 def test_the_published_invoice_example(shared: Path) -> None:

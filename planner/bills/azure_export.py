@@ -1,0 +1,171 @@
+"""Azure cost details: actual and amortised, in the headings of EA, MCA and pay-as-you-go.
+
+The headings differ in capitals and words only; rows are of one day. An amortised export has what a
+reservation covers at its cost and the unused rest as rows of their own; in an actual one it costs
+nothing, and the purchase is a row (Microsoft, "Understand cost details fields").
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from planner.bills import kinds
+from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
+from planner.bills.cells import csv_rows, dollars, moment, present
+
+PROVIDER = "azure"
+_COSTS = ("costinbillingcurrency", "cost", "pretaxcost")
+_CURRENCIES = ("billingcurrency", "billingcurrencycode", "currency")
+_DATES = ("date", "usagedatetime", "usagedate")
+_SAID = ("metercategory", "metersubcategory", "metername")
+# Words of category, sub-category and name of a meter, tried in order.
+_KINDS = (
+    (re.compile(r"^virtual machines/"), MACHINE),
+    (re.compile(r"^storage/.*snapshot"), "snapshot"),
+    (re.compile(r"^storage/[^/]*disks?\b"), "disk"),
+    (re.compile(r"^storage/[^/]*(blob|data lake)"), "object-storage"),
+    (re.compile(r"^bandwidth/.*transfer out"), "egress"),
+    (re.compile(r"^virtual network/.*public ip"), "address"),
+    (re.compile(r"^azure kubernetes service/"), "control-plane"),
+)
+_CHARGES = {
+    "usage": None,
+    "purchase": "fee",
+    "tax": "tax",
+    "unusedreservation": "fee",
+    "unusedsavingsplan": "fee",
+    **dict.fromkeys(("refund", "credit", "adjustment", "roundingadjustment"), "credit"),
+}
+_PURCHASES = {
+    "ondemand": "on_demand",
+    "spot": "spot",
+    "reservation": RESERVED,
+    "savingsplan": RESERVED,
+}
+_TAIL = re.compile(r"\s+(?:spot|low priority)$", re.IGNORECASE)
+_AMERICAN = "%m/%d/%Y"
+_DAY = timedelta(days=1)
+_Row = Mapping[str, str | None]
+
+
+def is_azure(header: str) -> bool:
+    """Return whether the first line of a file names the columns of cost details."""
+    columns = {_plain(cell) for cell in header.partition("\n")[0].split(",")}
+    return "metercategory" in columns and bool(columns.intersection(_COSTS))
+
+
+def read(name: str, text: str) -> Bill:
+    """Return an export.
+
+    Where the billing currency is another, the export's own dollars (`costInUsd` of an MCA) count.
+
+    Raises:
+        InputError: columns are missing, no column is in USD, or cells are not amounts or times;
+            all are listed.
+    """
+    lines, problems = [], []
+    free = 0
+    for number, raw in csv_rows(name, text, _plain):
+        row = {column: present(cell) for column, cell in raw.items()}
+        try:
+            line = _line(row, f"{name}:{number}")
+        except ValueError as error:
+            problems.append(f"{name}:{number}: {error}. Correct it, or export the costs again.")
+            continue
+        free += line.purchase == RESERVED and not line.usd
+        lines.append(line)
+    refuse(problems)
+    note = (
+        f"{name}: {free} lines that a reservation or savings plan covers cost 0 in an export of "
+        "actual costs; an amortised one has their dollars."
+    )
+    notes = (note,) if free else ()
+    return Bill(name=name, format="Azure cost details", lines=tuple(lines), notes=notes)
+
+
+def _plain(column: str) -> str:
+    return "".join(c for c in column.strip().lower() if c.isalnum())
+
+
+def _line(row: _Row, source: str) -> BillLine:
+    charge = _plain(row.get("chargetype") or "usage")
+    if charge not in _CHARGES:
+        raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
+    said = "/".join((row.get(column) or "") for column in _SAID).lower()
+    use = next((kind for pattern, kind in _KINDS if pattern.search(said)), "other")
+    kind = _CHARGES[charge] or use
+    machine = kind == MACHINE
+    day = _first(row, _DATES)
+    start = None if day is None else _day(day)
+    unused = charge.startswith("unused")
+    described = row.get("productname") or row.get("product")
+    return BillLine(
+        kind=kind,
+        usd=_usd(row),
+        provider=PROVIDER,
+        description=described or " ".join(row.get(column) or "" for column in _SAID),
+        instance_type=_size(row) if use == MACHINE else None,
+        region=(row.get("resourcelocation") or "").replace(" ", "").lower() or None,
+        purchase=_purchase(row) if machine else None,
+        hours=_hours(row) if machine else None,
+        start=start,
+        end=None if start is None else start + _DAY,
+        resource=row.get("resourceid") or row.get("instanceid") or row.get("benefitid"),
+        account=row.get("subscriptionid") or row.get("subscriptionguid"),
+        idle=unused or kinds.says_idle(kind, said),
+        source=source,
+    )
+
+
+def _first(row: _Row, columns: tuple[str, ...]) -> str | None:
+    return next((row[column] for column in columns if row.get(column)), None)
+
+
+def _usd(row: _Row) -> Decimal:
+    """Return the cost in dollars, from the column that has them."""
+    if row.get("costinusd"):
+        return dollars(row["costinusd"] or "")
+    currency = _first(row, _CURRENCIES)
+    if currency != "USD":
+        raise ValueError(
+            f"the currency is {currency} and there is no costInUsd; only US dollars are compared"
+        )
+    return dollars(_first(row, _COSTS) or "")
+
+
+def _day(text: str) -> datetime:
+    """Return the day of a row, written month first or as ISO has it."""
+    try:
+        return datetime.strptime(text, _AMERICAN).replace(tzinfo=UTC)
+    except ValueError:
+        return moment(text)
+
+
+def _size(row: _Row) -> str | None:
+    """Return the VM size: of the additional information, else as the meter names it."""
+    try:
+        details = json.loads(row.get("additionalinfo") or "{}")
+    except (ValueError, RecursionError):
+        details = {}
+    found = details.get("ServiceType") if isinstance(details, dict) else None
+    if isinstance(found, str) and found:
+        return found
+    meter = _TAIL.sub("", row.get("metername") or "")
+    if not meter or "/" in meter:
+        return None  # one meter of several sizes
+    return f"Standard_{meter.replace(' ', '_')}"
+
+
+def _purchase(row: _Row) -> str | None:
+    if (row.get("metername") or "").lower().endswith(" spot"):
+        return "spot"
+    return _PURCHASES.get(_plain(row.get("pricingmodel") or ""))
+
+
+def _hours(row: _Row) -> Decimal | None:
+    """Return the hours; None where the unit is not one hour, as exports count blocks unlike."""
+    quantity = row.get("quantity") or row.get("usagequantity")
+    unit = _plain(row.get("unitofmeasure") or "")
+    return dollars(quantity) if quantity and unit in ("1hour", "hour", "hours") else None

@@ -1,0 +1,206 @@
+"""Google Cloud's billing export from BigQuery: rows as JSON (lines or a list) or as flat CSV.
+
+A machine is billed in parts: cores, memory and GPUs are rows of their own. Its hours are on the
+rows of its cores, its GPU hours on those of its GPUs. What a row costs is its cost with the credits
+that are a part of the price (Google Cloud, "Structure of Detailed data export").
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from planner.bills import kinds
+from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
+from planner.bills.cells import csv_rows, dollars, moment, present
+from pricing.errors import InputError
+from pricing.money import EXACT
+
+PROVIDER = "gcp"
+_COST_TYPES = {
+    "regular": None,
+    "tax": "tax",
+    "adjustment": "credit",
+    "rounding_error": "credit",
+}
+# Credits that are a part of the price; the rest (promotions) pay a bill.
+_PRICE_CREDITS = frozenset(
+    (
+        "COMMITTED_USAGE_DISCOUNT",
+        "COMMITTED_USAGE_DISCOUNT_DOLLAR_BASE",
+        "DISCOUNT",
+        "FEE_UTILIZATION_OFFSET",
+        "FREE_TIER",
+        "RESELLER_MARGIN",
+        "SUBSCRIPTION_BENEFIT",
+        "SUSTAINED_USAGE_DISCOUNT",
+    )
+)
+# Service and SKU, tried in order.
+_KINDS = (
+    (re.compile(r"/commitment\b"), "fee"),
+    (re.compile(r"^compute engine/.*licens"), "other"),
+    (re.compile(r"^compute engine/.*\b(core|ram|gpus?)\b"), MACHINE),
+    (re.compile(r"^compute engine/.*local (storage|ssd)"), MACHINE),
+    (re.compile(r"^compute engine/.*snapshot"), "snapshot"),
+    (re.compile(r"^compute engine/.*(pd capacity|hyperdisk|extreme pd)"), "disk"),
+    (re.compile(r"^(compute engine|networking)/.*(static ip|external ip)"), "address"),
+    (re.compile(r"/.*(internet egress|internet data transfer out|download)"), "egress"),
+    (re.compile(r"^cloud storage/.*storage"), "object-storage"),
+    (re.compile(r"^kubernetes engine/"), "control-plane"),
+)
+_GPU = re.compile(r"^(?:reserved |(?:spot )?preemptible )?(.*?\S)\s+GPU\b", re.IGNORECASE)
+_CORE = re.compile(r"\bcore\b", re.IGNORECASE)
+_LABEL = "compute.googleapis.com/"
+_Record = Mapping[str, Any]
+
+
+def is_gcp(head: str) -> bool:
+    """Return whether the first characters of a file are of an export's rows or columns."""
+    return all(name in head for name in ("billing_account_id", "usage_start_time", "sku"))
+
+
+def read(name: str, text: str) -> Bill:
+    """Return an export, standard or detailed.
+
+    Raises:
+        InputError: it is not one, its currency is not USD, or its values are not amounts or times;
+            all are listed.
+    """
+    lines: list[BillLine] = []
+    problems = []
+    for where, record in _records(name, text):
+        try:
+            lines += _lines(record, where)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{where}: {said}. Correct it, or export the rows again.")
+    refuse(problems)
+    return Bill(name=name, format="Google Cloud billing export", lines=tuple(lines))
+
+
+def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield each row with its place in the file."""
+    start = text.lstrip()[:1]
+    if start == "[":
+        yield from ((f"{name}: [{i}]", row) for i, row in enumerate(_json(name, text)))
+    elif start == "{":
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield f"{name}:{number}", _json(f"{name}:{number}", line)
+    else:
+        yield from ((f"{name}:{number}", row) for number, row in csv_rows(name, text))
+
+
+def _json(where: str, text: str) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return json.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON ({error}); export the rows again.") from error
+
+
+def _value(record: _Record, path: str) -> str | None:
+    """Return a value by its path; CSV headings write it `sku.description` or `sku_description`."""
+    for key in (path, path.replace(".", "_")):
+        if key in record:
+            return present(record[key])
+    found: Any = record
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return present(found)
+
+
+def _many(record: _Record, key: str) -> list[_Record]:
+    """Return a repeated field; CSV has it as JSON in a cell, or not at all."""
+    found = record.get(key)
+    if isinstance(found, str):
+        found = json.loads(found, parse_float=str) if found.strip() else []
+    return [one for one in found or [] if isinstance(one, Mapping)]
+
+
+def _lines(record: _Record, source: str) -> Iterable[BillLine]:
+    currency = _value(record, "currency")
+    if currency != "USD":
+        raise ValueError(f"the currency is {currency}; only US dollars are compared")
+    cost_type = (_value(record, "cost_type") or "regular").lower()
+    if cost_type not in _COST_TYPES:
+        raise ValueError(f"cost_type is {cost_type!r}, which exports do not have")
+    corrected = _value(record, "adjustment_info.id") is not None
+    kind = _COST_TYPES[cost_type] or ("credit" if corrected else _kind(record))
+    usd = dollars(_value(record, "cost") or "")
+    paid: list[tuple[str, Decimal]] = []
+    covered = False
+    for credit in _many(record, "credits"):
+        type_, amount = str(credit.get("type") or ""), dollars(str(credit["amount"]))
+        if type_ in _PRICE_CREDITS:
+            usd = EXACT.add(usd, amount)
+            covered = covered or type_.startswith("COMMITTED")
+        else:
+            paid.append((str(credit.get("name") or type_), amount))
+    yield _line(record, kind, usd, covered=covered, source=source)
+    for name, amount in paid:
+        yield BillLine(
+            kind="credit", usd=amount, provider=PROVIDER, description=name, source=source
+        )
+
+
+def _kind(record: _Record) -> str:
+    said = f"{_value(record, 'service.description')}/{_value(record, 'sku.description')}".lower()
+    return next((kind for pattern, kind in _KINDS if pattern.search(said)), "other")
+
+
+def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool, source: str) -> BillLine:
+    sku = _value(record, "sku.description") or ""
+    labels = {str(one.get("key")): one.get("value") for one in _many(record, "system_labels")}
+    machine = kind == MACHINE
+    start, end = _value(record, "usage_start_time"), _value(record, "usage_end_time")
+    gpu = _GPU.match(sku) if machine else None
+    unused = str(labels.get(f"{_LABEL}is_unused_reservation")).lower() == "true"
+    return BillLine(
+        kind=kind,
+        usd=usd,
+        provider=PROVIDER,
+        description=sku or _value(record, "service.description") or "",
+        instance_type=present(labels.get(f"{_LABEL}machine_spec")) if machine else None,
+        region=_value(record, "location.region"),
+        purchase=_purchase(sku, covered=covered) if machine else None,
+        hours=_hours(record, sku, labels) if machine else None,
+        start=moment(start) if start else None,
+        end=moment(end) if end else None,
+        resource=_value(record, "resource.global_name") or _value(record, "resource.name"),
+        account=_value(record, "project.id"),
+        zone=_value(record, "location.zone"),
+        gpu=gpu[1] if gpu else None,
+        gpu_hours=(_amount_h(record) if gpu else Decimal(0)) if machine else None,
+        idle=(machine and unused) or kinds.says_idle(kind, sku),
+        source=source,
+    )
+
+
+def _purchase(sku: str, *, covered: bool) -> str:
+    if "spot" in sku.lower() or "preemptible" in sku.lower():
+        return "spot"
+    return RESERVED if covered else "on_demand"
+
+
+def _hours(record: _Record, sku: str, labels: _Record) -> Decimal | None:
+    """Return machine hours, from the rows of its cores; 0 for its other parts."""
+    if not _CORE.search(sku):
+        return Decimal(0)
+    cores, amount = present(labels.get(f"{_LABEL}cores")), _amount_h(record)
+    if cores is None or amount is None or not dollars(cores):
+        return None
+    return EXACT.divide(amount, dollars(cores))
+
+
+def _amount_h(record: _Record) -> Decimal | None:
+    """Return the hours that a row counts, of cores or GPUs."""
+    for amount, unit, per_hour in (
+        ("usage.amount_in_pricing_units", "usage.pricing_unit", {"hour": 1}),
+        ("usage.amount", "usage.unit", {"seconds": 3600, "hour": 1}),
+    ):
+        told, of = _value(record, amount), per_hour.get((_value(record, unit) or "").lower())
+        if told and of:
+            return EXACT.divide(dollars(told), Decimal(of))
+    return None
