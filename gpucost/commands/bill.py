@@ -11,7 +11,8 @@ from gpucost.views.invoice import print_review
 from gpucost.views.output import Output, output_options, print_json
 from planner.bills.invoice.gpu_lines import gpu_sizes
 from planner.bills.invoice.review import Measured, review
-from planner.bills.invoice.review_json import to_json
+from planner.bills.invoice.review_document import review_document
+from planner.plan_document.encode import encode
 from planner.telemetry.parsing.hints import Hints
 
 
@@ -38,9 +39,9 @@ def command(
     bills = read_bills(paths)
     sizes = gpu_sizes(load_catalog(say=output.say))
     found = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
-    document = to_json(bills, found, zone)
+    document = review_document(bills, found, zone)
     if output.format == "json":
-        print_json(document)
+        print_json(encode(document))
     else:
         print_review(document, output)
 

@@ -12,7 +12,8 @@ from planner.bills.formats import read_bill
 from planner.bills.invoice.gpu_lines import gpu_sizes
 from planner.bills.invoice.review import Review, review
 from pricing.catalog.catalog import load_catalog
-from tests.planner.bills.generated import FORMS, GPUS, HIDDEN, SHOWN, Metered, World, drawn
+from tests.planner.bills.generated import FORMS, drawn
+from tests.planner.bills.world import GPUS, HIDDEN, SHOWN, Metered, World
 
 SEEDS = range(int(os.environ.get("GPUCOST_DRAWS", "6")))
 SIZES = gpu_sizes(load_catalog())

@@ -1,0 +1,258 @@
+"""A review of an invoice as `gpucost.bill/v1`: values that views show and `encode` writes."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from decimal import Decimal
+
+from planner.bills.bill import Bill
+from planner.bills.invoice.leftovers import Leftover, Undecided
+from planner.bills.invoice.review import Review, Spent
+from planner.bills.invoice.stretches import NIGHT, WEEKEND, WORKDAY
+from planner.bills.reconcile_document import BillFile, ComparedBill
+from pricing.money import EXACT, cents, plain
+
+_ZERO = Decimal(0)
+# How to ask a provider what is attached to nothing; the words of their own command lines.
+_LOOK_UP = {
+    ("aws", "disk"): "aws ec2 describe-volumes --filters Name=status,Values=available",
+    ("aws", "address"): "aws ec2 describe-addresses --query 'Addresses[?!AssociationId]'",
+    ("azure", "disk"): "az disk list --query '[?!managedBy]' -o table",
+    ("azure", "address"): "az network public-ip list --query '[?!ipConfiguration]' -o table",
+    ("digitalocean", "disk"): "doctl compute volume list",
+    ("digitalocean", "address"): "doctl compute reserved-ip list",
+    ("gcp", "disk"): "gcloud compute disks list --filter='-users:*'",
+    ("gcp", "address"): "gcloud compute addresses list --filter='status=RESERVED'",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewTotals:
+    """Dollars in cents: of all use, of GPUs, of what nobody used, of what may be used or not."""
+
+    usd: Decimal
+    gpu_usd: Decimal
+    gpu_hours: float | None
+    leftover_usd: Decimal
+    undecided_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedMachine:
+    """One type of GPU machine in one region, bought one way; every digit of its dollars."""
+
+    provider: str
+    instance_type: str | None
+    gpu: str | None
+    region: str | None
+    purchase: str | None
+    usd: Decimal
+    hours: float | None
+    gpu_hours: float | None
+    machines: int | None
+    measured: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedDay:
+    """The GPU dollars of a day."""
+
+    day: date
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedWeek:
+    """GPU dollars by part of the week; of the unknown ones the bill has no hours."""
+
+    workday_usd: Decimal
+    night_usd: Decimal
+    weekend_usd: Decimal
+    unknown_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedLine:
+    """A line of the bill: its file and line, its dollars."""
+
+    source: str
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewFinding:
+    """What nobody used, with what proves it."""
+
+    code: str
+    provider: str
+    what: str
+    region: str | None
+    usd: Decimal
+    proof: str
+    lines: tuple[ReviewedLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewQuestion:
+    """What the bill cannot tell, and how to ask the provider; None where no way is known."""
+
+    what: str
+    provider: str
+    usd: Decimal
+    lines: int
+    look_up: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureFirst:
+    """The dearest machine without a profile, and the commands that measure it and plan."""
+
+    machine: str
+    usd: Decimal
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewDocument:
+    """What `gpucost bill -f json` prints; `planner.plan_document.encode` writes it."""
+
+    schema: str = "gpucost.bill/v1"
+    currency: str = "USD"
+    zone: str
+    bill: ComparedBill
+    totals: ReviewTotals
+    machines: tuple[ReviewedMachine, ...]
+    by_day: tuple[ReviewedDay, ...]
+    by_part: ReviewedWeek
+    findings: tuple[ReviewFinding, ...]
+    undecided: tuple[ReviewQuestion, ...]
+    measure_first: MeasureFirst | None
+    notes: tuple[str, ...]
+
+
+def review_document(bills: Sequence[Bill], found: Review, zone: tzinfo) -> ReviewDocument:
+    """Return the review as it is printed.
+
+    Args:
+        bills: every file.
+        found: what they say.
+        zone: in which days, nights and weekends were counted.
+    """
+    gpu_usd = _sum(one.usd for one in found.spent)
+    gpu_hours = [one.gpu_hours for one in found.spent]
+    known = [hours for hours in gpu_hours if hours is not None]
+    return ReviewDocument(
+        zone=str(zone),
+        bill=ComparedBill(
+            files=tuple(BillFile(name=b.name, format=b.format, lines=len(b.lines)) for b in bills),
+            start=found.start,
+            end=found.end,
+        ),
+        totals=ReviewTotals(
+            usd=cents(found.usd),
+            gpu_usd=cents(gpu_usd),
+            gpu_hours=_number(_sum(known)) if len(known) == len(gpu_hours) else None,
+            leftover_usd=cents(_sum(one.usd for one in found.leftovers)),
+            undecided_usd=cents(_sum(one.usd for one in found.undecided)),
+        ),
+        machines=tuple(_machine(one) for one in found.spent),
+        by_day=_by_day(found.spent),
+        by_part=_by_part(found.spent, gpu_usd),
+        findings=tuple(_finding(one) for one in found.leftovers),
+        undecided=tuple(_question(one) for one in found.undecided),
+        measure_first=None if found.first is None else _measure(found.first),
+        notes=found.notes,
+    )
+
+
+def _machine(one: Spent) -> ReviewedMachine:
+    return ReviewedMachine(
+        provider=one.provider,
+        instance_type=one.instance_type,
+        gpu=one.gpu,
+        region=one.region,
+        purchase=one.purchase,
+        usd=_digits(one.usd),
+        hours=_number(one.hours),
+        gpu_hours=_number(one.gpu_hours),
+        machines=one.machines,
+        measured=one.measured,
+        lines=tuple(line.source for line in one.lines),
+    )
+
+
+def _by_day(spent: Iterable[Spent]) -> tuple[ReviewedDay, ...]:
+    """Return GPU dollars by day, of all machines; what no day is known of is not in it."""
+    sums: dict[date, Decimal] = {}
+    for one in spent:
+        for day, usd in one.by_day:
+            sums[day] = EXACT.add(sums.get(day, _ZERO), usd)
+    return tuple(ReviewedDay(day=day, usd=_digits(usd)) for day, usd in sorted(sums.items()))
+
+
+def _by_part(spent: Iterable[Spent], whole: Decimal) -> ReviewedWeek:
+    sums = dict.fromkeys((WORKDAY, NIGHT, WEEKEND), _ZERO)
+    for one in spent:
+        for part, usd in one.by_part:
+            sums[part] = EXACT.add(sums[part], usd)
+    return ReviewedWeek(
+        workday_usd=_digits(sums[WORKDAY]),
+        night_usd=_digits(sums[NIGHT]),
+        weekend_usd=_digits(sums[WEEKEND]),
+        unknown_usd=_digits(EXACT.subtract(whole, _sum(sums.values()))),
+    )
+
+
+def _finding(one: Leftover) -> ReviewFinding:
+    return ReviewFinding(
+        code=one.code,
+        provider=one.provider,
+        what=one.what,
+        region=one.region,
+        usd=_digits(one.usd),
+        proof=one.proof,
+        lines=tuple(ReviewedLine(source=i.source, usd=_digits(i.usd)) for i in one.lines),
+    )
+
+
+def _question(one: Undecided) -> ReviewQuestion:
+    return ReviewQuestion(
+        what=one.kind,
+        provider=one.provider,
+        usd=_digits(one.usd),
+        lines=one.lines,
+        look_up=_LOOK_UP.get((one.provider, one.kind)),
+    )
+
+
+def _measure(one: Spent) -> MeasureFirst:
+    name = one.instance_type or one.gpu or one.provider
+    file = f"{name.replace('/', '-')}.json"
+    place = "/".join(part for part in (one.provider, one.instance_type, one.region) if part)
+    current = ["--current", place] if one.instance_type else []
+    return MeasureFirst(
+        machine=place,
+        usd=_digits(one.usd),
+        commands=(
+            shlex.join(["gpucost", "profile", "--duration", "10m", "-o", file]),
+            shlex.join(["gpucost", "plan", file, *current]),
+        ),
+    )
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    total = _ZERO
+    for amount in amounts:
+        total = EXACT.add(total, amount)
+    return total
+
+
+def _digits(usd: Decimal) -> Decimal:
+    """Return an amount without zeros at its end."""
+    return Decimal(plain(usd))
+
+
+def _number(value: Decimal | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
