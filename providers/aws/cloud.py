@@ -202,7 +202,7 @@ class AwsCloud:
 
     def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """What EC2 answers about that id."""
-        return inventory.look(self._reader, kept.kind, kept.id, kept.region, marks)
+        return inventory.look(self._reader, kept, marks)
 
     @property
     def _reader(self) -> inventory.Reader:

@@ -7,15 +7,15 @@ kind that the account may not list is said, and hides nothing else.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pricing.errors import ProviderError
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG
 from providers.aws.failures import launch_errors
-from providers.aws.items import as_resource, by_id, is_proved, items, resource, state_name
+from providers.aws.items import as_resource, by_id, items, proved, resource, state_name
 from providers.aws.regions import in_each
-from providers.interface import MACHINE, Resource
+from providers.interface import MACHINE, JournaledResource, Resource
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import PREFIX, Marks
 
@@ -90,9 +90,10 @@ def _listed(
                     if state_name(item) in KINDS[kind].dead:
                         continue
                     one = resource(kind, item, region, runs)
-                    if one is not None and is_proved(kind, item, one, ec2):
-                        runs.setdefault(one.marks.run, one.marks)
-                        found.resources[kind, one.id] = one
+                    mine = None if one is None else proved(kind, item, one, ec2)
+                    if mine is not None:
+                        runs.setdefault(mine.marks.run, mine.marks)
+                        found.resources[kind, mine.id] = mine
                     else:
                         key = str(item[KINDS[kind].id])
                         found.strangers[key] = _STRANGER.format(kind=kind, key=key, region=region)
@@ -146,14 +147,15 @@ def _is_marked(reader: Reader, region: str) -> tuple[bool, list[Unasked]]:
     return False, unasked
 
 
-def look(reader: Reader, kind: str, id_: str, region: str, marks: Marks) -> Presence:
-    """What EC2 answers about an id; the journal knows it, so tags do not matter.
+def look(reader: Reader, kept: JournaledResource, marks: Marks) -> Presence:
+    """What EC2 answers about an id; the journal knows it and its name, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    with launch_errors(f"looking at {kind} {id_}", reader.secrets):
-        item = by_id(reader.ec2(region), kind, id_)
+    kind, region = kept.kind, kept.region
+    with launch_errors(f"looking at {kind} {kept.id}", reader.secrets):
+        item = by_id(reader.ec2(region), kind, kept.id)
     if item is None:
         return Presence(state="not-shown", why=f"AWS knows no such id in {region}")
     told = resource(kind, item, region, {})
@@ -162,4 +164,4 @@ def look(reader: Reader, kind: str, id_: str, region: str, marks: Marks) -> Pres
     found = as_resource(kind, item, region, marks)
     if found.state == "gone":
         return Presence(state="gone", why=f"AWS calls it {state_name(item)}")
-    return Presence(state="present", resource=found)
+    return Presence(state="present", resource=replace(found, name=kept.name))

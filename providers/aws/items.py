@@ -26,7 +26,7 @@ _STATES: Mapping[str, State] = {
 }
 _NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-(?:{GROUP}|{KEY})")
 _MOST_NODES = 256
-"""Machines of a launch whose tokens are tried; the name, which tells the number, may be gone."""
+"""Machines of a launch whose tokens are tried; the tag with the name may be gone, or a copy."""
 
 
 def items(ec2: Any, kind: str, options: Item) -> Iterator[Item]:  # noqa: ANN401 - boto3's
@@ -93,35 +93,36 @@ def as_resource(kind: str, item: Item, region: str, marks: Marks) -> Resource:
     )
 
 
-def is_proved(kind: str, item: Item, found: Resource, ec2: Any) -> bool:  # noqa: ANN401 - boto3's
-    """Whether the run in its marks made it, and nobody who copied them.
+def proved(kind: str, item: Item, found: Resource, ec2: Any) -> Resource | None:  # noqa: ANN401 - boto3's
+    """What the run in its marks made, a machine by the name that the run gave it; else None.
 
     Args:
         kind: of the item.
         item: of the API.
-        found: what it is by its marks.
+        found: what it is by its marks, which anybody may have copied.
         ec2: client of its region; of a spot request the machine is asked for.
     """
-    marks = found.marks
     if kind == MACHINE:
-        return _is_made_by(found, item)
+        name = _launched_as(found, item)
+        return replace(found, name=name) if name else None
     if kind == "spot-request":
         made = by_id(ec2, MACHINE, str(item.get("InstanceId") or ""))
-        return made is not None and _is_made_by(found, made)
-    proper = {"key-pair": marks.name(KEY), "security-group": marks.name(GROUP)}
-    return found.name == proper.get(kind, found.name)
+        return found if made is not None and _launched_as(found, made) else None
+    proper = {"key-pair": found.marks.name(KEY), "security-group": found.marks.name(GROUP)}
+    return found if found.name == proper.get(kind, found.name) else None
 
 
-def _is_made_by(found: Resource, machine: Item) -> bool:
-    """Whether its client token is that of a launch call of the run for such a machine there."""
+def _launched_as(found: Resource, machine: Item) -> str:
+    """The name in the launch call of the run that its client token is of; empty: of none."""
     zone = str((machine.get("Placement") or {}).get("AvailabilityZone", ""))
     kind, purchase = str(machine.get("InstanceType", "")), _purchase(machine)
-    return any(
-        client_token(found.marks.name(str(node)), kind, purchase, f"{found.region}{where}")
-        == machine.get("ClientToken")
-        for node in range(1, _MOST_NODES + 1)
+    names = (found.marks.name(str(node)) for node in range(1, _MOST_NODES + 1))
+    tokens = (
+        (name, client_token(name, kind, purchase, f"{found.region}{where}"))
+        for name in names
         for where in (zone, "")
     )
+    return next((name for name, token in tokens if token == machine.get("ClientToken")), "")
 
 
 def state_name(item: Item) -> str:

@@ -41,6 +41,12 @@ _Key = tuple[str, str, str, str]  # run, kind, name, region
 _Known = tuple[str, str, str, str, str]  # and id
 
 
+_FOUND = (
+    "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
+    "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=?"
+)
+
+
 class Journal:
     """The journal in a folder, which is made if need be.
 
@@ -140,22 +146,17 @@ class Journal:
             self._event(run, at, f"about to make {creation.kind} {creation.name}")
 
     def record(self, resource: Resource, at: datetime) -> None:
-        """Write down that a resource was made, or was found."""
+        """Write down that a resource was made, or was found: in the line of its id or intent."""
         run, born = resource.marks.run, resource.created_at
         key = (run, resource.kind, resource.name, resource.region)
         billed_from = None if born is None else _text(born)
+        told = (resource.id, resource.address, billed_from, run, resource.kind)
         with self._writing():
-            changed = self._run(
-                "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
-                "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=? AND name=? "
-                "AND region=? AND (id=? OR (id='' AND state='intended'))",
-                resource.id,
-                resource.address,
-                billed_from,
-                *key,
-                resource.id,
-            )
-            if not changed.rowcount:
+            known = self._run(f"{_FOUND} AND id=?", *told, resource.id)
+            if not known.rowcount:
+                intent = "AND name=? AND region=? AND id='' AND state='intended'"
+                known = self._run(f"{_FOUND} {intent}", *told, *key[2:])
+            if not known.rowcount:
                 made = (resource.id, "made", _text(at), billed_from, None, resource.address)
                 self._insert("resources", (*key, *made))
             self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")

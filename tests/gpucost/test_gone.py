@@ -290,6 +290,18 @@ def test_keys_and_groups_without_tags_are_ended_by_their_names(aws: AwsAccount, 
     assert backend.key_pairs == {}
 
 
+def test_a_machine_without_its_tags_is_one_machine(aws: AwsAccount, call: Call) -> None:
+    """Launched while tags are late, it has one line in the journal, one bill, and its name."""
+    aws.world = World(tag_lag_s=NEVER)
+    run = _run(call, *ON_AWS)
+    (told,) = call("list", "-f", "json").json["runs"]
+    assert told["machines"] == 1
+    names = [one["name"] for one in told["resources"] if one["kind"] == "machine"]
+    assert names == [f"gpucost-{run}-1"]
+    assert call("down", run, "--yes").code == 0
+    assert "0 machines burn" in call("list", "--all").err
+
+
 def _forget_ids(state: Path) -> None:
     """Leave of each resource in the journal what a killed process leaves: the intent."""
     with contextlib.closing(sqlite3.connect(state / "journal.sqlite")) as base:
