@@ -123,7 +123,10 @@ def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
 
 
 _STEP = 3
-"""Of the points of a launch every third is tried; in the next world those beside them."""
+"""Of the points of a launch every third is tried; in the next world those beside them.
+
+In a world that must heal, where a recovery waits until its patience is over, every sixth.
+"""
 
 _SAMPLE = (
     "every read 60 s late",
@@ -136,7 +139,9 @@ _SAMPLE = (
 def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
     """All trials at one provider, by what they are."""
     jobs: dict[str, Job] = {
-        name: partial(in_world, case=case, step=step, first=number % step)
+        name: partial(
+            in_world, case=case, step=step * (2 if case.heals else 1), first=number % step
+        )
         for number, (name, case) in enumerate(CASES.items())
         if kind in case.kinds
     }
