@@ -168,9 +168,14 @@ def test_a_machine_without_tags_and_journal(
         assert len(cloud.estate.things["droplets"]) == 1
 
 
-def test_an_instance_without_its_tags_is_ended(aws: AwsAccount, call: Call) -> None:
-    """By its id with the journal; by its security group without it."""
+@pytest.mark.parametrize("knows_id", [True, False], ids=["id", "intent"])
+def test_an_instance_without_its_tags_is_ended(
+    aws: AwsAccount, call: Call, *, knows_id: bool
+) -> None:
+    """By its id; by its security group and client token where the journal has only the intent."""
     run = _run(call, *ON_AWS)
+    if not knows_id:
+        _forget_ids(Path(os.environ["GPUCOST_STATE_DIR"]))
     backend = aws.backend("us-east-1")
     (instance,) = aws.instances()
     backend.delete_tags([instance.id], dict.fromkeys(backend.tags[instance.id]))
@@ -305,7 +310,7 @@ def test_a_machine_without_its_tags_is_one_machine(aws: AwsAccount, call: Call) 
 def _forget_ids(state: Path) -> None:
     """Leave of each resource in the journal what a killed process leaves: the intent."""
     with contextlib.closing(sqlite3.connect(state / "journal.sqlite")) as base:
-        base.execute("UPDATE resources SET id = '', state = 'intended' WHERE kind <> 'machine'")
+        base.execute("UPDATE resources SET id = '', state = 'intended', billed_from = NULL")
         base.commit()
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -181,8 +182,9 @@ class AwsAccount:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
         if action == "DeleteSecurityGroup" and self._is_used(form["GroupId"]):
             return error_response(HTTPStatus.BAD_REQUEST, "DependencyViolation")
-        if form.get("ImageId", "").startswith("resolve:ssm:"):
-            body = urlencode(form | {"ImageId": IMAGE}).encode()
+        changed = _as_moto_takes_it(form, self.backend(_region(environ)))
+        if changed:
+            body = urlencode(form | changed).encode()
             environ["CONTENT_LENGTH"] = str(len(body))
         answer = self._ask_moto(body, environ)
         if action == "TerminateInstances":
@@ -281,6 +283,23 @@ def _region(environ: dict[str, Any]) -> str:
     """The region that a call was signed for."""
     signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].split("/")
     return signed[2] if len(signed) > 2 else REGIONS[1]
+
+
+def _as_moto_takes_it(form: dict[str, str], backend: Any) -> dict[str, str]:
+    """What moto needs in another form: an image by its id, names of groups in place of a pattern.
+
+    EC2 takes patterns in every filter, moto not in that of instances by group.
+    """
+    if form.get("ImageId", "").startswith("resolve:ssm:"):
+        return {"ImageId": IMAGE}
+    found = (key for key, value in form.items() if value == "instance.group-name")
+    prefix = next((key.removesuffix("Name") for key in found), "")
+    pattern = form.get(f"{prefix}Value.1", "")
+    if not prefix or "*" not in pattern:
+        return {}
+    named = {group.name for groups in backend.groups.values() for group in groups.values()}
+    fits = sorted(name for name in named if fnmatchcase(name, pattern))
+    return {f"{prefix}Value.{at + 1}": name for at, name in enumerate(fits)}
 
 
 def _regions() -> Response:
