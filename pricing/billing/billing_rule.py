@@ -186,21 +186,22 @@ class BillingRule:
 
 def caveats(terms: Iterable[BillingRule]) -> tuple[str, ...]:
     """Return what must be said of rules that a bill uses: leads, and a GB that nobody explains."""
-    leads: dict[tuple[str, str], list[str]] = {}
+    leads: dict[tuple[str, str, str], list[str]] = {}
     unexplained: dict[str, None] = {}
     for rule in terms:
         if rule.is_lead:
-            words = f"{rule.provider}: {rule.name} {rule.kind}".strip().replace("_", " ")
+            name = rule.name.removesuffix(f"_{rule.unit}").replace("_", " ")
+            words = f"{rule.provider}: {name} {rule.kind}".strip()
             said = "; ".join(filter(None, (rule.source, rule.note)))
-            leads.setdefault((words, said), []).append(str(rule.value))
+            leads.setdefault((words, rule.unit, said), []).append(str(rule.value))
         if "GB" in rule.unit and rule.gigabyte is None and rule.value:
             unexplained[
                 f"{rule.provider}: how many bytes its GB has is not documented; 10^9 are taken"
             ] = None
     return (
         *(
-            f"{words} ({', '.join(values)}) is a lead, not a fact; check it: {said}"
-            for (words, said), values in leads.items()
+            f"{words} of {', '.join(values)} {unit} is a lead, not a fact; check it: {said}"
+            for (words, unit, said), values in leads.items()
         ),
         *unexplained,
     )

@@ -10,7 +10,13 @@ from pricing.errors import InputError
 from pricing.hardware import gpus
 
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
-TERMS_H = MappingProxyType({"reserved_180d": Decimal(180 * 24), "reserved_1y": Decimal(365 * 24)})
+TERMS_H = MappingProxyType(
+    {
+        "reserved_180d": Decimal(180 * 24),
+        "reserved_1y": Decimal(365 * 24),
+        "reserved_3y": Decimal(3 * 365 * 24),
+    }
+)
 """Hours that each kind of commitment is paid for, used or not."""
 
 EVERYWHERE = "*"

@@ -205,7 +205,9 @@ def test_a_gb_is_what_the_provider_says(provider: str, size: int) -> None:
 def test_leads_and_unexplained_units_are_said() -> None:
     """A lead names its price, and a GB that nobody explains is 10^9 bytes with a warning."""
     (lead, unit) = caveats([a_rule(confidence="lead", note="heard of")])
-    assert lead == "example: egress (0.01) is a lead, not a fact; check it: a test; heard of"
+    assert (
+        lead == "example: egress of 0.01 USD/GB is a lead, not a fact; check it: a test; heard of"
+    )
     assert "10^9 are taken" in unit
     said = Gigabyte(Decimal(2**30), "1 GB is 2^30 bytes", "https://example.com", "2026")
     assert caveats([a_rule(gigabyte=said)]) == ()

@@ -7,6 +7,7 @@ import pytest
 
 from pricing.alternatives.commitment import commit, commitment_json, commitment_note
 from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import PURCHASES, TERMS_H
 from pricing.errors import InputError
 from tests.pricing.factories import ASKED_ON, an_offer
 
@@ -77,3 +78,8 @@ def test_what_is_no_commitment_is_refused() -> None:
     """On-demand offers have no term."""
     with pytest.raises(InputError, match="is not a commitment"):
         commit(an_offer(), ())
+
+
+def test_every_reserved_purchase_has_a_term() -> None:
+    """What is reserved is owed for so many hours; a new word for it needs its term."""
+    assert {way for way in PURCHASES if way.startswith("reserved")} <= set(TERMS_H)
