@@ -8,7 +8,8 @@ GpucostError                1  unexpected failure
  ├ NoFeasibleOptionError    3  names the tightest constraint
  ├ RefusedError             4  refused for safety
  ├ ProviderError            5  a provider failed or answered what cannot be believed
- │  └ MissingCredentialsError  5  names the variable to set
+ │  ├ MissingCredentialsError  5  names the variable to set
+ │  └ UnreachableError  5  nothing answers at an address
  ├ PartialError             6  something may exist; `gpucost list` shows it
  └ LaunchInterruptedError 130  interrupted between two calls; the journal knows how far it came
 ```
@@ -67,6 +68,10 @@ class ProviderError(GpucostError):
 
 class MissingCredentialsError(ProviderError):
     """No credentials of a provider were found; the message names the variable to set."""
+
+
+class UnreachableError(ProviderError):
+    """Nothing answers at an address; asking it for more would say the same."""
 
 
 class PartialError(GpucostError):

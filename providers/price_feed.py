@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from pricing.errors import InputError, ProviderError
+from pricing.errors import InputError, ProviderError, UnreachableError
 from pricing.refresh.feed import Answer, Feed, Question
 
 if TYPE_CHECKING:  # urllib3 is imported when a server is asked
@@ -65,6 +65,7 @@ class FeedServer:
     pause_s: float = _PAUSE_S
     stop: Event = field(default_factory=Event)
     _until: float = 0.0
+    _answered: bool = False
     _numbers: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -148,7 +149,8 @@ class FeedServer:
                     timeout=Timeout(connect=min(_WAIT_S, left_s), read=min(_WAIT_S, left_s)),
                 )
             except HTTPError as error:
-                raise self._failed(url, f"cannot be read ({_reason(error)})") from None
+                raise self._unread(url, _reason(error)) from None
+            self._answered = True
             if response.status not in _REDIRECTS:
                 return response
             response.close()
@@ -194,6 +196,13 @@ class FeedServer:
         if self.stop.is_set():
             raise self._failed(url, "was interrupted")
         return left_s
+
+    def _unread(self, url: str, why: str) -> ProviderError:
+        if self._answered:
+            return self._failed(url, f"cannot be read ({why})")
+        return UnreachableError(
+            f"{self.feed.title}: {_host(url)} cannot be reached ({why}); nothing of it was kept."
+        )
 
     def _failed(self, url: str, why: str) -> ProviderError:
         place = f"{_host(url)}{urlsplit(url).path}"

@@ -159,7 +159,8 @@ def _strange(feed: Feed, error: Exception) -> ProviderError:
 def _nothing(feed: Feed, said: FeedReading, wanted: UpdateScope) -> GpucostError:
     whose = f" for {', '.join(wanted.providers)}" if wanted.providers else ""
     place = wanted.place or feed.title
-    return InputError(said.problems or (f"{place}: no price in it could be kept{whose}.",))
+    kind = ProviderError if "://" in (wanted.place or feed.url) else InputError
+    return kind(said.problems or (f"{place}: no price in it could be kept{whose}.",))
 
 
 def _of_provider(name: str, shared: _Round) -> Came:

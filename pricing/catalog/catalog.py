@@ -195,8 +195,13 @@ class Catalog:
             day = self.as_of
             return [row for row in group if row.valid_until is None or day <= row.valid_until]
         chosen = []
+        told: dict[str, list[Offer]] = {}
+        for row in group:
+            told.setdefault(row.region, []).append(row)
+        everywhere = told.get(EVERYWHERE, [])
         for region in sorted(regions):
-            holding = self._holding([row for row in group if _covers(row, region)])
+            here = [] if region == EVERYWHERE else told[region]
+            holding = self._holding([*everywhere, *here])
             if region == EVERYWHERE and holding is not None and not holding.current:
                 # A replaced price for everywhere has ended once any region was read later.
                 holding = self._holding(group)
@@ -249,10 +254,6 @@ class Catalog:
             f"{provider} has no type {instance_type!r} in the catalog.{meant} "
             f"List all: gpucost prices --provider {provider}"
         )
-
-
-def _covers(row: Offer, region: str) -> bool:
-    return row.region in (region, EVERYWHERE)
 
 
 def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:

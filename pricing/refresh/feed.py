@@ -10,7 +10,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
-from pricing.errors import GpucostError, InputError
+from pricing.errors import GpucostError, InputError, UnreachableError
 from pricing.refresh.reading import PriceReading
 
 
@@ -146,7 +146,8 @@ def read_parts(
     """Read the parts of a feed, each failing alone.
 
     Args:
-        parts: name and reader; a reader returns None where the part has not changed.
+        parts: name and reader; a reader returns None where the part has not changed. Where nothing
+            answers at all, the others are not tried.
     """
     readings: list[PriceReading] = []
     problems: list[str] = []
@@ -154,6 +155,9 @@ def read_parts(
     for name, read in parts:
         try:
             reading = read()
+        except UnreachableError as error:
+            problems += error.problems
+            break
         except GpucostError as error:
             problems += [_named(name, problem) for problem in error.problems]
         except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from pricing.catalog.catalog import Catalog
@@ -128,7 +129,12 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
     now = replaced(fresh.values(), (before[key] for key in sorted(not_told)))
     ends = {_key(old): ended(old, new, new.as_of) for old, new in now.items()}
     settled = {*fresh, *ends, *(_key(offer) for offer in gone)}
-    kept = [row for row in stored if _key(row) not in settled or not _is_of(row, reading)]
+    sources = {reading.source, *(row["source"] for row in reading.rows)}
+    kept = [
+        row
+        for row in stored
+        if _key(row) not in settled or not _is_of(row, reading.read_on, sources)
+    ]
     changed = {
         key: offer
         for key, offer in fresh.items()
@@ -171,12 +177,11 @@ def _order(offer: Offer) -> tuple[object, ...]:
     return (*_key(offer), offer.starts, not offer.current, offer.source, offer.usd_per_hour)
 
 
-def _is_of(row: Offer, reading: PriceReading) -> bool:
+def _is_of(row: Offer, day: date, sources: set[str]) -> bool:
     """Whether an earlier reading of the same sources on the same day left the row."""
     if row.withdrawn:
-        return row.starts == reading.read_on
-    sources = {reading.source, *(said["source"] for said in reading.rows)}
-    return row.as_of == reading.read_on and row.source in sources
+        return row.starts == day
+    return row.as_of == day and row.source in sources
 
 
 def _completed(offer: Offer, known: Offer | None) -> Offer:

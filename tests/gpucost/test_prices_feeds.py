@@ -148,6 +148,14 @@ def test_nothing_that_answers_is_exit_5(feeds: PriceFeeds, call: Call, no_networ
     assert not no_network.exists()
 
 
+def test_a_host_that_cannot_be_reached_is_one_sentence(call: Call) -> None:
+    """A feed of many parts is not asked for each of them where nothing answers."""
+    ran = call("prices", "update", "--from", "skypilot", "http://127.0.0.1:9/v8")
+    assert ran.code == 5
+    assert ran.err.count("127.0.0.1 cannot be reached (NewConnectionError)") == 1
+    assert len(ran.err.splitlines()) == 2
+
+
 def test_a_feed_is_read_from_another_address(
     feeds: PriceFeeds, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
