@@ -136,6 +136,14 @@ def saving(option: OptionDocument, today: Decimal | None) -> str | None:
     return f"{ends[0]:.0f}-{ends[1]:.0f} % {'less' if low >= 0.0 else 'more'}"
 
 
+def share_saved(option: OptionDocument) -> str | None:
+    """Return `57 %`, `<= 92 %` where a part of its cost has no known price; None where unknown."""
+    fraction = option.saves.fraction
+    if fraction is None:
+        return None
+    return f"{'<= ' if option.cost.at_least else ''}{fraction * _HUNDRED:.0f} %"
+
+
 def change(less: float) -> str:
     """Return `12 % less` or `12 % more`, of percent that it is less."""
     return f"{less:.0f} % less" if less >= 0.0 else f"{-less:.0f} % more"

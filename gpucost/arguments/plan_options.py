@@ -100,6 +100,11 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="A job on part of a machine bears all of its bill.",
         ),
         click.option(
+            "--machine-only",
+            is_flag=True,
+            help="Leave the disk of the data set (job.dataset_gib) out of every bill.",
+        ),
+        click.option(
             "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
         ),
         click.option(

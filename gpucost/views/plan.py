@@ -70,6 +70,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
     for option in job.options:
         star = "*" if option.id == job.recommended else ""
         fraction = option.saves.fraction
+        most = "<= " if option.cost.at_least else ""  # a part of its cost has no known price
         rows.append(
             (
                 f"{job.name}/{option.id}{star}",
@@ -78,7 +79,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
                 report_text.changes(option),
                 report_text.hours(option.hours),
                 report_text.cost_range(option),
-                "unknown" if fraction is None else f"{fraction:.0%}",
+                "unknown" if fraction is None else f"{most}{fraction:.0%}",
                 report_text.per_work(option),
                 report_text.read_on(option.offer),
             )

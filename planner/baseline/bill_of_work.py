@@ -35,7 +35,7 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
             lost_work_s=_seconds(extra.lost_s) if extra else 0,
             checkpoint_s=_seconds(extra.checkpoint_s) if extra else 0,
             egress_bytes=work.egress_bytes,
-            storage_bytes=work.storage_bytes,
+            storage_bytes=work.storage_bytes + work.dataset_bytes,
             storage_h=work.storage_h,
             as_of=catalog.as_of,
         ),

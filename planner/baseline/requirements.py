@@ -75,6 +75,7 @@ class Requirements:
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
         whole_machine: a job on part of a machine bears all of its bill.
+        machine_only: the disk that holds a job's data set is left out of every bill.
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
         horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
@@ -109,6 +110,7 @@ class Requirements:
     current: str | None = None
     price_usd_per_hour: Decimal | None = None
     whole_machine: bool = False
+    machine_only: bool = False
     include: frozenset[str] = frozenset()
     engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
     horizon_months: Decimal | None = None

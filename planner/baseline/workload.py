@@ -22,8 +22,9 @@ class Workload:
         units: work done in the period, in the profile's unit; None where it was not measured.
         fixed_work: whether a faster machine needs fewer hours; else hours are held time and stay.
         egress_bytes: data sent out.
-        storage_bytes: data kept.
-        storage_h: how long it is kept.
+        storage_bytes: data kept, as stated.
+        storage_h: how long data are kept.
+        dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out.
         replicas: copies of the job, each on machines of its own.
         notes: what was assumed.
     """
@@ -34,6 +35,7 @@ class Workload:
     egress_bytes: int
     storage_bytes: int
     storage_h: Decimal | None
+    dataset_bytes: int = 0
     replicas: int = 1
     notes: tuple[str, ...] = ()
 
@@ -121,6 +123,12 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
     month, replicas = period == "month", _replicas(profile)
+    dataset = profile.job.dataset_gib
+    if dataset and not requirements.machine_only:
+        notes.append(
+            f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk beside the "
+            "machine, today and in every option (--machine-only leaves it out)."
+        )
     if replicas > 1:
         notes.append(
             f"{profile.job.name}: {replicas} replicas, each on machines of its own and as busy as "
@@ -137,6 +145,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
             requirements.storage_bytes, usage.storage_gib if usage and month else None
         ),
         storage_h=HOURS_PER_MONTH if month else None,
+        dataset_bytes=0 if requirements.machine_only else _bytes(None, profile.job.dataset_gib),
         replicas=replicas,
         notes=tuple(notes),
     )

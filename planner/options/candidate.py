@@ -4,6 +4,7 @@ The bill at the high end also holds what a price may have risen by since it was 
 independent, so they add in quadrature as shares of the expected bill.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -14,8 +15,7 @@ from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate
 from planner.options.spot import Interruptions
-from pricing.billing.dearest import dearest
-from pricing.billing.quote import Quote
+from pricing.billing.quote import Quote, Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 
@@ -42,6 +42,7 @@ class Candidate:
         work: hours and data of the job today.
         interruptions: of spot capacity; None where there are none or the rate is unknown.
         catalog: for the day.
+        dearest: the most that anybody asks for a part of a use; None where nobody's is known.
         risen: the factor, >= 1, that the hourly price has risen by at most since it was read; 1 for
             the machine that is paid today, whose price is the same on both sides.
         tenancy: the job's part in the bill, on today's machine where others use it, too.
@@ -56,6 +57,7 @@ class Candidate:
     work: Workload
     interruptions: Interruptions | None
     catalog: Catalog
+    dearest: Callable[[str, Usage], Decimal | None]
     risen: Decimal = Decimal(1)
     tenancy: Tenancy | None = None
     unknown_today: tuple[str, ...] = ()
@@ -89,7 +91,7 @@ class Candidate:
             if what in self.unknown_today:
                 continue
             known = sum((line.usd for line in self.quote.lines if line.what == what), Decimal(0))
-            most = dearest(what, self.quote.usage, self.catalog.offers)
+            most = self.dearest(what, self.quote.usage)
             amount += max(Decimal(0), (most or Decimal(0)) - known)
         return amount
 

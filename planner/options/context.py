@@ -18,6 +18,8 @@ from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
 from planner.signals.signals import memory_need_gib, read_signals
+from pricing.billing.dearest import dearest
+from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed
@@ -52,6 +54,7 @@ class JobContext:
     asked: Requirements
     probes: tuple[Profile, ...] = ()
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
+    _dearest: dict[object, Decimal | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def gpu(self) -> Gpu:
@@ -62,6 +65,17 @@ class JobContext:
     def signals(self) -> Signals:
         """Every signal of the profile."""
         return read_signals(self.profile)
+
+    def dearest(self, what: str, usage: Usage) -> Decimal | None:
+        """Return the most that anybody asks for a part of a bill; None where nobody's is known.
+
+        A disk that is kept for the period costs the same whatever runs beside it.
+        """
+        kept = what == "disk" and usage.storage_h is not None
+        key = (usage.storage_bytes, usage.storage_kind, usage.storage_h) if kept else usage
+        if (what, key) not in self._dearest:
+            self._dearest[what, key] = dearest(what, usage, self.catalog.offers)
+        return self._dearest[what, key]
 
     @property
     def periods(self) -> Decimal:

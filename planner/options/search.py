@@ -135,6 +135,7 @@ def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -
         work=context.work,
         interruptions=_interruptions(offer, context),
         catalog=context.catalog,
+        dearest=context.dearest,
         risen=_risen(offer, context),
         tenancy=_tenancy(offer, context),
         unknown_today=_unknown_today(offer, context),
