@@ -69,6 +69,27 @@ def test_an_unknown_price_wins_nothing() -> None:
     assert silent.cost_high >= silent.cost + most
 
 
+def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
+    """20 TB are on every bill, today's too; a provider that is silent of disks saves nothing."""
+    profile = running(a_profile(dataset_gib=20_000.0), TODAY)
+    asked = {"engineer_usd_per_hour": Decimal(0)}
+    (found,) = plan(profile, offers=(TODAY, SILENT, STATED), **asked).jobs
+    assert chosen(found) == "stated"
+    silent = next(o for o in found.options if o.offer.instance_type == "silent")
+    stated = next(o for o in found.options if o.offer.instance_type == "stated")
+    assert silent.quote.unknown == ("disk",)
+    assert found.baseline.quote is not None
+    disks = [
+        next(line.usd for line in quote.lines if line.what == "disk")
+        for quote in (found.baseline.quote, stated.quote)
+    ]
+    assert disks[0] == disks[1] > 1000
+    assert silent.cost_high >= silent.cost + disks[0]
+    (alone,) = plan(profile, offers=(TODAY, SILENT, STATED), machine_only=True, **asked).jobs
+    assert [line.what for o in alone.options for line in o.quote.lines] == ["compute", "compute"]
+    assert not any(o.quote.at_least for o in alone.options)
+
+
 def test_it_wins_where_the_dearest_price_changes_nothing() -> None:
     """A saving larger than the dearest known price of the part is a saving."""
     cheap = sold("cheap", "0.10", provider="verda")

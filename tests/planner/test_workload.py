@@ -105,6 +105,18 @@ def test_data_is_the_profiles_for_a_month_and_the_flags_for_any_period() -> None
     assert (work.egress_bytes, work.storage_bytes, work.storage_h) == (0, 0, None)
 
 
+def test_the_data_set_lies_on_a_disk_unless_only_the_machine_is_asked_for() -> None:
+    """Its bytes are in the work and said among the assumptions; --machine-only leaves them out."""
+    profile = a_profile(dataset_gib=140.0)
+    _, work = of(profile, storage_bytes=7)
+    assert (work.dataset_bytes, work.storage_bytes) == (140 * GIB, 7)
+    assert any("data set of 140 GiB" in note for note in work.notes)
+    _, work = of(profile, machine_only=True)
+    assert work.dataset_bytes == 0
+    assert not any("data set" in note for note in work.notes)
+    assert of(a_profile())[1].dataset_bytes == 0
+
+
 def test_the_command_line_replaces_the_profiles_own() -> None:
     """Total, hours and latency target of the command line hold for every job."""
     profile = a_profile(**RUN, latency_slo_ms=9.0)
