@@ -180,7 +180,7 @@ def assess(
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
-    findings = diagnose(profile, cost=baseline.cost)
+    findings = diagnose(profile, cost=baseline.machine_cost)
     return JobContext(
         profile=profile,
         baseline=baseline,

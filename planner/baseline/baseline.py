@@ -14,7 +14,7 @@ from planner.models.estimate import Estimate
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
-from pricing.billing.quote import Quote
+from pricing.billing.quote import OF_THE_DATA, Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.catalog.regions import placed
@@ -57,6 +57,14 @@ class Baseline:
     def cost(self) -> Decimal | None:
         """The bill of the period, exact; None without a price."""
         return self.quote.exact if self.quote else None
+
+    @property
+    def machine_cost(self) -> Decimal | None:
+        """Return the part of the bill that is for machines: what a job's waste is a share of."""
+        if self.quote is None:
+            return None
+        machines = (line.usd for line in self.quote.lines if line.what not in OF_THE_DATA)
+        return sum(machines, Decimal(0))
 
     def has_size(self, offer: Offer) -> bool:
         """Return whether an offer is today's size, wherever and however bought."""
