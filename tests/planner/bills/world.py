@@ -95,6 +95,8 @@ class World:
         if self.provider != "digitalocean" and not any(row.kind == "compute" for row in self.rows):
             # without a machine it might be an export of disks only, which shows nothing
             self._machine("000000000000", "us-west-2", list(SIZES[self.provider])[-1])
+        if not self.rows:
+            self._machine("000000000000", self.places[0], next(iter(SIZES[self.provider])))
         if self.provider not in _TELL_IDLE:
             self.rows = [self._untold(row) for row in self.rows]
 
