@@ -39,7 +39,8 @@ def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding,
 
     Args:
         profile: what was measured.
-        cost: the bill of the job's machines for the period; without it findings carry shares, not dollars.
+        cost: the bill of the job's machines for the period; without it findings carry shares, not
+            dollars.
     """
     signals = read_signals(profile)
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
