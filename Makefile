@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit focus-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit focus-test export-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -78,6 +78,14 @@ bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20
 focus-test: $(VENV)/.runtime .venv-focus/.ready ## hold an export against the official FOCUS validator
 	$(BIN)/python tests/focus_validator.py $(BIN)/gpucost .venv-focus/bin/focus-validator examples/visual-search.json
 
+.venv-tools/.ready: # the tools themselves: what they pull in stays out of our own environment
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install --quiet --disable-pip-version-check 'skypilot==0.14.1' 'dstack==0.22.5' 'kubernetes-validate==1.37.0' python-hcl2
+	@touch $@
+
+export-test: $(VENV)/.dev .venv-tools/.ready ## hold every exported task against the parser of its own tool
+	@folder="$$(mktemp -d)" && $(BIN)/python -m tests.exported_tasks "$$folder" && .venv-tools/bin/python tests/task_validator.py "$$folder"; code=$$?; rm -rf "$$folder"; exit $$code
+
 chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is left, late, untrue; PAGE=docs/explanation/ending.md rewrites its tables
 	$(BIN)/python -m tests.chaos --jobs 2 $(if $(PAGE),--into $(PAGE))
 
@@ -99,4 +107,4 @@ test-tools: ## install what the tests need from the system (Debian)
 	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-focus .venv-torch build dist site *.egg-info report.md
+	rm -rf $(VENV) .venv-focus .venv-tools .venv-torch build dist site *.egg-info report.md

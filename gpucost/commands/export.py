@@ -3,21 +3,37 @@
 import click
 
 from gpucost.arguments.later import BuiltChoice
-from gpucost.arguments.parameters import chosen_options
+from gpucost.arguments.parameters import DURATION, chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
+from gpucost.launch.task_export import TOOLS, task_text, what_was_written
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import select
+from planner.documents.task import TaskRequest
+from planner.plan_document.document import PlanDocument
 
-_BUILT = ("focus",)
-_LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
+_FOCUS = "focus"
+_LATER = ("slurm",)
 
 
-@click.command(name="export", epilog="Example: gpucost export plan.json --to focus -o forecast.csv")
+@click.command(
+    name="export", epilog="Example: gpucost export --to skypilot --run 'python train.py' --ttl 8h"
+)
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option("--to", "tool", type=BuiltChoice(_BUILT, _LATER), required=True, help="For what.")
+@click.option(
+    "--to", "tool", type=BuiltChoice((_FOCUS, *TOOLS), _LATER), required=True, help="For what."
+)
 @chosen_options
+@click.option("--run", "command_line", metavar="COMMAND", help="What to run there.")
+@click.option("--ttl", type=DURATION, help="Longest life of what is started, such as 8h.")
+@click.option("--image", help="Container to run it in; Kubernetes needs one.")
+@click.option(
+    "--numeric",
+    multiple=True,
+    metavar="CODE",
+    help="Also an action that may change results, such as mixed-precision (repeatable).",
+)
 @click.option(
     "--focus-version",
     type=click.Choice(VERSIONS),
@@ -29,16 +45,37 @@ _LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
 @common_options
 def command(
     plan_path: str,
-    tool: str,  # noqa: ARG001 - one tool so far; click has checked it
+    tool: str,
     named: tuple[str, ...],
+    command_line: str | None,
+    ttl: int | None,
+    image: str | None,
+    numeric: tuple[str, ...],
     focus_version: str,
     target: str,
     output: Output,
 ) -> None:
-    """Write a plan for another tool: its cost forecast as FOCUS CSV."""
+    """Write a plan for another tool.
+
+    --to focus: its cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file from
+    which that tool starts an option, with the plan's settings and an end.
+    """
     plan = load_plan(plan_path)
+    if tool == _FOCUS:
+        _forecast(plan, named, focus_version, target, output)
+        return
+    asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image)
+    task, text = task_text(tool, plan, named, asked, numeric)
+    write_file(target, text)
+    for sentence in what_was_written(tool, task, target):
+        output.say(sentence)
+
+
+def _forecast(
+    plan: PlanDocument, named: tuple[str, ...], version: str, target: str, output: Output
+) -> None:
     chosen, unknown = select(plan, named)
-    write_file(target, to_csv(rows(plan, chosen), focus_version))
+    write_file(target, to_csv(rows(plan, chosen), version))
     for sentence in unknown:
         output.say(f"note: {sentence}")
     if target != "-":

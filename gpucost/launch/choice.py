@@ -9,6 +9,7 @@ from gpucost.files.plan_file import load_plan
 from gpucost.launch.rental_pages import page_of
 from planner.actions.machine_settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
+from planner.documents.tools import that_start
 from planner.plan_document.bill import OfferDocument
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption, find_option, find_recommended
@@ -227,7 +228,7 @@ def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
     offer, name = option.offer, f"{job.name}/{option.id}"
     how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
     what = f"{offer.provider}/{offer.instance_type}{how}"
-    told = f"{name} is {what}, which gpucost cannot launch. Rent it at {page_of(offer.provider)}."
+    told = f"{name} is {what}, which gpucost cannot launch. {_elsewhere(name, option)}"
     best = next((one for one in job.options if _can_launch(one)), None)
     if best is None:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
@@ -236,6 +237,16 @@ def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
     best_name, cost = f"{job.name}/{best.id}", f"${show(best.cost.mid)}"
     can = f"The best that it can is {best_name}, {place}, {cost}"
     return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
+
+
+def _elsewhere(name: str, option: OptionDocument) -> str:
+    """What starts it instead: another tool, or a person."""
+    tools = that_start(option.offer)
+    by_hand = f"Rent it at {page_of(option.offer.provider)}."
+    if not tools or option.offer.purchase not in BOUGHT:
+        return by_hand
+    told = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
+    return f"{by_hand} Or have another tool start it: {told}"
 
 
 def _check_launchable(provider: str) -> None:

@@ -12,7 +12,7 @@ from pricing.money import cents
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, changed, inference, training, unpriced
 
-LATER = ("skypilot", "dstack", "kubernetes", "slurm", "terraform")
+LATER = ("slurm",)
 
 
 @pytest.fixture

@@ -1,0 +1,165 @@
+"""An option as a task that another tool can start: its machine, settings, command and end."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from planner.actions.instructions import HOW_TO
+from planner.documents.machine import read_machine
+from planner.documents.recipe import Recipe
+from planner.documents.tools import CLUSTER, that_start, tools
+from planner.plan_document.bill import OfferDocument
+from planner.plan_document.find import FoundOption
+from planner.profile.kinds import JobKind
+from pricing.catalog.offer import EVERYWHERE
+from pricing.errors import InputError
+
+_NAME = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME = 41  # what dstack takes, the strictest of the tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a tool is told.
+
+    Attributes:
+        name: lower-case letters, digits and dashes.
+        option: JOB/ID of the plan.
+        offer: the machine.
+        machines: of one copy of the job.
+        copies: of the job.
+        gpus: of one machine, whole.
+        spot: whether it may be taken back.
+        region: None where one price holds everywhere.
+        provider: the tool's name of the provider; None for a cluster.
+        gpu: the tool's name of the GPU; None where the machine's type says it.
+        instance_type: None where the tool is asked for a GPU.
+        environment: variables of the job.
+        command: what runs, in a shell.
+        launcher: what torchrun is told; None where it starts nothing.
+        serves: whether the job answers requests and has no end of its own.
+        image: of a container; None where the machine's own system is used.
+        ttl_s: longest life; None for what serves.
+        by_code: what only the program can do, a line each.
+    """
+
+    name: str
+    option: str
+    offer: OfferDocument
+    machines: int
+    copies: int
+    gpus: int
+    spot: bool
+    region: str | None
+    provider: str | None
+    gpu: str | None
+    instance_type: str | None
+    environment: Mapping[str, str]
+    command: str
+    launcher: Mapping[str, float | str] | None
+    serves: bool
+    image: str | None
+    ttl_s: int | None
+    by_code: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRequest:
+    """What only the user knows.
+
+    Attributes:
+        command: what to run.
+        ttl_s: longest life of the machines; None where it serves.
+        image: container to run in.
+    """
+
+    command: str
+    ttl_s: float | None
+    image: str | None = None
+
+
+def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> Task:
+    """Return an option as a task of a tool.
+
+    Args:
+        tool: a word of `tools()`.
+        found: the option.
+        recipe: of that option.
+        asked: what to run, for how long at most.
+
+    Raises:
+        InputError: the tool cannot start it; the message says which can.
+    """
+    offer = found.offer
+    if offer is None:
+        raise InputError(f"{found.name}: no machine with a known price; name another option.")
+    row = tools()[tool]
+    problems = [*_refusals(tool, found, offer), *_unsaid(tool, found, asked)]
+    if problems:
+        raise InputError(problems)
+    machine = read_machine(found)
+    nodes = max(1, machine.nodes)
+    by_type = tool != CLUSTER and row.takes_type(offer)
+    several = machine.nproc_per_node > 1 or nodes > 1
+    return Task(
+        name=_name(f"{found.job.name}-{found.id}"),
+        option=found.name,
+        offer=offer,
+        machines=nodes,
+        copies=max(1, found.count // nodes),
+        gpus=math.ceil(offer.gpu_count),
+        spot=offer.purchase == "spot",
+        region=None if offer.region == EVERYWHERE else offer.region,
+        provider=row.providers.get(offer.provider),
+        gpu=row.gpu(offer),
+        instance_type=offer.instance_type if by_type else None,
+        environment=recipe.machine.environment,
+        command=asked.command,
+        launcher=recipe.machine.launcher if several else None,
+        serves=_serves(found) and asked.ttl_s is None,
+        image=asked.image,
+        ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
+        by_code=tuple(_by_code(recipe)),
+    )
+
+
+def _refusals(tool: str, found: FoundOption, offer: OfferDocument) -> list[str]:
+    row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
+    if tool != CLUSTER and not row.can_start(offer):
+        others = that_start(offer)
+        how = f"--to {', --to '.join(others)} can" if others else "none of the exports can"
+        return [f"{found.name}: {row.title} does not start {where} for us; {how}."]
+    if offer.gpu_count < 1:
+        return [f"{found.name}: {where} is a part of a GPU, which {row.title} is not asked for."]
+    if found.option and found.option.sharing:
+        how = "`gpucost provision` sets that up, an export does not"
+        return [f"{found.name}: its jobs share a GPU ({found.option.sharing}); {how}."]
+    return []
+
+
+def _unsaid(tool: str, found: FoundOption, asked: TaskRequest) -> list[str]:
+    problems = []
+    if asked.ttl_s is None and not (tool == CLUSTER and _serves(found)):
+        problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
+    if tool == CLUSTER and asked.image is None:
+        problems.append("in which container? Give --image, such as --image pytorch/pytorch:2.9.")
+    return problems
+
+
+def _serves(found: FoundOption) -> bool:
+    return found.job.kind == JobKind.INFERENCE_ONLINE
+
+
+def _by_code(recipe: Recipe) -> Iterator[str]:
+    for one in recipe.actions:
+        how = HOW_TO[one.code]
+        if how.by == "code":
+            told = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+            what = f"{one.code} ({told})" if told else one.code
+            yield f"{what}: {how.frameworks.get('pytorch', how.words)}"
+
+
+def _name(text: str) -> str:
+    short = _NAME.sub("-", text.lower()).strip("-")[:_LONGEST_NAME].rstrip("-")
+    return short if short[:1].isalpha() else f"job-{short}"[:_LONGEST_NAME]

@@ -1,0 +1,61 @@
+"""What other tools call a provider and a GPU, and which of them can start an option."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from planner.plan_document.bill import OfferDocument
+
+CLUSTER = "kubernetes"
+"""The tool that starts jobs on machines which are there already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that can rent a machine and run a job on it.
+
+    Attributes:
+        title: as it writes itself.
+        providers: its names of the catalog's providers.
+        types: the providers whose machine types it takes by their own names.
+        gpus: its names of the catalog's GPUs.
+        by_provider: those that differ at one provider.
+    """
+
+    title: str
+    providers: Mapping[str, str]
+    types: tuple[str, ...]
+    gpus: Mapping[str, str]
+    by_provider: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def takes_type(self, offer: OfferDocument) -> bool:
+        """Whether it knows the machine by the provider's own name of it."""
+        return offer.provider in self.types
+
+    def gpu(self, offer: OfferDocument) -> str | None:
+        """Its name of the offer's GPU; None where it has none."""
+        return self.by_provider.get(offer.provider, {}).get(offer.gpu) or self.gpus.get(offer.gpu)
+
+    def can_start(self, offer: OfferDocument) -> bool:
+        """Whether it rents such a machine: it knows the provider, and the type or the GPU."""
+        known = offer.provider in self.providers
+        return known and (self.takes_type(offer) or self.gpu(offer) is not None)
+
+
+@cache
+def tools() -> Mapping[str, Tool]:
+    """Return the tools by the word that `gpucost export --to` takes."""
+    text = files("planner.documents").joinpath("tools.toml").read_text(encoding="utf-8")
+    return {
+        word: Tool(**{**row, "types": tuple(row["types"])})
+        for word, row in tomllib.loads(text).items()
+    }
+
+
+def that_start(offer: OfferDocument) -> tuple[str, ...]:
+    """Return the words of the tools that can rent an offer; a cluster rents nothing."""
+    return tuple(
+        word for word, tool in tools().items() if word != CLUSTER and tool.can_start(offer)
+    )

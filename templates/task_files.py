@@ -1,0 +1,76 @@
+"""Fills the files that other tools start a task from: SkyPilot, dstack, Kubernetes, Terraform."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+if TYPE_CHECKING:
+    from planner.documents.task import Task
+
+FILES = {
+    "skypilot": "skypilot.yaml.j2",
+    "dstack": "dstack.yaml.j2",
+    "kubernetes": "kubernetes.yaml.j2",
+    "terraform": "terraform.tf.j2",
+}
+"""The template of each tool."""
+
+_IDLE_MIN = 10  # minutes that SkyPilot waits after the command before it takes machines down
+_POWERS_OFF = ("aws", "gcp")  # where a machine that is off has no hourly price of its GPUs
+_AMD = ("MI", "Radeon")
+
+
+def render_task(tool: str, task: Task) -> str:
+    """Return the file of a task.
+
+    Args:
+        tool: one of FILES.
+        task: with the tool's own names.
+    """
+    amd = task.offer.gpu.startswith(_AMD)
+    return (
+        _environment()
+        .get_template(FILES[tool])
+        .render(
+            task=task,
+            idle_min=_IDLE_MIN,
+            powers_off=task.offer.provider in _POWERS_OFF,
+            gpu_spec=f"{task.gpu}:{task.gpus}",
+            resource="amd.com/gpu" if amd else "nvidia.com/gpu",
+        )
+    )
+
+
+def _heredoc(text: str) -> str:
+    """A shell script as text of Terraform."""
+    return f"<<-EOT\n{_plain(text).rstrip()}\nEOT"
+
+
+def _plain(text: str) -> str:
+    """Text in which Terraform evaluates nothing."""
+    return text.replace("${", "$${").replace("%{", "%%{")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("templates", "tasks"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - YAML and HCL; every value goes through tojson or shell
+    )
+    made.filters |= {
+        "tojson": json.dumps,
+        "shell": shlex.quote,
+        "oneline": lambda text: " ".join(str(text).split()),
+        "hcl": lambda text: _plain(json.dumps(text)),
+        "heredoc": _heredoc,
+    }
+    return made

@@ -1,0 +1,41 @@
+"""`make export-test`: every option of every example as files of the tools."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from gpucost.cli import cli
+from gpucost.files.plan_file import load_plan
+from gpucost.launch.task_export import TOOLS, task_text
+from planner.documents.task import TaskRequest
+from pricing.errors import InputError
+from tests.conftest import ROOT
+
+
+def main(folder: Path) -> int:
+    """Write FOLDER/TOOL/JOB-ID.yaml of every option that the tool can start."""
+    asked = TaskRequest(command="python train.py\necho 'done'", ttl_s=28_800, image="python:3.12")
+    serves = TaskRequest(command="vllm serve", ttl_s=None, image="vllm/vllm-openai:v0.11.0")
+    for example in sorted((ROOT / "examples").rglob("*.json")):
+        plan_file = folder / f"{example.stem}.plan"
+        words = ("--purchase", "on_demand", "--purchase", "spot", "-q", "-o", str(plan_file))
+        CliRunner().invoke(cli, ["plan", str(example), *words])
+        if not plan_file.exists():
+            continue
+        plan = load_plan(str(plan_file))
+        names = [f"{job.name}/{one.id}" for job in plan.jobs for one in job.options]
+        for tool in TOOLS:
+            (folder / tool).mkdir(exist_ok=True)
+            for name in names:
+                for number, what in enumerate((asked, serves)):
+                    with contextlib.suppress(InputError):
+                        text = task_text(tool, plan, (name,), what, ())[1]
+                        target = folder / tool / f"{name.replace('/', '-')}-{number}"
+                        target.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,160 @@
+"""`gpucost export --to skypilot|dstack|kubernetes|terraform`: files that those tools start from."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import hcl2
+import pytest
+import yaml
+
+from gpucost.files.plan_file import load_plan
+from gpucost.launch.task_export import TOOLS, task_text
+from planner.documents.task import TaskRequest
+from planner.documents.tools import that_start, tools
+from planner.plan_document.bill import OfferDocument
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import find_option
+from pricing.errors import InputError
+from tests.conftest import ROOT
+from tests.gpucost.conftest import Call
+from tests.gpucost.documents import AS_OF
+
+COMMAND = "python train.py --name 'it''s' \"$HOME\" # ${x} %{y}\necho done"
+ASKED = TaskRequest(command=COMMAND, ttl_s=28_800, image="pytorch/pytorch:2.9.0")
+EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> list[PlanDocument]:
+    """The plans of all examples, on demand and spot."""
+    from click.testing import CliRunner  # noqa: PLC0415 - one run for the whole module
+
+    from gpucost.cli import cli  # noqa: PLC0415 - the same
+
+    made = []
+    for example in EXAMPLES:
+        target = tmp_path_factory.mktemp("plan") / "plan.json"
+        asked = ["plan", str(example), "-o", str(target), "--as-of", AS_OF, "-q"]
+        CliRunner().invoke(cli, [*asked, "--purchase", "on_demand", "--purchase", "spot"])
+        made.append(load_plan(str(target)))
+    return made
+
+
+def _options(plans: list[PlanDocument]) -> Iterator[tuple[PlanDocument, str, OfferDocument]]:
+    for plan in plans:
+        for job in plan.jobs:
+            for option in job.options:
+                yield plan, f"{job.name}/{option.id}", option.offer
+
+
+def _read(tool: str, text: str) -> Any:
+    if tool == "terraform":
+        return hcl2.loads(text)
+    documents = [one for one in yaml.safe_load_all(text) if one]
+    return documents[-1]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_option_is_a_file_or_a_reason(tool: str, plans: list[PlanDocument]) -> None:
+    """Each option of each example: a file that reads back with its machine, or a reason."""
+    written = 0
+    for plan, name, offer in _options(plans):
+        option = find_option(plan, name).option
+        shared = offer.gpu_count < 1 or (option is not None and option.sharing is not None)
+        if shared or (tool != "kubernetes" and tool not in that_start(offer)):
+            with pytest.raises(InputError, match=name):
+                task_text(tool, plan, (name,), ASKED, ())
+            continue
+        task, text = task_text(tool, plan, (name,), ASKED, ())
+        read = _read(tool, text)
+        written += 1
+        if tool != "kubernetes":
+            assert (task.instance_type or task.gpu) in text
+        assert str(28_800) in json.dumps(read, default=str)  # each has its end
+    assert written > 0
+
+
+def test_settings_and_command_arrive_as_they_are(plans: list[PlanDocument]) -> None:
+    """Variables of the plan, and a command with quotes, dollars and lines, come through whole."""
+    for plan, name, offer in _options(plans):
+        if "dstack" not in that_start(offer) or "skypilot" not in that_start(offer):
+            continue
+        found = find_option(plan, name)
+        if found.option is None or found.option.sharing or offer.gpu_count < 1:
+            continue
+        told = dict(found.machine.environment) if found.machine else {}
+        sky = _read("skypilot", task_text("skypilot", plan, (name,), ASKED, ())[1])
+        assert sky.get("envs", {}) == told
+        words = shlex.split(sky["run"].splitlines(keepends=True)[-2] + sky["run"].splitlines()[-1])
+        if "torchrun" not in sky["run"]:
+            assert words[-1].strip() == COMMAND
+        dstack = _read("dstack", task_text("dstack", plan, (name,), ASKED, ())[1])
+        assert dict(one.split("=", 1) for one in dstack.get("env", [])) == told
+        run = dstack["commands"][0]
+        assert run == COMMAND or shlex.split(run)[-1] == COMMAND
+
+
+def test_who_can_start_it_is_named(plans: list[PlanDocument]) -> None:
+    """A tool that does not rent at a provider is refused with those that do."""
+    seen = set()
+    for plan, name, offer in _options(plans):
+        others = that_start(offer)
+        if "terraform" in others or not others:
+            continue
+        with pytest.raises(InputError, match=f"--to {others[0]}"):
+            task_text("terraform", plan, (name,), ASKED, ())
+        seen.add(offer.provider)
+    assert len(seen) >= 3
+
+
+def test_nothing_runs_without_command_and_end(call: Call, plan: str) -> None:
+    """Without --run, --ttl and, for a cluster, --image: exit 2, and what to type."""
+    ran = call("export", plan, "--to", "kubernetes")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--run 'python train.py'" in ran.err
+    ran = call("export", plan, "--to", "kubernetes", "--run", "python train.py")
+    assert ran.code == 2
+    assert "--ttl 8h" in ran.err
+    assert "--image" in ran.err
+
+
+def test_a_hostile_plan_stays_text(plans: list[PlanDocument]) -> None:
+    """A region with line breaks or `${...}` from a plan of somebody else is text, or refused."""
+    from dataclasses import replace  # noqa: PLC0415 - here only
+
+    plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
+    evil = replace(offer, region='x"\nrun: |\n  rm -rf /\n${file("/etc/passwd")}')
+    job_name, _, option_id = name.partition("/")
+    jobs = tuple(
+        replace(
+            job,
+            options=tuple(replace(o, offer=evil) if o.id == option_id else o for o in job.options),
+        )
+        if job.name == job_name
+        else job
+        for job in plan.jobs
+    )
+    bad = replace(plan, jobs=jobs)
+    for tool in TOOLS:
+        read = _read(tool, task_text(tool, bad, (name,), ASKED, ())[1])
+        assert "rm -rf" not in str(read.get("run", "")), tool
+        assert '"${file' not in json.dumps(read, default=str).replace("$${", "")
+
+
+def test_names_of_gpus_are_the_catalogs() -> None:
+    """The table of other tools' names knows GPUs and providers of the catalog only."""
+    from pricing.hardware import gpus  # noqa: PLC0415 - here only
+
+    for tool in tools().values():
+        assert set(tool.gpus) <= set(gpus())
+        assert all(set(one) <= set(gpus()) for one in tool.by_provider.values())
+
+
+@pytest.fixture
+def plan(call: Call) -> str:
+    """The plan of the bundled search job."""
+    example = str(ROOT / "examples" / "visual-search.json")
+    assert call("plan", example, "--as-of", AS_OF, "-q", "-o", "plan.json").code == 0
+    return "plan.json"
