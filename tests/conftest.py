@@ -67,9 +67,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two workers a core: half of the time tests wait for what they have started."""
-    return 2 * len(os.sched_getaffinity(0))
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two workers a core, for half of the time tests wait for what they started; one where none do.
+
+    Each worker costs the imports of all tests.
+    """
+    each = 1 if "not slow" in config.option.markexpr else 2
+    return each * len(os.sched_getaffinity(0))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
