@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 if TYPE_CHECKING:
-    from planner.documents.task import Task
+    from planner.documents.task import ToolTask
 
 FILES = {
     "skypilot": "skypilot.yaml.j2",
@@ -25,7 +25,7 @@ _POWERS_OFF = ("aws", "gcp")  # where a machine that is off has no hourly price 
 _AMD = ("MI", "Radeon")
 
 
-def render_task(tool: str, task: Task) -> str:
+def render_task(tool: str, task: ToolTask) -> str:
     """Return the file of a task.
 
     Args:

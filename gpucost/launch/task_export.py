@@ -1,7 +1,7 @@
 """Options as files of other tools: which option, what it may need, what to say."""
 
 from planner.documents.recipe import make_recipe
-from planner.documents.task import Task, TaskRequest, make_task
+from planner.documents.task import TaskRequest, ToolTask, make_task
 from planner.documents.tools import tools
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option, find_recommended
@@ -17,7 +17,7 @@ def task_text(
     named: tuple[str, ...],
     asked: TaskRequest,
     numeric: tuple[str, ...],
-) -> tuple[Task, str]:
+) -> tuple[ToolTask, str]:
     """Return the task of an option, and the file from which a tool starts it.
 
     Args:
@@ -42,7 +42,7 @@ def task_text(
     return task, render_task(tool, task)
 
 
-def what_was_written(tool: str, task: Task, target: str) -> tuple[str, ...]:
+def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
     """Return what to say beside the file."""
     said = [] if target == "-" else [f"wrote {target}: {task.option} for {tools()[tool].title}."]
     if task.copies > 1 and not task.serves:

@@ -20,7 +20,7 @@ _LONGEST_NAME = 41  # what dstack takes, the strictest of the tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class ToolTask:
     """What a tool is told.
 
     Attributes:
@@ -79,7 +79,7 @@ class TaskRequest:
     image: str | None = None
 
 
-def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> Task:
+def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> ToolTask:
     """Return an option as a task of a tool.
 
     Args:
@@ -102,7 +102,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
     nodes = max(1, machine.nodes)
     by_type = tool != CLUSTER and row.takes_type(offer)
     several = machine.nproc_per_node > 1 or nodes > 1
-    return Task(
+    return ToolTask(
         name=_name(f"{found.job.name}-{found.id}"),
         option=found.name,
         offer=offer,
