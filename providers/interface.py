@@ -87,8 +87,9 @@ class LaunchSpec:
         marks: run, deadline, owner, plan.
         places: where it may be, best first; the first that has all machines gets them.
         count: machines, all or none.
-        ttl_s: longest life of a machine, > 0.
-        max_usd: the run must not cost more at its deadline.
+        ttl_s: longest life of a machine until its deadline, > 0.
+        end_s: most seconds from there until its bill ends, >= 0.
+        max_usd: the run must not cost more when its bill ends.
         public_key: of the run's own SSH key pair, in OpenSSH form; empty: no login of ours.
         ssh_key: a key at the provider that may log in, too; empty: none.
         image: in place of the provider's image for the size; empty: that one.
@@ -110,6 +111,7 @@ class LaunchSpec:
     ssh_from: tuple[str, ...] = ANYWHERE
     subnet: str = ""
     security_group: str = ""
+    end_s: Decimal = Decimal(0)
 
     def __post_init__(self) -> None:
         problems = []
@@ -123,6 +125,11 @@ class LaunchSpec:
             problems.append("places of several providers; a run has one")
         if problems:
             raise InputError(f"launch: {problem}" for problem in problems)
+
+    @property
+    def most_s(self) -> Decimal:
+        """The longest life of a machine that can be billed, in seconds."""
+        return self.ttl_s + self.end_s
 
     @property
     def provider(self) -> str:
@@ -199,6 +206,7 @@ class Preview:
         calls: the changing calls at the first place, in order.
         ends: what ends it, in words.
         total: the bill of all machines at the TTL; None for the user's own.
+        most: the same when their bill ends at worst, which the cap is held against.
         remarks: of quota, region and permissions, as the provider told them.
         warnings: what the user must know before saying yes.
         refusals: why it would be refused; empty: it may go ahead.
@@ -208,9 +216,26 @@ class Preview:
     calls: tuple[Creation, ...]
     ends: tuple[str, ...]
     total: Quote | None
+    most: Quote | None
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a launch was confirmed with.
+
+    Attributes:
+        self_destroy: whether its machines were to end themselves.
+        max_usd: the cap, where one was named; None: it was the previewed total.
+        most_usd_per_hour: the highest price that the provider may ask for a machine; None for the
+            user's own.
+    """
+
+    self_destroy: bool
+    max_usd: Decimal | None
+    most_usd_per_hour: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,13 +248,15 @@ class Deployment:
         offer: what is rented, at which price.
         region: where; empty before a place was found.
         count: machines.
-        state: launching, ready, failed, ending, ended.
+        state: launching; not-proved: the machines run, and nothing has proved that they end
+            themselves; ready; failed; ending; ended.
         started_at: when it was written down.
         ended_at: when the last resource was gone; None before.
         predicted_usd: the total at the TTL that was confirmed; None for what was adopted.
         resources: with the state in which each was last seen.
         reason: why it failed or ended.
         account: at the provider that it is in; empty: not known.
+        terms: what its launch was confirmed with; None: it was not launched from here.
     """
 
     marks: Marks
@@ -244,6 +271,12 @@ class Deployment:
     resources: tuple["JournaledResource", ...] = ()
     reason: str = ""
     account: str = ""
+    terms: Terms | None = None
+
+    @property
+    def self_destroy(self) -> bool | None:
+        """Whether its machines were to end themselves; None where that is not known."""
+        return None if self.terms is None else self.terms.self_destroy
 
     @property
     def machines(self) -> tuple["JournaledResource", ...]:

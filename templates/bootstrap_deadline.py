@@ -7,6 +7,7 @@ when it dies, and that a timer starts anew should somebody stop it.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 
 ENDS = ("poweroff", "api", "none")
 """How a machine ends: by powering off, which terminates it; by its provider's API; not at all."""
@@ -16,6 +17,36 @@ GRACE_S = 900
 
 SILENT_S = 1800
 """How long after boot a bootstrap may say nothing until it counts as failed."""
+
+TICK_S = 10
+"""Seconds between two looks of the watch."""
+
+RETRY_S = 60
+"""Seconds until the end is asked for again."""
+
+ID_S, CALL_S = 10, 30
+"""Most seconds that a machine waits for its own id, and for the answer to the call that ends it."""
+
+POWER_OFFS = (
+    "systemctl poweroff",
+    "systemctl poweroff",
+    "systemctl poweroff --force",
+    "systemctl poweroff --force --force",
+)
+"""With time for programs to save, then without; what comes after these nothing can hold up."""
+
+END_S: Mapping[str, int] = MappingProxyType(
+    {
+        "poweroff": TICK_S + RETRY_S * len(POWER_OFFS),
+        "api": TICK_S + ID_S + CALL_S,
+        "none": 0,
+    }
+)
+"""Most seconds from the deadline until the bill ends, where the provider answers; by how it ends.
+
+The watch looks up to a tick late. A power-off that programs hold up is forced by the last try; the
+API's first answer ends the bill.
+"""
 
 SERVICE = """[Unit]
 Description=Ends this machine at its deadline
@@ -61,13 +92,18 @@ SCRIPTS: Mapping[str, str] = MappingProxyType(
 """Where each script of the watch lies on a machine, and its template."""
 
 
-def deadline_values(deadline: datetime) -> dict[str, int | str]:
+def deadline_values(deadline: datetime) -> dict[str, Any]:
     """Return what the scripts need to know of a deadline, an aware time."""
     return {
         "deadline": _calendar(deadline),
         "deadline_s": int(deadline.timestamp()),
         "grace_s": GRACE_S,
         "silent_s": SILENT_S,
+        "tick_s": TICK_S,
+        "retry_s": RETRY_S,
+        "id_s": ID_S,
+        "call_s": CALL_S,
+        "power_offs": POWER_OFFS,
     }
 
 

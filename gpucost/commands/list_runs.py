@@ -11,6 +11,7 @@ from pricing.errors import PartialError
 from providers.interface import Deployment
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.presence import Presence
+from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey, found_run, survey, unknown_runs
 from providers.ownership_tags import owns
@@ -42,7 +43,8 @@ def command(everything: bool, offline: bool, output: Output) -> None:  # noqa: F
 
     Machines are asked for by their id, at providers whose credentials are there; where the journal
     has no open run, every such provider is asked before it is said that nothing burns. A machine
-    that is not shown counts until its end is proved. Exit 6: something could not be asked.
+    that is not shown counts until its end is proved. Machines of a run that is not-proved are asked
+    what ends them; with that proof it is ready. Exit 6: something could not be asked.
     """
     with open_journal(go_on=output.say) as journal:
         seen = _Seen() if offline else _ask(journal, output)
@@ -64,8 +66,19 @@ def _ask(journal: Journal, output: Output) -> _Seen:
         found = survey(session)
         seen.machines.update(found.machines)
         seen.doubts += found.doubts
+        _ask_for_proof(session, found, open_)
         _tell_of_unknown(session, found, seen, output)
     return seen
+
+
+def _ask_for_proof(session: Session, found: Survey, runs: tuple[Deployment, ...]) -> None:
+    """Ask the machines of runs of which nothing is proved yet; it ends none."""
+    for run in runs:
+        there = tuple(o for o in found.resources if o.is_machine and o.marks.run == run.marks.run)
+        if run.state == "not-proved" and there:
+            with session.journal.working_on(run.marks.run) as mine:
+                if mine:
+                    ask_again(session, run, there)
 
 
 def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Output) -> None:

@@ -56,7 +56,7 @@ _MOST = 64
 @click.option("--image", default="", help="In place of the provider's image for the size.")
 @later_option("--idle")
 @later_option("--recipe")
-@click.option("--wait/--no-wait", default=True, help="Wait until the bootstrap says ready.")
+@click.option("--wait/--no-wait", default=True, help="Wait until machines are armed and ready.")
 @click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--allow-stale", is_flag=True, help="Also at an old or a changed price.")
@@ -87,11 +87,12 @@ def command(
         ssh_from=networks(asked["ssh_from"]),
         subnet=asked["subnet"],
         security_group=asked["security_group"],
+        waits=asked["wait"],
     )
     if asked["dry_run"]:
-        dry_run(choice, wish, output, waits=asked["wait"])
+        dry_run(choice, wish, output)
         return
-    check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=asked["wait"])
+    check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=wish.waits)
     cloud = open_cloud(choice.provider)
     with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
         pass
@@ -100,7 +101,7 @@ def command(
         raise RefusedError(seen.refusals)
     show_preview(seen, output, dry=False)
     confirm(question(seen), yes=asked["yes"])
-    launch_confirmed(cloud, seen.spec, output, wait=asked["wait"])
+    launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
 
 
 def _check(

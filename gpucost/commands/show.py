@@ -12,6 +12,8 @@ from pricing.errors import InputError, ProviderError
 from providers.interface import Deployment
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.presence import Presence
+from providers.lifecycle.readiness import ask_again
+from providers.lifecycle.session import Session
 from providers.lifecycle.survey import presence_of
 from providers.ssh.connection import SshLogin
 
@@ -23,7 +25,8 @@ from providers.ssh.connection import SshLogin
 def command(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
     """Show one launch: machines with addresses, events in order, how to log in.
 
-    Each machine that the journal believes to be there is asked for by its id.
+    Each machine that the journal believes to be there is asked for by its id; those of a run that
+    is not-proved are asked what ends them, and with that proof it is ready.
     """
     with open_journal() as journal:
         found = journal.deployment(run)
@@ -50,7 +53,20 @@ def _ask(journal: Journal, run: Deployment, output: Output) -> Mapping[str, Pres
     reached = sessions(journal, output, (run.provider,))
     for one in reached.unreached:
         output.say(f"note: {one.text}")
-    return presence_of(reached.sessions[0], wanted) if reached.sessions else NONE_SEEN
+    if not reached.sessions:
+        return NONE_SEEN
+    seen = presence_of(reached.sessions[0], wanted)
+    _ask_for_proof(reached.sessions[0], run, seen)
+    return seen
+
+
+def _ask_for_proof(session: Session, run: Deployment, seen: Mapping[str, Presence]) -> None:
+    """Ask the machines of a run of which nothing is proved yet; it ends none."""
+    there = tuple(one.resource for one in seen.values() if one.resource is not None)
+    if run.state == "not-proved" and there:
+        with session.journal.working_on(run.marks.run) as mine:
+            if mine:
+                ask_again(session, run, there)
 
 
 def _print_log(login: SshLogin, name: str, address: str) -> None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live
-from gpucost.launch.state import this_owner
+from gpucost.launch.state import PATIENCE, this_owner
 from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
@@ -22,6 +22,7 @@ from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
+from templates.bootstrap_deadline import END_S
 from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
@@ -41,6 +42,7 @@ class Wish:
         allow_stale: go ahead with a price that is old or has changed.
         self_destroy: whether the machine ends itself.
         ssh_from, subnet, security_group: as in `LaunchSpec`.
+        waits: whether the launch waits until the machines are ready.
     """
 
     ttl_s: Decimal
@@ -52,6 +54,7 @@ class Wish:
     ssh_from: tuple[str, ...] = CALLER
     subnet: str = ""
     security_group: str = ""
+    waits: bool = True
 
 
 def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
@@ -84,10 +87,11 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
     )
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
     places = [_place(choice, wish, marks, offer, at) for at, offer in enumerate(offers)]
-    total = quote_at_ttl(places[0].offer, choice.count, wish.ttl_s, now)
+    end_s = Decimal(END_S[CLOUDS[choice.provider].end.kind if wish.self_destroy else "none"])
+    most = quote_after(places[0].offer, choice.count, wish.ttl_s + end_s, now)
     cap = wish.max_usd
     if cap is None:
-        cap = Decimal(0) if total is None else total.exact
+        cap = Decimal(0) if most is None else most.exact
     return LaunchSpec(
         marks=marks,
         places=tuple(places),
@@ -100,6 +104,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         ssh_from=wish.ssh_from,
         subnet=wish.subnet,
         security_group=wish.security_group,
+        end_s=end_s,
     )
 
 
@@ -146,11 +151,11 @@ def _machine(
     )
 
 
-def quote_at_ttl(offer: Offer | None, count: int, ttl_s: Decimal, now: datetime) -> Quote | None:
-    """The bill of all machines if they live to their deadline; None for the user's own."""
+def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime) -> Quote | None:
+    """The bill of all machines if they live so long; None for the user's own."""
     if offer is None:
         return None
-    return quote_machines(offer, count, ttl_s, now)
+    return quote_machines(offer, count, lived_s, now)
 
 
 def preview(
@@ -159,19 +164,21 @@ def preview(
     """What the launch would do and cost, with everything that speaks against it."""
     first = spec.places[0]
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
-    total = quote_at_ttl(first.offer, spec.count, spec.ttl_s, day)
+    total = quote_after(first.offer, spec.count, spec.ttl_s, day)
+    most = quote_after(first.offer, spec.count, spec.most_s, day)
     return Preview(
         spec=spec,
         calls=cloud.creations(spec, first),
         ends=cloud.ends(spec),
         total=total,
+        most=most,
         remarks=remarks,
-        warnings=tuple(_warnings(spec, live)),
-        refusals=tuple(_refusals(spec, total, live, wish)),
+        warnings=tuple(_warnings(spec, live, wish)),
+        refusals=tuple(_refusals(spec, most, live, wish)),
     )
 
 
-def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
+def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
     offer = spec.places[0].offer
     if spec.provider == OWN:
         yield "the machine is yours: it is set up, and nothing ends it at the deadline"
@@ -191,6 +198,13 @@ def _warnings(spec: LaunchSpec, live: Live | None) -> Iterator[str]:
         )
     if spec.ssh_from == CALLER:
         yield "SSH is open to the address of this computer alone; --ssh-from names another"
+    if spec.self_destroy and not wish.waits:
+        yield (
+            "--no-wait: the machines are handed over before anything proves that they end "
+            "themselves. `gpucost list`, `show`, `watch` ask them for the proof later; a machine "
+            f"that answers, and has none {PATIENCE.bootstrap_s / 60:.0f} minutes after the launch, "
+            "is ended by the next `gpucost reap` or `watch`"
+        )
     yield from _ends_told(spec)
 
 
@@ -228,19 +242,18 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
         )
 
 
-def _refusals(
-    spec: LaunchSpec, total: Quote | None, live: Live | None, wish: Wish
-) -> Iterator[str]:
-    if total is None:
+def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wish) -> Iterator[str]:
+    if most is None:
         return
-    if total.exact > spec.max_usd:
+    if most.exact > spec.max_usd:
         yield (
-            f"{spec.count} x {spec.places[0].text} would cost ${show(total.exact)} by the "
-            f"deadline, and --max-cost is ${show(spec.max_usd)}: shorten --ttl, or raise the cap."
+            f"{spec.count} x {spec.places[0].text} would cost up to ${show(most.exact)} by the end "
+            f"of its bill, {plain(spec.end_s)} s after the deadline, and --max-cost is "
+            f"${show(spec.max_usd)}: shorten --ttl, or raise the cap."
         )
     if wish.allow_stale:
         return
-    offer = total.offer
+    offer = most.offer
     if live is not None:
         yield from _changed(offer, live)
     if (live is None or live.failure) and offer.is_stale(today()):

@@ -24,11 +24,11 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 """Stands in previews for the public key of the run, which is made once they are confirmed."""
 
 
-def dry_run(choice: LaunchChoice, wish: Wish, output: Output, *, waits: bool) -> None:
+def dry_run(choice: LaunchChoice, wish: Wish, output: Output) -> None:
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
-        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=waits)
+        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=wish.waits)
     except GpucostError as error:
         problems += error.problems
     spec = build_spec(choice, wish, datetime.now(UTC), None)

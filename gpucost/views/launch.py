@@ -35,10 +35,12 @@ def _lines(seen: Preview, *, dry: bool) -> list[str]:
     spec = seen.spec
     first = spec.places[0]
     lines = [f"{spec.count} x {spec.provider}/{first.text}, {first.purchase}"]
-    if seen.total is not None:
+    if seen.total is not None and seen.most is not None:
         lines += [f"  {line.what}: ${show(line.usd)} = {line.how}" for line in seen.total.lines]
         hours = plain((spec.ttl_s / 3600).quantize(_TENTH))
         lines.append(f"  at most ${show(seen.total.exact)} by the deadline, {hours} h from now")
+        later = f"up to {plain(spec.end_s)} s later" if spec.end_s else "if it is ended then"
+        lines.append(f"  at most ${show(seen.most.exact)} by the end of the bill, {later}")
         lines.append(f"  cap: ${show(spec.max_usd)}")
     lines.append(f"  owner {spec.marks.owner}, plan {spec.marks.plan}")
     lines += [f"  {remark}" for remark in seen.remarks]
@@ -87,6 +89,8 @@ def document(seen: Preview) -> dict[str, Any]:
         "owner": spec.marks.owner,
         "plan": spec.marks.plan,
         "total_at_ttl": "0.00" if total is None else str(total.total),
+        "end_s": int(spec.end_s),
+        "total_at_end": "0.00" if seen.most is None else str(seen.most.total),
         "max_cost": str(cents(spec.max_usd)),
         "calls": [
             {"call": one.call, "kind": one.kind, "name": one.name, "arguments": dict(one.arguments)}
@@ -99,7 +103,7 @@ def document(seen: Preview) -> dict[str, Any]:
 
 def question(seen: Preview) -> str:
     """What is asked before anything is made."""
-    if seen.total is None:
+    if seen.most is None:
         return f"Set up {seen.spec.places[0].text}?"
-    cost = f"at most ${show(seen.total.exact)}"
+    cost = f"at most ${show(seen.most.exact)}"
     return f"Launch {seen.spec.count} x {seen.spec.places[0].text} for {cost}?"

@@ -237,7 +237,7 @@ def _spot(spec: LaunchSpec, place: Place) -> dict[str, Any]:
     }
     if place.offer is not None:
         start = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
-        most = price_within(place.offer, spec.count, spec.ttl_s, start, spec.max_usd)
+        most = price_within(place.offer, spec.count, spec.most_s, start, spec.max_usd)
         options["MaxPrice"] = plain(most)
     return {"MarketType": "spot", "SpotOptions": options}
 

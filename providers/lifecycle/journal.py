@@ -18,7 +18,8 @@ from typing import Any
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
+from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource, Terms
+from providers.lifecycle import terms
 from providers.lifecycle.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -104,6 +105,8 @@ class Journal:
         rest = (first.region, price, spec.count, "launching", _text(at))
         with self._writing():
             self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
+            self._run(terms.TABLE)
+            self._insert("terms", terms.to_row(marks.run, terms.terms_of(spec)))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
     def adopt_run(self, run: Deployment) -> None:
@@ -114,6 +117,27 @@ class Journal:
         with self._writing():
             self._insert("runs", (*values, *rest))
             self._event(marks.run, run.started_at, "adopted: found at the provider by its marks")
+
+    def extend_run(
+        self,
+        run: str,
+        deadline: datetime,
+        usd: Decimal | None,
+        max_usd: Decimal | None,
+        at: datetime,
+    ) -> None:
+        """Write down a later deadline, the total by then, and the cap that was named for it."""
+        with self._writing():
+            self._run(
+                "UPDATE runs SET deadline=?, predicted_usd=? WHERE run=?",
+                _text(deadline),
+                None if usd is None else str(usd),
+                run,
+            )
+            if max_usd is not None:
+                self._run(terms.TABLE)
+                self._run("UPDATE terms SET max_usd=? WHERE run=?", str(max_usd), run)
+            self._event(run, at, f"extended: ends at {deadline:%Y-%m-%d %H:%M:%S} UTC")
 
     def place_run(self, run: str, region: str, offer: Offer | None) -> None:
         """Write down where the run is tried next."""
@@ -242,12 +266,27 @@ class Journal:
                 kept: dict[str, list[JournaledResource]] = {}
                 for row in rows:
                     kept.setdefault(row["run"], []).append(_kept(row))
-            return tuple(_deployment(row, tuple(kept.get(row["run"], ()))) for row in runs)
+                agreed = self._terms(which, *values)
+            return tuple(
+                _deployment(row, tuple(kept.get(row["run"], ())), agreed.get(row["run"]))
+                for row in runs
+            )
         except (ValueError, KeyError, ArithmeticError, InputError) as error:
             raise DamagedJournalError(
                 f"{self.path}: the journal is damaged: a line cannot be read ({error}). "
                 "`gpucost reap` works without it and sets it aside."
             ) from error
+
+    def _terms(self, which: str, *values: str) -> dict[str, Terms]:
+        """What was confirmed at the launch of runs, where it was written down."""
+        known = "SELECT 1 FROM sqlite_master WHERE type='table' AND name='terms'"
+        if self._base.execute(known).fetchone() is None:
+            return {}
+        rows = self._base.execute(
+            f"SELECT * FROM terms WHERE run IN (SELECT run FROM runs {which})",  # noqa: S608 - ours
+            values,
+        )
+        return {row["run"]: terms.from_row(row) for row in rows}
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """What happened to a run, in order."""
@@ -312,7 +351,9 @@ def _kept(row: sqlite3.Row) -> JournaledResource:
     )
 
 
-def _deployment(row: sqlite3.Row, resources: tuple[JournaledResource, ...]) -> Deployment:
+def _deployment(
+    row: sqlite3.Row, resources: tuple[JournaledResource, ...], agreed: Terms | None
+) -> Deployment:
     predicted = row["predicted_usd"]
     return Deployment(
         marks=Marks(
@@ -332,4 +373,5 @@ def _deployment(row: sqlite3.Row, resources: tuple[JournaledResource, ...]) -> D
         resources=resources,
         reason=row["reason"],
         account=row["account"],
+        terms=agreed,
     )

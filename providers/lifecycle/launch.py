@@ -29,7 +29,8 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
     Args:
         session: provider, journal, time.
         spec: what is launched, where the provider offers it (`Cloud.check`).
-        login: how machines are reached to see whether they are ready; None: running is ready.
+        login: how machines are reached to see whether they are ready; None: they are handed over
+            once they run, not proved.
 
     Raises:
         JournalError: the intent cannot be written down; nothing was made.
@@ -43,7 +44,8 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
         journal.open_run(spec, predicted, session.now(), account_of(session))
         try:
             _launch_somewhere(session, spec, login)
-            journal.mark_run(run, "ready", session.now())
+            state = "not-proved" if login is None else "ready"
+            journal.mark_run(run, state, session.now())
         except KeyboardInterrupt as error:
             raise LaunchInterruptedError(
                 f"interrupted while {run} was launched; what exists is written down. "
@@ -60,7 +62,7 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     reasons: list[str] = []
     for place in spec.places:
         spent = _spent(session, spec)
-        if _usd_until_deadline(session, spec, place) + spent > spec.max_usd:
+        if _usd_to_come(session, spec, place) + spent > spec.max_usd:
             reasons.append(f"{place.text}: {_over_cap(spent)}")
             continue
         try:
@@ -85,10 +87,10 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     )
 
 
-def _usd_until_deadline(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
-    """What all machines cost from now until the deadline, exact."""
+def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
+    """What all machines cost from now until their bill ends at worst, exact."""
     left_s = Decimal(str((spec.marks.deadline - session.now()).total_seconds()))
-    lived_s = min(spec.ttl_s, max(Decimal(1), left_s))
+    lived_s = min(spec.ttl_s, max(Decimal(1), left_s)) + spec.end_s
     return usd_for(place.offer, spec.count, lived_s, session.now())
 
 
@@ -105,7 +107,7 @@ def _spent(session: Session, spec: LaunchSpec) -> Decimal:
 
 def _over_cap(spent: Decimal) -> str:
     before = f" with the ${show(spent)} that places before it have cost" if spent else ""
-    return f"dearer at the deadline than the cap{before}"
+    return f"dearer by the end of its bill than the cap{before}"
 
 
 def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from pricing.errors import ProviderError, RefusedError
-from providers.interface import LaunchSpec, Resource
+from providers.interface import Deployment, LaunchSpec, Resource
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Stopwatch
+from providers.ownership_tags import Marks
 from providers.ssh.login import Login, Proof, Status
 
 _LEAST_S = 60.0  # a launch may take so long, however short the life of its machines
@@ -130,28 +131,95 @@ def arm(
     return ""
 
 
-def finish(session: Session, machines: tuple[Resource, ...], deadline: datetime) -> Status:
+def prove(
+    session: Session, marks: Marks, machines: tuple[Resource, ...], *, ends_itself: bool
+) -> Status:
+    """Ask the machines of a run what ends them, after handing over what they need for it.
+
+    Args:
+        session: journal and time.
+        marks: of the run.
+        machines: of it, as the provider shows them.
+        ends_itself: whether they are to; else only how far they are is asked.
+
+    Returns:
+        failed where one answers that it does not end itself, or that it is of no use; pending with
+        a reason where one cannot be asked, without where all are armed and one is not set up yet.
+    """
+    login = session.login(marks.run) if machines else None
+    if login is None:
+        return Status(state="pending", reason="its machines cannot be asked from here")
+    ranked = tuple(sorted(machines, key=_rank))
+    deadline = marks.deadline if ends_itself else None
+    found = [_prove_one(session, one, ranked, login, deadline) for one in ranked]
+    return min(found, key=lambda status: (_ORDER.index(status.state), not status.reason))
+
+
+_ORDER = ("failed", "pending", "ready")
+
+
+def _prove_one(
+    session: Session,
+    machine: Resource,
+    machines: tuple[Resource, ...],
+    login: Login,
+    deadline: datetime | None,
+) -> Status:
+    if deadline is not None:
+        asked = login.proof(machine)
+        if not asked.answered:
+            return Status(state="pending", reason=f"{machine.name}: {asked.fault}")
+        fault = arm(session, machine, machines, login, deadline)
+        if fault:
+            told = f"{machine.name} does not end itself: {fault}"
+            return Status(state="failed", reason=told)
+    status = login.status(machine)
+    if status.state == "failed":
+        return replace(status, reason=f"{machine.name} is not usable: {status.reason}")
+    return status
+
+
+def finish(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
     """Arm the machines of a launch that broke off, and say how far the slowest is.
 
     Failed, with its reason, is also what cannot be armed from here.
     """
-    broke = "its launch broke off"
-    login = session.login(machines[0].marks.run) if machines else None
-    if login is None:
-        told = f"{broke}, and its machines cannot be asked from here what ends them"
-        return Status(state="failed", reason=told)
-    ranked = tuple(sorted(machines, key=_rank))
-    states = []
-    for machine in ranked:
-        fault = arm(session, machine, ranked, login, deadline)
-        if fault:
-            told = f"{broke}, and {machine.name} does not end itself: {fault}"
-            return Status(state="failed", reason=told)
-        status = login.status(machine)
-        if status.state == "failed":
-            return replace(status, reason=f"{machine.name} is not usable: {status.reason}")
-        states.append(status.state)
-    return Status(state="pending" if "pending" in states else "ready")
+    status = prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
+    if status.state == "ready" or not status.reason:
+        return status
+    return Status(state="failed", reason=f"its launch broke off, and {status.reason}")
+
+
+def ask_again(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
+    """Ask the machines of a run of which nothing is proved yet; it is ready once they prove it."""
+    name = run.marks.run
+    status = prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
+    if status.state == "ready":
+        session.try_writing(partial(session.journal.mark_run, name, "ready", session.now()))
+        session.say(f"{name} is ready: its machines proved it just now")
+    elif status.reason:
+        session.say(
+            f"note: nothing proves that {name} ends itself: {status.reason}. `gpucost reap` ends "
+            f"it after {_end_without_proof(session, run, status):%Y-%m-%d %H:%M} UTC."
+        )
+    return status
+
+
+def _end_without_proof(session: Session, run: Deployment, status: Status) -> datetime:
+    """When a reap ends a run of which nothing is proved; at its deadline, where it cannot know."""
+    gives_up = status.state == "failed" and run.self_destroy
+    return _given_up_at(session, run) if gives_up else run.marks.deadline
+
+
+def is_given_up(session: Session, run: Deployment, status: Status) -> bool:
+    """Whether a launch that promised machines which end themselves has had its time to prove it."""
+    late = session.now() >= _given_up_at(session, run)
+    return status.state == "failed" and bool(run.self_destroy) and late
+
+
+def _given_up_at(session: Session, run: Deployment) -> datetime:
+    """A launch that waits would give up then."""
+    return run.started_at + timedelta(seconds=session.patience.bootstrap_s)
 
 
 def _rank(machine: Resource) -> int:

@@ -15,7 +15,7 @@ from providers.interface import Deployment, Resource
 from providers.lifecycle.accounts import account_of
 from providers.lifecycle.duplicates import duplicates, end_duplicates
 from providers.lifecycle.end import end_run, regions_of
-from providers.lifecycle.readiness import finish
+from providers.lifecycle.readiness import ask_again, finish, is_given_up
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey
 from providers.ownership_tags import Marks, owns
@@ -23,7 +23,7 @@ from providers.ownership_tags import Marks, owns
 YOUNG = timedelta(hours=1)
 """Longer than a launch goes from place to place; no run's side resources go before."""
 
-Action = Literal["remove", "keep", "adopt", "finish", "close"]
+Action = Literal["remove", "keep", "adopt", "finish", "prove", "close"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class Verdict:
         marks: of the run.
         provider: where it is.
         action: remove it; keep it; adopt it into the journal; finish its launch, where its machines
-            prove that they end themselves; close its entry, because nothing of it is there.
+            prove that they end themselves; ask them for that proof; close its entry, because
+            nothing of it is there.
         why: in words.
         resources: what is there of it.
         regions: where to look for it; None: everywhere.
@@ -75,7 +76,7 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
             action, why = "keep", f"belongs to {marks.owner}"
         else:
             action, why = _decide(session, marks, there, known, seen)
-        if action == "adopt" and not is_ours:
+        if action in ("adopt", "prove") and not is_ours:
             action, why = "keep", f"belongs to {marks.owner}, live inside its deadline"
         verdicts.append(
             Verdict(
@@ -127,6 +128,7 @@ def _decide(
         (known is None, "adopt", "live inside its deadline, and not in the journal"),
         (state == "launching" and whole, "finish", "all its machines are there"),
         (state == "launching", "remove", "its launch broke off before all machines were there"),
+        (state == "not-proved", "prove", "nothing proves yet that its machines end themselves"),
     )
     return next(
         ((action, why) for holds, action, why in rules if holds),
@@ -166,7 +168,22 @@ def _close(session: Session, verdict: Verdict) -> int:
 
 
 def _adopt(session: Session, verdict: Verdict) -> int:
+    return _prove(session, verdict)
+
+
+def _prove(session: Session, verdict: Verdict) -> int:
+    """Ask its machines what ends them; one that says "nothing" for as long as a launch waits ends.
+
+    What was not launched from here never ends before its deadline: nobody promised its proof.
+    """
     adopt(session, verdict.marks, verdict.resources)
+    run = session.journal.deployment(verdict.marks.run)
+    if run is not None:
+        machines = tuple(one for one in verdict.resources if one.is_machine)
+        status = ask_again(session, run, machines)
+        if is_given_up(session, run, status):
+            why = f"reaped: {status.reason}"
+            return end_run(session, verdict.marks, verdict.regions, doing=why)
     return _keep(session, verdict)
 
 
@@ -175,12 +192,16 @@ def _finish(session: Session, verdict: Verdict) -> int:
     adopt(session, verdict.marks, verdict.resources)
     marks, at = verdict.marks, session.now()
     machines = tuple(one for one in verdict.resources if one.is_machine)
-    status = finish(session, machines, marks.deadline)
+    run = session.journal.deployment(marks.run)
+    if run is None:
+        return _keep(session, verdict)
+    status = finish(session, run, machines)
     if status.state == "failed":
         session.say(f"{marks.run} is ended: {status.reason}")
         return end_run(session, marks, verdict.regions, doing=f"reaped: {status.reason}")
     if status.state == "pending":
-        session.say(f"{marks.run} is armed, and not set up yet: `gpucost reap` looks again.")
+        is_ = "" if run.self_destroy is False else "is armed, and "
+        session.say(f"{marks.run} {is_}is not set up yet: `gpucost reap` looks again.")
         return _keep(session, verdict)
     session.try_writing(partial(session.journal.mark_run, marks.run, "ready", at))
     return _keep(session, verdict)
@@ -200,6 +221,7 @@ _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {
     "close": _close,
     "adopt": _adopt,
     "finish": _finish,
+    "prove": _prove,
     "keep": _keep,
 }
 

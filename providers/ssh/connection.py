@@ -167,7 +167,8 @@ class SshLogin:
             command = f'{_AS_ROOT}; $as_root env GPUCOST_ROOT="{ROOT}" "{ARMED}"'
             code, text = self.door.run(machine.address, command)
         except ProviderError as error:
-            return Proof(deadline=None, clock=None, fault=error.problems[0])
+            why = error.problems[0]
+            return Proof(deadline=None, clock=None, fault=why, answered=False)
         told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
         fault = told.get("fault", "it does not say what ends it")
         if told.get("run") != machine.marks.run:

@@ -28,11 +28,15 @@ class Proof:
         deadline: that its watch goes by; None where it has none.
         clock: its time of day; None where it does not say.
         fault: why it would not end itself; empty: it would.
+        answered: whether it could be asked.
+        life_s: longest life that its watch goes by, in seconds; None where it has none.
     """
 
     deadline: datetime | None
     clock: datetime | None
     fault: str
+    answered: bool = True
+    life_s: int | None = None
 
 
 class Login(Protocol):

@@ -1,11 +1,13 @@
 """The watch on a machine: it ends the machine whatever the clock, the disk or a reboot does."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from templates.bootstrap_deadline import END_S, RETRY_S, TICK_S
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.machines import a_machine
 
@@ -34,11 +36,20 @@ def test_it_ends_at_the_deadline(tmp_path: Path) -> None:
     """Within ten seconds of the deadline the machine powers off, and harder until it is gone."""
     box = a_box(tmp_path, left_s=100)
     box.watch(until_s=HOUR_S + 400)
-    assert 0 <= ended_s(box) - DEADLINE_S <= 10
+    assert 0 <= ended_s(box) - DEADLINE_S <= TICK_S
     asked = [line for line in box.calls.splitlines() if "poweroff" in line]
     assert asked[0] == "systemctl poweroff"
     assert asked[-2:] == ["systemctl poweroff --force", "systemctl poweroff --force --force"]
     assert box.read("proc/sysrq-trigger") == "o\n"
+    assert END_S["poweroff"] == TICK_S + RETRY_S * len(asked)
+
+
+def test_nothing_that_ends_it_takes_longer_than_was_billed(tmp_path: Path) -> None:
+    """A look, the machine's own id and the API's answer have limits that the cap counts in."""
+    box = a_box(tmp_path, end="api")
+    limits = [int(n) for n in re.findall(r"--max-time (\d+)", box.read("opt/gpucost/end.sh"))]
+    (tick_s,) = re.findall(r"sleep (\d+)", box.read("opt/gpucost/deadline.sh"))
+    assert sum(limits) + int(tick_s) == END_S["api"]
 
 
 def test_it_warns_before(tmp_path: Path) -> None:

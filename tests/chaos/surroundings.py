@@ -22,8 +22,7 @@ from providers.aws import access, cloud
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ssh import keys
-from providers.ssh import login as logins
-from providers.ssh.login import Status
+from providers.ssh.login import Proof, Status
 from tests.providers.fakes.driven_time import DrivenTime
 from tests.providers.launches import PUBLIC_KEY
 
@@ -61,7 +60,7 @@ class _Login:
         """As the machine says."""
         answer = self._over_ssh("proof", machine.id)
         deadline, fault = answer or (None, "it cannot be reached over SSH")
-        return vars(logins)["Proof"](deadline=deadline, clock=None, fault=fault)
+        return Proof(deadline=deadline, clock=None, fault=fault, answered=answer is not None)
 
 
 def load() -> None:

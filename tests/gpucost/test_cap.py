@@ -17,6 +17,7 @@ from providers.aws.calls import creations
 from providers.interface import MACHINE
 from providers.lifecycle.ledger import price_within, usd_for
 from providers.offline import offline
+from templates.bootstrap_deadline import END_S
 from tests.providers.launches import a_spec, an_offer
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -69,6 +70,28 @@ def _previewed(live: Live | None, **wish: Any) -> Any:
     asked = Wish(ttl_s=Decimal(8 * 3600), **wish)
     spec = build_spec(choice, asked, AT, live)
     return preview(offline("aws"), spec, (), live, asked)
+
+
+def test_the_cap_holds_the_bill_to_its_end() -> None:
+    """What a machine may take from its deadline to the end of its bill is in what is capped."""
+    seen = _previewed(None, max_usd=Decimal("440.36"))  # the deadline alone, with addresses
+    assert seen.total.exact == Decimal("440.36")
+    assert seen.spec.end_s == END_S["poweroff"] == 250
+    assert seen.most.exact > seen.total.exact + Decimal("3.8")
+    assert any("up to $444.18 by the end of its bill, 250 s" in one for one in seen.refusals)
+    unended = _previewed(None, max_usd=Decimal("440.36"), self_destroy=False)
+    assert (unended.spec.end_s, unended.most) == (0, unended.total)
+    assert any("nothing but gpucost ends it" in one for one in unended.warnings)
+
+
+def test_spot_is_paid_within_the_cap_to_the_end_of_its_bill() -> None:
+    """The highest price that EC2 is told counts the seconds after the deadline, too."""
+    offer = an_offer("aws", purchase="spot")
+    spec = a_spec(offer, regions=("us-east-1",), max_usd=Decimal(100), end_s=Decimal(250))
+    (machine,) = [one for one in creations(spec, spec.places[0]) if one.kind == MACHINE]
+    highest = Decimal(machine.arguments["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"])
+    dearest = replace(offer, usd_per_hour=highest)
+    assert Decimal("99.99") < usd_for(dearest, 1, spec.most_s, AT) <= 100
 
 
 def _unread() -> Live:

@@ -181,6 +181,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
         (("--ttl", "2h", "--region", "nyc2"), 2, "--region goes with --type"),
         (("--ttl", "2h"), 2, "plan.json"),
         (("--type", SIZE, "--ttl", "2h", "--max-cost", "10", "--yes"), 4, "--max-cost is $10.00"),
+        (("--type", SIZE, "--ttl", "2h", "--max-cost", "70.56", "--yes"), 4, "up to $71.05 by the"),
     ],
     ids=str,
 )
@@ -249,7 +250,8 @@ def test_a_dry_run_needs_nothing_and_makes_nothing(
     shown = call("provision", "--type", SIZE, "--ttl", "8h", "--dry-run")
     assert "a region chosen at launch" in shown.out
     assert "POST /v2/droplets" in shown.out
-    assert "at most $282.24" in shown.out
+    assert "at most $282.24 by the deadline" in shown.out
+    assert "at most $282.73 by the end of the bill, up to 50 s later" in shown.out
 
 
 def test_no_token_is_written_anywhere(cloud: DigitalOcean, call: Call, tmp_path: Path) -> None:

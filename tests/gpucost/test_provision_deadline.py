@@ -205,3 +205,23 @@ def test_the_deadline_goes_by_the_providers_clock(
     born = datetime.fromisoformat(droplet["created_at"])
     deadline = datetime.fromisoformat(ran.json["deadline"])
     assert abs((deadline - born).total_seconds() - 2 * 3600) < 30
+
+
+def test_a_launch_that_does_not_wait_is_not_ready(
+    aws: AwsAccount, call: Call, login: Ready
+) -> None:
+    """--no-wait says not-proved; list and show ask for the proof, and with it the run is ready."""
+    ran = call(*AMAZON, "--ttl", "2h", "--no-wait", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["state"] == "not-proved"
+    assert "--no-wait: the machines are handed over before anything proves" in ran.err
+    login.fault = "nothing watches the deadline"
+    listed = call("list", "-f", "json")
+    assert [one["state"] for one in listed.json["runs"]] == ["not-proved"]
+    assert "nothing proves that" in listed.err
+    assert "nothing watches the deadline" in listed.err
+    login.fault = ""
+    offline = call("list", "--offline", "-f", "json")
+    assert [one["state"] for one in offline.json["runs"]] == ["not-proved"]
+    assert call("show", ran.json["run"], "-f", "json").json["state"] == "ready"
+    assert len(aws.alive_ids()) == 1

@@ -72,11 +72,11 @@ class CloudContract:
             assert _state(cloud, replace(one, id=_absent(one)), spec.marks) != "present"
 
     def test_plan_to_ready_to_down(self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path) -> None:
-        """A launch becomes ready with all machines, and its end leaves nothing."""
+        """A launch has all its machines, of which nothing is proved, and its end leaves nothing."""
         session = a_session(cloud, tmp_path)
         checked, _ = cloud.check(spec)
         done = launch(session, checked, None)
-        assert done.state == "ready"
+        assert done.state == "not-proved"
         assert len(done.machines) == spec.count
         rented = checked.places[0].offer is not None
         assert all(one.address for one in done.machines)

@@ -83,7 +83,7 @@ def test_a_machine_that_is_not_shown_yet_is_waited_for(
     """A launch makes one machine at one place, however late reads show it; no other is tried."""
     _hide_what_is_made(cloud, time, lag_s)
     done = launch(session, a_spec(regions=("here", "there")), None)
-    assert (done.state, done.region) == ("ready", "here")
+    assert (done.state, done.region) == ("not-proved", "here")
     assert [one.kind for one in cloud.things.values()].count(MACHINE) == 1
 
 
@@ -206,7 +206,7 @@ def test_lost_answers_in_a_row_end_no_launch(
     if call == "ours":  # which is asked after a lost answer to the create call
         cloud.faults.append(Fault(call="create", kind=MACHINE, error=gone, after=True))
     done = launch(session, a_spec(count=2, regions=("here", "there")), None)
-    assert (done.state, done.region) == ("ready", "here")
+    assert (done.state, done.region) == ("not-proved", "here")
     assert [one.kind for one in cloud.things.values()].count(MACHINE) == 2
 
 

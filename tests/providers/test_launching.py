@@ -108,7 +108,7 @@ def test_places_are_tried_in_order_and_cleaned_up(cloud: MemoryCloud, session: S
     done = launch(session, a_spec(count=2, regions=BOTH), None)
     assert done.region == "there"
     assert {one.region for one in cloud.things.values()} == {"there"}
-    assert done.state == "ready"
+    assert done.state == "not-proved"
 
 
 def test_a_machine_of_a_first_attempt_keeps_its_bill(cloud: MemoryCloud, session: Session) -> None:
@@ -159,7 +159,7 @@ def test_a_lost_answer_is_looked_for_and_never_repeated(
     cloud.faults.append(Fault(call="create", kind="machine", error=lost, after=after))
     spec = a_spec(regions=("here",))
     if after:
-        assert launch(session, spec, None).state == "ready"
+        assert launch(session, spec, None).state == "not-proved"
     else:
         with pytest.raises(PartialError):
             launch(session, spec, None)
@@ -173,7 +173,7 @@ def test_throttling_is_repeated_after_the_wait(cloud: MemoryCloud, session: Sess
     waits: list[float] = []
     cloud.faults.append(Fault(call="create", error=throttled, times=2))
     clock = replace(session.clock, sleep=waits.append)
-    assert launch(replace(session, clock=clock), a_spec(regions=BOTH), None).state == "ready"
+    assert launch(replace(session, clock=clock), a_spec(regions=BOTH), None).state == "not-proved"
     assert waits[:2] == [5.0, 5.0]
 
 

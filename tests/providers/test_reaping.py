@@ -49,7 +49,7 @@ def _only(session: Session, *, all_owners: bool = False) -> tuple[str, str]:
 
 def test_a_live_machine_is_kept(session: Session) -> None:
     """Inside its deadline and in the journal: nothing happens."""
-    launch(session, _spec(), None)
+    launch(session, _spec(), Said(READY))
     assert _only(session) == ("keep", "live inside its deadline")
 
 
@@ -132,13 +132,14 @@ def test_a_launch_that_broke_off_is_finished_or_removed(
     ("login", "state"),
     [
         (None, "ended"),
-        (Said(READY, faults=("no token",)), "ended"),
+        (Said(READY, faults=("no token", "no token")), "ended"),
+        (Said(READY, faults=("no token",)), "ready"),
         (Said(READY, takes=False), "ended"),
         (Said(Status(state="failed", reason="7 GPUs")), "ended"),
         (Said(PENDING), "launching"),
         (Said(READY), "ready"),
     ],
-    ids=["no key", "no proof", "no token", "failed", "not set up yet", "armed"],
+    ids=["no key", "no proof", "handed over", "no token", "failed", "not set up yet", "armed"],
 )
 def test_a_launch_is_only_finished_with_a_proof(
     cloud: MemoryCloud, session: Session, login: Said | None, state: str

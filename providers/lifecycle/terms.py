@@ -1,0 +1,42 @@
+"""What a launch was confirmed with, as the journal keeps it: its cap and its dearest price."""
+
+import sqlite3
+from datetime import timedelta
+from decimal import Decimal
+
+from providers.interface import LaunchSpec, Terms
+from providers.lifecycle.ledger import price_within, usd_for
+
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS terms (run TEXT PRIMARY KEY, self_destroy INTEGER NOT NULL, "
+    "max_usd TEXT, most_usd_per_hour TEXT)"
+)
+"""Beside the first tables, and made with the first launch: older versions pass over it."""
+
+
+def terms_of(spec: LaunchSpec) -> Terms:
+    """The terms of a launch that is about to be made."""
+    offer = spec.places[0].offer
+    day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
+    previewed = usd_for(offer, spec.count, spec.most_s, day)
+    dearest = None if offer is None else offer.usd_per_hour
+    if offer is not None and offer.purchase == "spot":
+        dearest = price_within(offer, spec.count, spec.most_s, day, spec.max_usd)
+    return Terms(
+        self_destroy=spec.self_destroy,
+        max_usd=None if spec.max_usd == previewed else spec.max_usd,
+        most_usd_per_hour=dearest,
+    )
+
+
+def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
+    """The values of a row; money is text."""
+    money = (terms.max_usd, terms.most_usd_per_hour)
+    return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
+
+
+def from_row(row: sqlite3.Row) -> Terms:
+    """The terms that `to_row` wrote."""
+    money = (row["max_usd"], row["most_usd_per_hour"])
+    cap, dearest = (None if text is None else Decimal(text) for text in money)
+    return Terms(self_destroy=bool(row["self_destroy"]), max_usd=cap, most_usd_per_hour=dearest)
