@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "provision": ("provision", "Launch an option of a plan, or a type, until a deadline."),
     "list": ("list_runs", "List what was launched, with cost so far."),
     "show": ("show", "Show one launch: machines, events, bootstrap log."),
+    "extend": ("extend", "Move the deadline of a launch later, within a cap."),
     "down": ("down", "End launches: destroy until gone."),
     "reap": ("reap", "Find and remove what a crash or a deadline left behind."),
     "watch": ("watch", "Reap every ten minutes, from cron or a systemd timer."),

@@ -35,7 +35,7 @@ class Fault:
     """An error of the next call that it fits.
 
     Attributes:
-        call: create, ours, look, destroy or account.
+        call: create, ours, look, mark, destroy or account.
         error: what is raised.
         kind: only for this kind of resource; empty: any.
         after: the work is done all the same.
@@ -184,6 +184,14 @@ class MemoryCloud:
             found = replace(found, state="running", address="192.0.2.1")
             self.things[kept.kind, kept.id] = found
         return Presence(state="present", resource=found)
+
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Put them on it."""
+        self.calls.append(f"mark {machine.name}")
+        self._raise("mark", machine.kind)
+        key = (machine.kind, machine.id)
+        self.things[key] = replace(self.things[key], marks=marks)
+        return ()
 
     def destroy(self, resource: Resource) -> bool:
         """Remove it."""

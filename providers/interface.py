@@ -386,6 +386,16 @@ class Cloud(Protocol):
             ProviderError: it could not be asked.
         """
 
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Put marks with a later deadline on a machine; what had to be made for it is returned.
+
+        Asked twice it does no harm. The marks before may stay beside them: the latest deadline
+        counts.
+
+        Raises:
+            ProviderError: refused, or no answer; it may be asked again.
+        """
+
     def destroy(self, resource: Resource) -> bool:
         """Ask for its end; True where the provider accepted, False where it knows no such id.
 

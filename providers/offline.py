@@ -68,6 +68,11 @@ class _Offline:
         _ = kept, marks
         return Presence(state="not-asked", why=_DRY)
 
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Refused."""
+        _ = marks
+        raise MissingCredentialsError(f"{self.name}: a dry run marks no {machine.kind}.")
+
     def destroy(self, resource: Resource) -> bool:
         """Refused."""
         raise MissingCredentialsError(f"{self.name}: a dry run ends no {resource.kind}.")

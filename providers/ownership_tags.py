@@ -6,7 +6,7 @@ marks is not ours and is never touched.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,6 +108,11 @@ def read_text(text: str, separator: str) -> Marks | None:
     if first != f"{PREFIX}-run" or len(fields) not in (len(_FIELDS), len(names)):
         return None
     return read_marks(dict(zip(names, fields, strict=False)))
+
+
+def latest(marks: Iterable[Marks]) -> Marks:
+    """Those with the latest deadline: one that was moved stands beside the first."""
+    return max(marks, key=lambda one: one.deadline)
 
 
 def new_run() -> str:

@@ -19,7 +19,7 @@ from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey
-from providers.ownership_tags import Marks, owns
+from providers.ownership_tags import Marks, latest, owns
 from providers.ssh.keys import drop_key
 
 
@@ -73,7 +73,7 @@ def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsTo
     """Runs of the journal: only their providers are opened, and nothing needs to be listed."""
     owner = this_owner()
     for run in wanted:
-        _refuse_others(run.marks, owner)
+        refuse_others(run.marks, owner)
     reached = sessions(journal, output, dict.fromkeys(run.provider for run in wanted))
     by_name = {session.cloud.name: session for session in reached.sessions}
     targets = [
@@ -94,7 +94,12 @@ def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
     return told
 
 
-def _refuse_others(marks: Marks, owner: str) -> None:
+def refuse_others(marks: Marks, owner: str) -> None:
+    """Refuse to change what another owner launched.
+
+    Raises:
+        RefusedError: it is another owner's.
+    """
     if not owns(owner, marks.owner):
         raise RefusedError(
             f"{marks.run} belongs to {marks.owner}, and this is {owner} "
@@ -117,9 +122,9 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEn
         here = {one.marks.run: one for one in open_ if one.provider == session.cloud.name}
         for run in dict.fromkeys((*here, *(one.marks.run for one in seen.resources))):
             there = tuple(one for one in seen.resources if one.marks.run == run)
-            marks = there[0].marks if there else here[run].marks
+            marks = latest(one.marks for one in (*there, *filter(None, (here.get(run),))))
             if run in runs:
-                _refuse_others(marks, owner)
+                refuse_others(marks, owner)
             if run in runs or (not runs and owns(owner, marks.owner)):
                 known_run = here.get(run)
                 targets.append(RunToEnd(marks=marks, session=session, known=known_run, there=there))

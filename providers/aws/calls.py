@@ -14,7 +14,7 @@ from providers.lifecycle.ledger import price_within
 from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "aws"
-RUN_TAG = f"{PREFIX}:run"
+RUN_TAG, DEADLINE_TAG = f"{PREFIX}:run", f"{PREFIX}:deadline"
 
 KEY, GROUP = "key", "ssh"
 """What the names of a run's key pair and security group end in."""

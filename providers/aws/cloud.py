@@ -14,7 +14,7 @@ from typing import Any
 from pricing.errors import ProviderError
 from providers.aws import calls, inventory, items, network
 from providers.aws.access import client, open_session, sdk_errors, sentence
-from providers.aws.calls import KINDS, PROVIDER, SSH_FROM
+from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
 from providers.aws.failures import code_of, is_not_found, launch_errors
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
@@ -207,6 +207,13 @@ class AwsCloud:
     @property
     def _reader(self) -> inventory.Reader:
         return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
+
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Write the tag of the deadline anew."""
+        tag = {"Key": DEADLINE_TAG, "Value": marks.tags()["deadline"]}
+        with launch_errors(f"marking {machine.name} with its deadline", self.secrets):
+            self._ec2(machine.region).create_tags(Resources=[machine.id], Tags=[tag])
+        return ()
 
     def destroy(self, resource: Resource) -> bool:
         """One call by id; False where EC2 knows no such id."""

@@ -80,6 +80,16 @@ def _changing() -> list[dict[str, Any]]:
             "Condition": {"StringEquals": {"ec2:CreateAction": [m[4:] for m in _MAKES]}},
         },
         {
+            "Sid": "MoveTheDeadlineOfWhatIsOurs",
+            "Effect": "Allow",
+            "Action": "ec2:CreateTags",
+            "Resource": "arn:aws:ec2:*:*:instance/*",
+            "Condition": {
+                "Null": {f"aws:ResourceTag/{_RUN}": "false"},
+                "ForAllValues:StringEquals": {"aws:TagKeys": [f"{PREFIX}:deadline"]},
+            },
+        },
+        {
             "Sid": "FirstSpotRequestOfTheAccount",
             "Effect": "Allow",
             "Action": "iam:CreateServiceLinkedRole",

@@ -202,6 +202,21 @@ class DigitalOceanCloud:
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
 
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
+        tag, client = calls.run_tag(marks), self._client(repeats=True)
+        body = {"resources": [{"resource_id": machine.id, "resource_type": "droplet"}]}
+        with launch_errors(self.access, f"marking {machine.name} with its deadline"):
+            made = client.tags.get(tag)
+            if inventory.is_not_found(made):
+                made = client.tags.create(body={"name": tag})
+            if not (isinstance(made, Mapping) and "tag" in made):
+                raise ProviderError(f"DigitalOcean: the tag {tag} could not be made.")
+            told = client.tags.assign_resources(tag, body=body)
+            if told is not None:
+                raise ProviderError(f"DigitalOcean: {tag} could not be put on {machine.name}.")
+        return (inventory.resource("tag", made["tag"], marks),)
+
     def destroy(self, resource: Resource) -> bool:
         """One DELETE by id; False for a 404."""
         kind = KINDS[resource.kind]

@@ -17,7 +17,7 @@ from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.digitalocean.failures import launch_errors
 from providers.interface import MACHINE, Resource, State
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import PREFIX, Marks, read_text
+from providers.ownership_tags import PREFIX, Marks, latest, read_text
 
 _PER_PAGE = 200
 _MOST_PAGES = 50
@@ -88,7 +88,7 @@ def _told(
         for item in items[kind].values():
             marks = marks_of(kind, item, runs)
             if marks is not None:
-                runs.setdefault(marks.run, marks)
+                runs[marks.run] = latest((marks, runs.get(marks.run, marks)))
                 resources.append(resource(kind, item, marks))
             elif kind == MACHINE and _NAMED.fullmatch(str(item.get("name"))):
                 strangers.append(
@@ -104,9 +104,11 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, Marks]) -> Marks | None
     name = str(item.get("name", ""))
     if kind != MACHINE:
         return read_text(name, ":" if kind == "tag" else ".")
-    tagged = next(filter(None, (read_text(word, ":") for word in item.get("tags") or ())), None)
+    tagged = tuple(filter(None, (read_text(word, ":") for word in item.get("tags") or ())))
+    if tagged:
+        return latest(tagged)
     named = _NAMED.fullmatch(name)
-    return tagged or (known.get(named[1]) if named else None)
+    return known.get(named[1]) if named else None
 
 
 def look(client: Any, access: Access, kind: str, id_: str, marks: Marks) -> Presence:  # noqa: ANN401 - pydo's

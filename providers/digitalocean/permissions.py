@@ -10,6 +10,7 @@ SCOPES: tuple[tuple[str, str], ...] = (
     ("image:read", "required by droplet:read; the image of the size"),
     ("droplet:create", "machines"),
     ("droplet:read", "their state"),
+    ("droplet:update", "their tags, for `gpucost extend`"),
     ("droplet:delete", "their end"),
     ("ssh_key:create", "the key of a run"),
     ("ssh_key:read", "finding it again, and --ssh-key"),

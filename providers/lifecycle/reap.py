@@ -18,7 +18,7 @@ from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.readiness import ask_again, finish, is_given_up
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey
-from providers.ownership_tags import Marks, owns
+from providers.ownership_tags import Marks, latest, owns
 
 YOUNG = timedelta(hours=1)
 """Longer than a launch goes from place to place; no run's side resources go before."""
@@ -70,7 +70,7 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
     action: Action
     for run, known in journaled.items():
         there = tuple(listed.get(run, ()))
-        marks = known.marks if known is not None and not there else there[0].marks
+        marks = latest(one.marks for one in (*there, *filter(None, (known,))))
         is_ours = owns(owner, marks.owner)
         if not is_ours and not all_owners:
             action, why = "keep", f"belongs to {marks.owner}"
@@ -239,7 +239,7 @@ def adopt(session: Session, marks: Marks, resources: tuple[Resource, ...]) -> No
                 offer=session.price(machines[0]) if machines else None,
                 region="",
                 count=len(machines),
-                state="ready",
+                state="not-proved",
                 started_at=at,
                 ended_at=None,
                 predicted_usd=None,

@@ -12,6 +12,7 @@ from providers.interface import MACHINE, Deployment, JournaledResource, Resource
 from providers.lifecycle.accounts import account_of, elsewhere, why_unproved
 from providers.lifecycle.presence import Presence, Unasked, as_kept, settled
 from providers.lifecycle.session import Session
+from providers.ownership_tags import latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def found_run(session: Session, seen: Survey, run: str) -> Deployment:
     there = [one for one in seen.resources if one.marks.run == run]
     machines = [one for one in there if one.is_machine]
     return Deployment(
-        marks=there[0].marks,
+        marks=latest(one.marks for one in there),
         provider=session.cloud.name,
         offer=session.price(machines[0]) if machines else None,
         region=machines[0].region if machines else "",

@@ -147,6 +147,11 @@ class SshCloud:
             return Presence(state="gone", why=f"{kept.id} does not carry the mark of {marks.run}")
         return Presence(state="present", resource=_resource(kept.id, kept.name, marks))
 
+    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Write the file of the mark anew."""
+        _write(machine.id, _MARK, marks.text(":"), "0644")
+        return ()
+
     def destroy(self, resource: Resource) -> bool:
         """Remove what we put there, if it is still this run's; MPS is told to quit."""
         there = self._marks(resource.id)

@@ -21,6 +21,7 @@ ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
 LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
 END_HEADER = f"{ROOT}/etc/gpucost/end.header"
+DEADLINE = f"{ROOT}/etc/gpucost/deadline"
 RENDEZVOUS = f"{ROOT}/etc/gpucost/rendezvous"
 ARMED = f"{ROOT}/opt/gpucost/armed"
 
@@ -178,8 +179,20 @@ class SshLogin:
         if code != 0:
             fault = fault or f"it says so with exit status {code}"
         return Proof(
-            deadline=_time(told.get("deadline_s")), clock=_time(told.get("clock_s")), fault=fault
+            deadline=_time(told.get("deadline_s")),
+            clock=_time(told.get("clock_s")),
+            fault=fault,
+            life_s=int(life) if (life := told.get("ttl_s", "")).isdecimal() else None,
         )
+
+    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
+        """Write the file that its watch reads at each look.
+
+        Raises:
+            ProviderError: it is not there afterwards.
+        """
+        line = f"{machine.marks.run} {int(deadline.timestamp())} {life_s}\n"
+        self._put(machine, DEADLINE, line, "0644")
 
     def log(self, address: str) -> str:
         """The log of the bootstrap.

@@ -58,3 +58,10 @@ class Login(Protocol):
 
     def proof(self, machine: Resource) -> Proof:
         """What ends it; a fault where it cannot be asked."""
+
+    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
+        """Let its watch go by another deadline, and another length of its life in seconds.
+
+        Raises:
+            ProviderError: it could not be told.
+        """

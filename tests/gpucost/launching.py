@@ -1,17 +1,22 @@
 """What tests of launches share: machines that are ready at once, and no waiting."""
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from gpucost.launch import state
 from providers.digitalocean import access
+from pricing.errors import ProviderError
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Proof, Status
 from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.launches import HASTY, no_wait
+
+LIFE_S = 7200
+"""How long machines are to live at most, as they say."""
 
 
 class Ready:
@@ -20,6 +25,9 @@ class Ready:
     def __init__(self) -> None:
         self.delivered: list[str] = []
         self.fault = ""
+        self.reached = True
+        self.takes = True
+        self.ends: dict[str, tuple[datetime, int]] = {}
 
     def status(self, machine: Resource) -> Status:
         """Ready."""
@@ -32,8 +40,18 @@ class Ready:
         self.delivered.append(machine.name)
 
     def proof(self, machine: Resource) -> Proof:
-        """It ends itself at the deadline of its marks."""
-        return Proof(deadline=machine.marks.deadline, clock=None, fault=self.fault)
+        """It ends itself at the deadline of its marks, or at the one that it was told since."""
+        fault = self.fault if self.reached else "cannot be reached over SSH"
+        deadline, life_s = self.ends.get(machine.id, (machine.marks.deadline, LIFE_S))
+        answered = self.reached
+        return Proof(deadline=deadline, clock=None, fault=fault, answered=answered, life_s=life_s)
+
+    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
+        """Take it, or say that it did and go by the one before."""
+        if not self.reached:
+            raise ProviderError(f"{machine.name} cannot be reached over SSH")
+        if self.takes:
+            self.ends[machine.id] = (deadline, life_s)
 
 
 def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:

@@ -210,7 +210,7 @@ NEVER = {
     "uninstall",
     "environment",
 }
-LAUNCHING = ("provision", "down", "reap", "watch")
+LAUNCHING = ("provision", "extend", "down", "reap", "watch")
 
 
 @pytest.mark.parametrize(("command_name", "flag"), _every_option(), ids="-".join)

@@ -115,5 +115,9 @@ class Said:
         fault = self.faults.pop(0) if self.faults else ""
         return Proof(deadline=machine.marks.deadline, clock=None, fault=fault)
 
+    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
+        """Nothing is told to it."""
+        raise ProviderError(f"{machine.name} takes neither {deadline} nor {life_s} s")
+
 
 PENDING, READY = Status(state="pending"), Status(state="ready")

@@ -1,5 +1,6 @@
 """Machines over SSH, against a real sshd: status, log, and the end token that nobody else sees."""
 
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,9 @@ from pricing.errors import ProviderError
 from providers.interface import Resource
 from providers.ssh.connection import SshAccess, SshLogin
 from providers.ssh.keys import drop_key, key_file, make_key
+from templates.bootstrap_files import render_bootstrap
+from tests.bootstrap.box import parts
+from tests.bootstrap.machines import a_machine as settings
 from tests.providers.fakes.sshd import Machine, a_machine
 from tests.providers.launches import a_spec
 
@@ -129,6 +133,30 @@ def test_the_proof_is_what_the_machine_says(
     proof = login.proof(one)
     assert proof.fault == fault
     assert proof.deadline == datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
+
+
+def test_a_machine_takes_a_later_deadline_and_says_so(machine: Machine, door: SshAccess) -> None:
+    """The real script of a machine reads back what was written over SSH, deadline and life."""
+    one, login = _resource(machine), SshLogin(door=door)
+    run, until = one.marks.run, datetime(2026, 11, 21, 22, 15, tzinfo=UTC)
+    hook = parts(render_bootstrap(settings(end="poweroff", run=run)))["cloud-boothook"]
+    armed = re.search(r"/opt/gpucost/armed <<'END_OF_FILE'\n(.*?)END_OF_FILE", hook, re.DOTALL)
+    assert armed is not None
+    for name, text in (
+        ("opt/gpucost/armed", armed[1]),
+        ("proc/uptime", "100.00 0.00\n"),
+        ("run/gpucost/beat", "95\n"),
+        ("etc/gpucost/deadline", f"{run} 1795292100 28800\n"),
+    ):
+        path = machine.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+    before = login.proof(one)
+    assert (before.fault, before.life_s) == ("", 28800)
+    login.set_deadline(one, until, 36000)
+    after = login.proof(one)
+    assert (after.fault, after.deadline, after.life_s) == ("", until, 36000)
 
 
 def test_a_machine_that_does_not_answer_is_not_armed(machine: Machine, door: SshAccess) -> None:

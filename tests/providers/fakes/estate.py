@@ -86,6 +86,8 @@ class Estate:
                 act = {"GET": self._read, "DELETE": self._end}.get(request.method)
                 if act is not None and "/" not in key:
                     return act(many, key)
+                if many == "tags" and key.endswith("/resources") and request.method == "POST":
+                    return self._tag(key.removesuffix("/resources"), request.get_json())
         return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
 
     def _account(self) -> Document:
@@ -153,6 +155,15 @@ class Estate:
     def _make_tag(self, body: Document, _: list[Document]) -> Answer:
         tag = self.things["tags"].setdefault(body["name"], _tag(body["name"]))
         return HTTPStatus.CREATED, {"tag": tag}
+
+    def _tag(self, tag: str, body: Document) -> Answer:
+        ids = [one["resource_id"] for one in body["resources"]]
+        if tag not in self.things["tags"] or not set(ids) <= set(self.things["droplets"]):
+            return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
+        for key in ids:
+            droplet = self.things["droplets"][key]
+            droplet["tags"] = list(dict.fromkeys((*droplet["tags"], tag)))
+        return HTTPStatus.NO_CONTENT, None
 
     def _age_s(self, many: str, key: str) -> float:
         born = self._born.get((many, key))

@@ -1,0 +1,202 @@
+"""A later deadline for a run: told to whoever ends it, then to its machines, and read back there.
+
+Nothing is changed before every machine has answered and proved that it ends itself. Marks at the
+provider come first and the machines last: dying in between leaves machines that end at the earlier
+deadline, and nobody who ends them before it. Doing it again goes on; a deadline never gets earlier.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+from pricing.errors import PartialError, ProviderError, RefusedError
+from providers.interface import Deployment, JournaledResource, Resource
+from providers.lifecycle.ledger import bill_run
+from providers.lifecycle.presence import ask
+from providers.lifecycle.session import Session
+from providers.ssh.login import Login, Proof
+
+_STATES = ("ready", "not-proved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """A later deadline that nothing speaks against so far.
+
+    Attributes:
+        run: as the journal knows it.
+        machines: that are there.
+        proofs: what each says of its end, by id; empty where machines need not end themselves.
+        until: the later deadline.
+        usd: what the run costs at most when its bill ends then, exact; None: its price is unknown.
+    """
+
+    run: Deployment
+    machines: tuple[Resource, ...]
+    proofs: Mapping[str, Proof]
+    until: datetime
+    usd: Decimal | None
+
+
+def plan_extension(
+    session: Session, run: Deployment, by_s: Decimal, end_s: Decimal, *, ends_itself: bool
+) -> Extension:
+    """Ask the provider and the machines of a run whether it may end later; changes nothing.
+
+    Args:
+        session: with its provider.
+        run: of the journal.
+        by_s: how much later, in seconds, > 0.
+        end_s: most seconds from a deadline until the bill ends.
+        ends_itself: whether its machines end themselves.
+
+    Raises:
+        RefusedError: it is not running, or over.
+        ProviderError: a machine cannot be asked, or does not prove that it ends itself.
+    """
+    name, until = run.marks.run, run.marks.deadline + timedelta(seconds=float(by_s))
+    if run.state not in _STATES:
+        raise RefusedError(f"{name} is {run.state}: only a run that is ready can be extended.")
+    machines = _machines(session, run)
+    if session.now() >= run.marks.deadline:
+        raise RefusedError(f"the deadline of {name}, {_text(run.marks.deadline)}, has passed.")
+    proofs = _proofs(session, run, machines) if ends_itself else {}
+    usd = worst_usd(run, until + timedelta(seconds=float(end_s)))
+    return Extension(run=run, machines=machines, proofs=proofs, until=until, usd=usd)
+
+
+def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
+    """What a run costs if it is billed until then, at the highest price that was agreed to."""
+    if run.offer is None:
+        return None
+    most = None if run.terms is None else run.terms.most_usd_per_hour
+    price = max(run.offer.usd_per_hour, most or Decimal(0))
+    return bill_run(replace(run, offer=replace(run.offer, usd_per_hour=price)), ends_at).usd
+
+
+def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
+    """The machines of a run that are there.
+
+    Raises:
+        ProviderError: one cannot be asked about.
+        RefusedError: none is there.
+    """
+    found, doubts = list[Resource](), list[str]()
+    for one in run.machines:
+        answer = ask(session, one, run.marks) if one.state == "made" else None
+        if answer is None or answer.state == "gone" or _is_ending(answer.resource):
+            continue
+        if answer.resource is None:
+            doubts.append(f"{one.name} ({one.id}): {answer.why}")
+        else:
+            found.append(_named(answer.resource, one))
+    if doubts:
+        raise ProviderError((*doubts, _unchanged(run)))
+    if not found:
+        raise RefusedError(f"no machine of {run.marks.run} is there to be extended.")
+    return tuple(found)
+
+
+def _is_ending(found: Resource | None) -> bool:
+    return found is not None and found.state == "ending"
+
+
+def _named(found: Resource, kept: JournaledResource) -> Resource:
+    return found if found.address else replace(found, address=kept.address)
+
+
+def _proofs(
+    session: Session, run: Deployment, machines: tuple[Resource, ...]
+) -> Mapping[str, Proof]:
+    """What each machine says of its end.
+
+    Raises:
+        ProviderError: one does not answer, or does not end itself.
+    """
+    login = session.login(run.marks.run)
+    if login is None:
+        told = f"the key of {run.marks.run} is not here, so its machines cannot be told."
+        raise ProviderError((told, _unchanged(run)))
+    proofs = {one.id: login.proof(one) for one in machines}
+    problems = [f"{one.name}: {why}" for one in machines if (why := _trouble(proofs[one.id]))]
+    if problems:
+        raise ProviderError((*problems, _unchanged(run)))
+    return proofs
+
+
+def _trouble(proof: Proof) -> str:
+    """Why a machine cannot be told a later deadline; empty: it can."""
+    if proof.fault or proof.deadline is None or proof.life_s is None:
+        return proof.fault or "it does not say when it ends"
+    return ""
+
+
+def _unchanged(run: Deployment) -> str:
+    return f"Nothing was changed: {run.marks.run} ends at {_text(run.marks.deadline)}."
+
+
+def _text(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def extend(session: Session, asked: Extension, max_usd: Decimal | None) -> None:
+    """Move the deadline of a run and see that each machine has taken it.
+
+    Args:
+        session: with its provider.
+        asked: what was confirmed.
+        max_usd: a cap that was named for it; None: that of the launch stays.
+
+    Raises:
+        ProviderError: the provider refused; no machine was told.
+        PartialError: some machines end at the earlier deadline.
+        JournalError: the intent cannot be written down; nothing was changed.
+    """
+    run, journal = asked.run.marks.run, session.journal
+    later = replace(asked.run.marks, deadline=asked.until)
+    journal.note(run, session.now(), f"about to move its deadline to {_text(asked.until)}")
+    for machine in asked.machines:
+        for made in session.cloud.mark(machine, later):
+            journal.record(made, session.now())
+    left = list(_tell(session, asked))
+    if left:
+        early = "; ".join(left)
+        raise PartialError(
+            f"{run} was not extended as a whole: {early}. The same command goes on; "
+            f"what was not told ends at the earlier deadline."
+        )
+    journal.extend_run(run, asked.until, asked.usd, max_usd, session.now())
+
+
+def _tell(session: Session, asked: Extension) -> Iterator[str]:
+    """Tell the machines; yields those that have not taken it, in words."""
+    login = session.login(asked.run.marks.run) if asked.proofs else None
+    for machine in asked.machines if login is not None else ():
+        fault = _tell_one(login, machine, asked.proofs[machine.id], asked.until)
+        if fault:
+            yield f"{machine.name}: {fault}"
+            continue
+        told = f"{machine.name} is armed: it ends itself at {_text(asked.until)}"
+        note = partial(session.journal.note, asked.run.marks.run, session.now(), told)
+        session.try_writing(note)
+        session.say(told)
+
+
+def _tell_one(login: Login, machine: Resource, before: Proof, until: datetime) -> str:
+    """Why a machine does not go by the deadline, as it says after it was told; empty: it does."""
+    if before.deadline is None or before.life_s is None:
+        return before.fault
+    later_s = max(0, round((until - before.deadline).total_seconds()))
+    until, life_s = max(until, before.deadline), before.life_s + later_s
+    try:
+        login.set_deadline(machine, until, life_s)
+        proof = login.proof(machine)
+    except ProviderError as error:
+        return error.problems[0]
+    if proof.fault:
+        return proof.fault
+    if (proof.deadline, proof.life_s) != (until, life_s):
+        return f"it goes by {proof.deadline} and a life of {proof.life_s} s"
+    return ""
