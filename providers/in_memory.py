@@ -98,6 +98,11 @@ class MemoryCloud:
             for kind, name in names
         )
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """None."""
+        _ = spec, machine
+        return ()
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Only our own calls end it."""
         return (f"remove {spec.count} machines and the key",)
@@ -185,11 +190,16 @@ class MemoryCloud:
             self.things[kept.kind, kept.id] = found
         return Presence(state="present", resource=found)
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """What is removed is no longer billed."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Put them on it."""
-        self.calls.append(f"mark {machine.name}")
-        self._raise("mark", machine.kind)
-        key = (machine.kind, machine.id)
+        self.calls.append(f"mark {one.name}")
+        self._raise("mark", one.kind)
+        key = (one.kind, one.id)
         self.things[key] = replace(self.things[key], marks=marks)
         return ()
 

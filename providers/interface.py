@@ -12,16 +12,19 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from providers.ownership_tags import Marks
+from providers.terms import Terms
 
 if TYPE_CHECKING:  # the values of its answers, made of what is here
     from providers.lifecycle.presence import Listing, Presence
 
 MACHINE = "machine"
 """The kind of resource that computes and is billed by time; every other kind is a side resource."""
+
+OUTSIDE = "schedule"
+"""The kind of resource that ends a machine from outside, at the provider, and then itself."""
 
 OWN = "ssh"
 """The provider of machines that the user already has."""
@@ -41,6 +44,8 @@ class Place:
         host: of such a machine: "user@host[:port]".
         region: the provider's name of it; empty where it has none.
         zone: within the region; empty where the provider chooses.
+        volumes: devices of the image whose volumes would stay without their machine; they are made
+            to go with it.
         network: the provider's id of the private network; empty: its default one.
         user_data: the bootstrap for its machines, without any secret.
     """
@@ -50,6 +55,7 @@ class Place:
     region: str = ""
     zone: str = ""
     network: str = ""
+    volumes: tuple[str, ...] = ()
     user_data: str = field(default="", repr=False)
 
     @property
@@ -94,6 +100,7 @@ class LaunchSpec:
         ssh_key: a key at the provider that may log in, too; empty: none.
         image: in place of the provider's image for the size; empty: that one.
         self_destroy: whether the machine ends itself at its deadline.
+        end_role: as whom the provider ends machines that did not; empty: nothing outside ends them.
         ssh_from: networks that may reach port 22 of the machines, such as "203.0.113.7/32".
         subnet: of a private network at the provider, for its machines; empty: the default one.
         security_group: at the provider, in place of one of the run's own; empty: its own.
@@ -112,6 +119,7 @@ class LaunchSpec:
     subnet: str = ""
     security_group: str = ""
     end_s: Decimal = Decimal(0)
+    end_role: str = ""
 
     def __post_init__(self) -> None:
         problems = []
@@ -195,47 +203,6 @@ class Resource:
     def is_machine(self) -> bool:
         """Whether it is billed by time."""
         return self.kind == MACHINE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a launch would do and cost, before anything is done.
-
-    Attributes:
-        spec: the launch.
-        calls: the changing calls at the first place, in order.
-        ends: what ends it, in words.
-        total: the bill of all machines at the TTL; None for the user's own.
-        most: the same when their bill ends at worst, which the cap is held against.
-        remarks: of quota, region and permissions, as the provider told them.
-        warnings: what the user must know before saying yes.
-        refusals: why it would be refused; empty: it may go ahead.
-    """
-
-    spec: LaunchSpec
-    calls: tuple[Creation, ...]
-    ends: tuple[str, ...]
-    total: Quote | None
-    most: Quote | None
-    remarks: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a launch was confirmed with.
-
-    Attributes:
-        self_destroy: whether its machines were to end themselves.
-        max_usd: the cap, where one was named; None: it was the previewed total.
-        most_usd_per_hour: the highest price that the provider may ask for a machine; None for the
-            user's own.
-    """
-
-    self_destroy: bool
-    max_usd: Decimal | None
-    most_usd_per_hour: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +296,12 @@ class Cloud(Protocol):
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """The calls that make the run at the place, in order; pure, no network."""
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """The calls that let a machine that was made end from outside; pure.
+
+        They may be made twice: the second makes nothing more.
+        """
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """What ends the run, in words: our calls, and what the machine does by itself; pure."""
 
@@ -386,8 +359,17 @@ class Cloud(Protocol):
             ProviderError: it could not be asked.
         """
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """Why what a machine does at its deadline would not end its bill; empty: nothing known.
+
+        Raises:
+            ProviderError: it could not be asked.
+        """
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Put marks with a later deadline on a machine; what had to be made for it is returned.
+
+        What ends a machine from outside (`OUTSIDE`) comes later by as much.
 
         Asked twice it does no harm. The marks before may stay beside them: the latest deadline
         counts.

@@ -33,6 +33,10 @@ class _Offline:
         """As the provider says."""
         return self._kind.creations(cast("Cloud", self), spec, place)
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """As the provider says."""
+        return self._kind.outside(cast("Cloud", self), spec, machine)
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """As the provider says."""
         return self._kind.ends(cast("Cloud", self), spec)
@@ -68,10 +72,15 @@ class _Offline:
         _ = kept, marks
         return Presence(state="not-asked", why=_DRY)
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """Nothing is asked."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Refused."""
         _ = marks
-        raise MissingCredentialsError(f"{self.name}: a dry run marks no {machine.kind}.")
+        raise MissingCredentialsError(f"{self.name}: a dry run marks no {one.kind}.")
 
     def destroy(self, resource: Resource) -> bool:
         """Refused."""

@@ -38,6 +38,8 @@ class SelfEnd:
         id_url: where a machine reads its own id.
         url: of the call, a DELETE, before the id; its scheme and host may be replaced.
         endpoint: variable that replaces scheme and host.
+        outside: what can end a machine from outside, as a role that the user names; empty: nothing.
+        outside_s: most seconds by which that comes later than the machine's own end.
     """
 
     kind: Kind
@@ -46,6 +48,8 @@ class SelfEnd:
     id_url: str = ""
     url: str = ""
     endpoint: str = ""
+    outside: str = ""
+    outside_s: int = 0
 
     def url_with(self, environment: Mapping[str, str]) -> str:
         """Return the call's address, at the endpoint that the environment names."""

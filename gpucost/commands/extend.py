@@ -6,18 +6,12 @@ import click
 
 from gpucost.arguments.parameters import DOLLARS, DURATION
 from gpucost.launch.confirm import confirm
-from gpucost.launch.ending import refuse_others
-from gpucost.launch.state import CLOCK, open_journal, sessions, this_owner
+from gpucost.launch.extending import end_of, hold_cap, session_of, tell
+from gpucost.launch.state import CLOCK, open_journal
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_run
-from pricing.errors import InputError, ProviderError, RefusedError
-from pricing.money import show
-from providers.interface import Deployment
-from providers.lifecycle.extend import Extension, extend, plan_extension
-from providers.lifecycle.journal import Journal
-from providers.lifecycle.session import Session
-from providers.registry import CLOUDS
-from templates.bootstrap_deadline import END_S
+from pricing.errors import InputError, RefusedError
+from providers.lifecycle.extend import extend, plan_extension
 
 
 @click.command(name="extend", epilog="Example: gpucost extend k3f9xw2m 2h")
@@ -45,82 +39,17 @@ def command(
     if by < 1:
         raise InputError(f"{run}: by how much? Give a time of a second or more, such as 2h.")
     with open_journal() as journal:
-        session, found = _known(journal, run, output)
-        end = CLOUDS[found.provider].end.kind if found.self_destroy is not False else "none"
+        session, found = session_of(journal, run, output)
+        end_s, ends_itself = end_of(found)
         with journal.working_on(run) as mine:
             if not mine:
                 raise RefusedError(f"{run}: another gpucost is working on it; try again after it.")
-            ends_itself = end != "none"
-            asked = plan_extension(session, found, by, Decimal(END_S[end]), ends_itself=ends_itself)
-            _tell(asked, max_cost, output)
-            _hold_cap(asked, max_cost)
+            asked = plan_extension(session, found, by, end_s, ends_itself=ends_itself)
+            tell(asked, max_cost, output)
+            hold_cap(asked, max_cost)
             if dry_run:
                 return
             confirm(f"Let {run} end at {asked.until:%Y-%m-%d %H:%M} UTC?", yes=yes)
             extend(session, asked, max_cost)
         done = journal.deployment(run) or found
         show_run(done, journal.events(run), output, CLOCK.at(session.cloud.skew_s))
-
-
-def _known(journal: Journal, run: str, output: Output) -> tuple[Session, Deployment]:
-    """A session with the provider of a run of this owner.
-
-    Raises:
-        InputError: the journal has no such run.
-        RefusedError: it is another owner's.
-        ProviderError: its provider cannot be asked.
-    """
-    found = journal.deployment(run)
-    if found is None:
-        raise InputError(
-            f"{run}: the journal has no such run (gpucost list); `gpucost reap` finds "
-            "and writes down what is at the providers."
-        )
-    refuse_others(found.marks, this_owner())
-    reached = sessions(journal, output, (found.provider,))
-    if not reached.sessions:
-        raise ProviderError([f"{one.text} Nothing was changed." for one in reached.unreached])
-    return reached.sessions[0], found
-
-
-def _tell(asked: Extension, max_cost: Decimal | None, output: Output) -> None:
-    run, count = asked.run, len(asked.machines)
-    before, after = run.marks.deadline, asked.until
-    output.say(
-        f"{run.marks.run}: {count} machines end at {after:%Y-%m-%d %H:%M:%S} UTC instead of "
-        f"{before:%Y-%m-%d %H:%M:%S} UTC"
-    )
-    total = "unknown, for its price is" if asked.usd is None else f"${show(asked.usd)}"
-    output.say(f"  at most {total} by the end of the bill, from its launch on")
-    cap = _cap(asked, max_cost)
-    output.say(f"  cap: {'none was named' if cap is None else f'${show(cap)}'}")
-    if not asked.proofs:
-        output.say(
-            "note: its machines do not end themselves; `gpucost reap` does, past the deadline"
-        )
-
-
-def _cap(asked: Extension, max_cost: Decimal | None) -> Decimal | None:
-    if max_cost is not None:
-        return max_cost
-    return None if asked.run.terms is None else asked.run.terms.max_usd
-
-
-def _hold_cap(asked: Extension, max_cost: Decimal | None) -> None:
-    """Refuse what may cost more than was said that it may.
-
-    Raises:
-        RefusedError: it does, or nobody knows.
-    """
-    cap, run = _cap(asked, max_cost), asked.run.marks.run
-    if cap is None:
-        return
-    if asked.usd is None:
-        raise RefusedError(
-            f"{run}: its price is unknown, so no cap can be held; nothing was changed."
-        )
-    if asked.usd > cap:
-        raise RefusedError(
-            f"{run} would cost up to ${show(asked.usd)} by the end of its bill, and its cap is "
-            f"${show(cap)}: name a shorter time, or a higher --max-cost. Nothing was changed."
-        )

@@ -19,6 +19,7 @@ from gpucost.launch.choice import (
 from gpucost.launch.confirm import confirm
 from gpucost.launch.preview import (
     Wish,
+    check_end_role,
     check_self_destroy,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, previewed
@@ -53,6 +54,7 @@ _MOST = 64
 )
 @click.option("--subnet", default="", help="AWS: the subnet of the machines; the default VPC's.")
 @click.option("--security-group", default="", help="AWS: an own group instead of the run's.")
+@click.option("--end-role", default="", metavar="ARN", help="AWS: who ends what did not itself.")
 @click.option("--image", default="", help="In place of the provider's image for the size.")
 @later_option("--idle")
 @later_option("--recipe")
@@ -87,8 +89,10 @@ def command(
         ssh_from=networks(asked["ssh_from"]),
         subnet=asked["subnet"],
         security_group=asked["security_group"],
+        end_role=asked["end_role"],
         waits=asked["wait"],
     )
+    check_end_role(choice.provider, wish.end_role)
     if asked["dry_run"]:
         dry_run(choice, wish, output)
         return

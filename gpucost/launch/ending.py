@@ -122,7 +122,9 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEn
         here = {one.marks.run: one for one in open_ if one.provider == session.cloud.name}
         for run in dict.fromkeys((*here, *(one.marks.run for one in seen.resources))):
             there = tuple(one for one in seen.resources if one.marks.run == run)
-            marks = latest(one.marks for one in (*there, *filter(None, (here.get(run),))))
+            marks = latest(
+                [*(one.marks for one in there), *((here[run].marks,) if run in here else ())]
+            )
             if run in runs:
                 refuse_others(marks, owner)
             if run in runs or (not runs and owns(owner, marks.owner)):

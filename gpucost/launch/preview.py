@@ -1,6 +1,7 @@
 """From a choice to a launch that may go ahead: deadline, price, cap, bootstrap, refusals."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,7 +17,16 @@ from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import gpus
 from pricing.money import plain, show
-from providers.interface import OWN, Cloud, LaunchSpec, Place, Preview
+from providers.interface import (
+    MACHINE,
+    OWN,
+    Cloud,
+    Creation,
+    LaunchSpec,
+    Place,
+    Resource,
+)
+from providers.launch_preview import Preview
 from providers.lifecycle.ledger import quote_machines
 from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
@@ -29,6 +39,7 @@ MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
 
 _HOURS_PER_DAY = 24
+_ROLE = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +52,7 @@ class Wish:
         ssh_key, image: as in `LaunchSpec`.
         allow_stale: go ahead with a price that is old or has changed.
         self_destroy: whether the machine ends itself.
-        ssh_from, subnet, security_group: as in `LaunchSpec`.
+        ssh_from, subnet, security_group, end_role: as in `LaunchSpec`.
         waits: whether the launch waits until the machines are ready.
     """
 
@@ -54,6 +65,7 @@ class Wish:
     ssh_from: tuple[str, ...] = CALLER
     subnet: str = ""
     security_group: str = ""
+    end_role: str = ""
     waits: bool = True
 
 
@@ -74,6 +86,20 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
 
 
+def check_end_role(provider: str, role: str) -> None:
+    """Check that a role which is to end machines from outside could do so there.
+
+    Raises:
+        InputError: nothing there takes one, or it is not the name of a role.
+    """
+    if role and not CLOUDS[provider].end.outside:
+        raise InputError(f"--end-role: nothing at {CLOUDS[provider].title} ends machines so.")
+    if role and not _ROLE.fullmatch(role):
+        raise InputError(
+            f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
+        )
+
+
 def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
     """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
@@ -87,7 +113,9 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
     )
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
     places = [_place(choice, wish, marks, offer, at) for at, offer in enumerate(offers)]
-    end_s = Decimal(END_S[CLOUDS[choice.provider].end.kind if wish.self_destroy else "none"])
+    end = CLOUDS[choice.provider].end
+    end_s = Decimal(END_S[end.kind if wish.self_destroy else "none"])
+    end_s += end.outside_s if wish.end_role else 0
     most = quote_after(places[0].offer, choice.count, wish.ttl_s + end_s, now)
     cap = wish.max_usd
     if cap is None:
@@ -105,6 +133,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         subnet=wish.subnet,
         security_group=wish.security_group,
         end_s=end_s,
+        end_role=wish.end_role,
     )
 
 
@@ -168,7 +197,7 @@ def preview(
     most = quote_after(first.offer, spec.count, spec.most_s, day)
     return Preview(
         spec=spec,
-        calls=cloud.creations(spec, first),
+        calls=tuple(_calls(cloud, spec)),
         ends=cloud.ends(spec),
         total=total,
         most=most,
@@ -176,6 +205,21 @@ def preview(
         warnings=tuple(_warnings(spec, live, wish)),
         refusals=tuple(_refusals(spec, most, live, wish)),
     )
+
+
+def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
+    """The calls at the first place; those that need the id of a machine have words in its place."""
+    for creation in cloud.creations(spec, spec.places[0]):
+        yield creation
+        if creation.kind == MACHINE:
+            machine = Resource(
+                kind=MACHINE,
+                id=f"(the id of {creation.name})",
+                name=creation.name,
+                region=creation.region,
+                marks=spec.marks,
+            )
+            yield from cloud.outside(spec, machine)
 
 
 def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
@@ -228,7 +272,13 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
         return
     day = f"${show(offer.usd_per_hour * spec.count * _HOURS_PER_DAY)} for each day"
     until = "until `gpucost reap` runs on any computer with the credentials of the account"
-    if not spec.self_destroy:
+    if spec.end_role:
+        yield (
+            f"until {end.outside} has its order, seconds after the create call, nothing ends a "
+            "machine whose system never starts: should this computer die between the two calls, it "
+            f"costs {day} {until}; whether the role may end it is only seen when it comes to that"
+        )
+    elif not spec.self_destroy:
         yield f"nothing but gpucost ends it: past the deadline it costs {day} {until}"
     elif needs_token:
         yield (
@@ -236,9 +286,10 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
             f"itself: should this computer die before that, it costs {day} {until}"
         )
     else:
+        named = f" (--end-role lets {end.outside} do it)" if end.outside else ""
         yield (
             "a machine whose system never starts cannot end itself: should this computer die "
-            f"before it sees that, it costs {day} {until}"
+            f"before it sees that, it costs {day} {until}{named}"
         )
 
 

@@ -9,7 +9,8 @@ import click
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.quote import offer_json
 from pricing.money import cents, plain, show
-from providers.interface import Creation, Preview
+from providers.interface import Creation
+from providers.launch_preview import Preview
 
 _LONGEST = 60
 SCHEMA = "gpucost.preview/v1"

@@ -192,6 +192,10 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
     }
+    if place.volumes:
+        body["BlockDeviceMappings"] = [
+            {"DeviceName": device, "Ebs": {"DeleteOnTermination": True}} for device in place.volumes
+        ]
     if place.zone:
         body["Placement"] = {"AvailabilityZone": place.zone}
     key = spec.ssh_key or (marks.name(KEY) if spec.public_key else "")

@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
-from providers.aws import calls, inventory, items, network
+from providers.aws import calls, images, inventory, items, network, schedule
 from providers.aws.access import client, open_session, sdk_errors, sentence
 from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
-from providers.aws.failures import code_of, is_not_found, launch_errors
+from providers.aws.failures import DENIED, code_of, is_not_found, launch_errors
 from providers.aws.quota import check_quota, quotas
 from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
     MACHINE,
+    OUTSIDE,
     Connection,
     Creation,
     JournaledResource,
@@ -34,6 +35,11 @@ from providers.ssh.caller_address import with_caller
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
+_NO_INSTANCE = "i-00000000000000000"
+_UNREAD = (
+    "ec2:DescribeInstanceAttribute is not allowed: that EC2 terminates what powers off is asked "
+    "for, and not read back"
+)
 _LAG_S = 300.0
 """EC2's reads are eventually consistent; its guide lets a client wait up to five minutes.
 
@@ -74,19 +80,25 @@ class AwsCloud:
     name: str = PROVIDER
     skew_s: float = 0.0
     lag_s: float = _LAG_S
-    kinds: tuple[str, ...] = tuple(KINDS)
-    _clients: dict[tuple[str, bool], Any] = field(default_factory=dict, repr=False)
+    kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
+    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict, repr=False)
     _account_id: str = ""
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def _ec2(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
-        key = (region or _HOME, repeats)
+        return self._client("ec2", region, repeats=repeats)
+
+    def _scheduler(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
+        return self._client("scheduler", region, repeats=repeats)
+
+    def _client(self, service: str, region: str, *, repeats: bool) -> Any:  # noqa: ANN401 - boto3's
+        key = (service, region or _HOME, repeats)
         with self._making:  # regions are asked at once, and a session makes one client at a time
             if key not in self._clients:
                 options = {} if repeats else {"attempts": 1}
-                ec2 = client(self.session, "ec2", key[0], **options)
-                ec2.meta.events.register("after-call.ec2", self._on_answer)
-                self._clients[key] = ec2
+                made = client(self.session, service, key[1], **options)
+                made.meta.events.register(f"after-call.{service}", self._on_answer)
+                self._clients[key] = made
         return self._clients[key]
 
     def _on_answer(self, http_response: Any, **_: object) -> None:  # noqa: ANN401 - botocore's
@@ -97,6 +109,10 @@ class AwsCloud:
         """The calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """A schedule that terminates the machine, where the account has a role for it; pure."""
+        return (schedule.creation(spec, machine),) if spec.end_role else ()
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """What ends it: our calls, and the machine's own power-off, which terminates it; pure."""
         spot = spec.places[0].purchase == "spot"
@@ -104,9 +120,11 @@ class AwsCloud:
         return (
             f"ec2:TerminateInstances ({spec.count})",
             *(("ec2:CancelSpotInstanceRequests",) if spot else ()),
+            *((f"scheduler:DeleteSchedule ({spec.count})",) if spec.end_role else ()),
             "ec2:DeleteSecurityGroup",
             *(("ec2:DeleteKeyPair",) if spec.public_key else ()),
             own if spec.self_destroy else "at the deadline nothing happens by itself",
+            *((_outside(spec),) if spec.end_role else ()),
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
@@ -127,6 +145,14 @@ class AwsCloud:
             if trouble:
                 remarks.append(trouble)
                 continue
+            with launch_errors(f"looking at {spec.image}", self.secrets):
+                ec2 = self._ec2(here.region)
+                stay, told, is_there = images.volumes_that_stay(ec2, spec.image, here.region)
+            remarks += filter(None, (told,))
+            if not is_there:
+                continue
+            here = replace(here, volumes=stay)
+            remarks += self._unread(here.region) if spec.self_destroy else ()
             remarks.append(check_quota(self.session, here, spec.count))
             places += [replace(here, zone=zone) for zone in zones]
         if not places:
@@ -148,6 +174,22 @@ class AwsCloud:
             self._ec2(region).describe_regions()
             return quotas(self.session, region)
 
+    def _unread(self, region: str) -> tuple[str, ...]:
+        """What to say where the end of a machine could not be read back; tried on none."""
+        try:
+            self._shutdown_of(region, _NO_INSTANCE)
+        except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
+            if code_of(error) == DENIED:
+                return (_UNREAD,)
+        return ()
+
+    def _shutdown_of(self, region: str, instance: str) -> str:
+        attribute = "instanceInitiatedShutdownBehavior"
+        told = self._ec2(region).describe_instance_attribute(
+            InstanceId=instance, Attribute=attribute
+        )
+        return str(told.get("InstanceInitiatedShutdownBehavior", {}).get("Value", ""))
+
     def _zones(self, place: Place) -> tuple[str, ...]:
         if place.zone:
             return (place.zone,)
@@ -164,6 +206,9 @@ class AwsCloud:
 
     def create(self, creation: Creation) -> Resource:
         """One call that is never repeated; a security group gets its rules by a second one."""
+        if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
+            with launch_errors(f"making {creation.name}", self.secrets):
+                return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
         with launch_errors(f"making {creation.kind} {creation.name}", self.secrets):
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
@@ -196,30 +241,76 @@ class AwsCloud:
         known: Mapping[str, Marks] = MappingProxyType({}),
     ) -> Listing:
         """Everything with our marks or in a group of ours, each region and kind on its own."""
-        return inventory.listing(
-            self._reader, regions, self.kinds if kinds is None else kinds, known
-        )
+        wanted = self.kinds if kinds is None else kinds
+        ours = tuple(kind for kind in wanted if kind in KINDS)
+        found = inventory.listing(self._reader, regions, ours, known)
+        if OUTSIDE not in wanted:
+            return found
+        runs = dict(known) | {one.marks.run: one.marks for one in found.resources}
+        places = {one.region for one in found.resources} if regions is None else regions
+        schedules = (one for place in sorted(places) for one in self._schedules(place, runs))
+        return replace(found, resources=(*found.resources, *schedules))
+
+    def _schedules(self, region: str, runs: Mapping[str, Marks]) -> tuple[Resource, ...]:
+        """The schedules of ours there, as far as they are shown.
+
+        Where they are not, for want of the service or of a permission, that need not be told: a
+        schedule costs nothing, ends one machine of ours, and then itself.
+        """
+        try:
+            return tuple(schedule.listed(self._scheduler(region, repeats=False), region, runs))
+        except Exception:  # noqa: BLE001 - botocore makes its errors at run time
+            return ()
 
     def look(self, kept: JournaledResource, marks: Marks) -> Presence:
         """What EC2 answers about that id."""
+        if kept.kind == OUTSIDE:
+            with launch_errors(f"looking at {kept.name}", self.secrets):
+                found = schedule.find(self._scheduler(kept.region), kept.id, kept.region)
+            if found is None:
+                return Presence(state="not-shown", why=f"AWS has no schedule {kept.id}")
+            return Presence(state="present", resource=found)
         return inventory.look(self._reader, kept, marks)
 
     @property
     def _reader(self) -> inventory.Reader:
         return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
-        """Write the tag of the deadline anew."""
-        tag = {"Key": DEADLINE_TAG, "Value": marks.tags()["deadline"]}
-        with launch_errors(f"marking {machine.name} with its deadline", self.secrets):
-            self._ec2(machine.region).create_tags(Resources=[machine.id], Tags=[tag])
+    def end_fault(self, machine: Resource) -> str:
+        """What EC2 says that it does when the instance powers off.
+
+        Where that may not be read, `check` has said so.
+        """
+        with launch_errors(f"reading what ends {machine.name}", self.secrets):
+            try:
+                behaviour = self._shutdown_of(machine.region, machine.id)
+            except Exception as error:
+                if code_of(error) != DENIED:
+                    raise
+                return ""
+        if behaviour == "terminate":
+            return ""
+        return f"EC2 answers its power-off with {behaviour or 'nothing'}, and not with its end"
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Write the tag of the deadline anew; a schedule comes later by as much."""
+        with launch_errors(f"moving the deadline of {one.name}", self.secrets):
+            if one.kind == OUTSIDE:
+                schedule.move(self._scheduler(one.region), one, marks)
+            else:
+                tag = {"Key": DEADLINE_TAG, "Value": marks.tags()["deadline"]}
+                self._ec2(one.region).create_tags(Resources=[one.id], Tags=[tag])
         return ()
 
     def destroy(self, resource: Resource) -> bool:
-        """One call by id; False where EC2 knows no such id."""
-        row = KINDS[resource.kind]
-        value = [resource.id] if row.argument.endswith("s") else resource.id
-        call = partial(getattr(self._ec2(resource.region), row.destroy), **{row.argument: value})
+        """One call by id; False where AWS knows no such id."""
+        if resource.kind == OUTSIDE:
+            call = partial(self._scheduler(resource.region).delete_schedule, Name=resource.id)
+        else:
+            row = KINDS[resource.kind]
+            value = [resource.id] if row.argument.endswith("s") else resource.id
+            ec2 = self._ec2(resource.region)
+            call = partial(getattr(ec2, row.destroy), **{row.argument: value})
         with launch_errors(f"ending {resource.kind} {resource.name}", self.secrets):
             try:
                 told = call()
@@ -229,6 +320,14 @@ class AwsCloud:
                 return False
         # DeleteKeyPair says yes to a name that it does not know, and then names no id.
         return resource.kind != "key-pair" or bool(told.get("KeyPairId"))
+
+
+def _outside(spec: LaunchSpec) -> str:
+    """What ends machines that did not end themselves, in words."""
+    return (
+        f"{float(spec.end_s) - schedule.LATE_S:g} s after it, EventBridge Scheduler terminates "
+        "what is still there"
+    )
 
 
 def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's

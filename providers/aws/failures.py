@@ -38,6 +38,9 @@ _MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
         "SlowDown",
     ),
 }
+DENIED = "UnauthorizedOperation"
+"""The code of an answer to a call that the identity may not make."""
+
 _NOT_FOUND = ("NotFound", "Malformed")
 """Words in the code of an answer about an id that is not shown, or that no resource can have."""
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from providers.aws.failures import code_of
+from providers.aws.failures import DENIED, code_of
 from providers.errors import NoCapacityError
 from providers.interface import Place
 
-_DENIED = "UnauthorizedOperation"
 _ID = "sg-"
 _PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
@@ -56,7 +55,7 @@ def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
         if ec2.describe_vpcs(Filters=wanted)["Vpcs"]:
             return ""
     except Exception as error:
-        if code_of(error) != _DENIED:
+        if code_of(error) != DENIED:
             raise
         return ""
     return (

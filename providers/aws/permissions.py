@@ -6,6 +6,7 @@ from providers.ownership_tags import PREFIX
 
 _READS = (
     "ec2:DescribeImages",
+    "ec2:DescribeInstanceAttribute",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
@@ -32,6 +33,8 @@ _ON_OURS = (
 _TAGGED = ("instance", "volume", "key-pair", "security-group", "spot-instances-request")
 _USED = ("image", "network-interface", "placement-group", "subnet", "vpc")
 _RUN = f"{PREFIX}:run"
+_SCHEDULER = "scheduler.amazonaws.com"
+_ROLES = f"arn:aws:iam::*:role/{PREFIX}-*"
 _SPOT = "spot.amazonaws.com"
 """Whose service-linked role EC2 makes at the first spot request of an account."""
 
@@ -80,6 +83,30 @@ def _changing() -> list[dict[str, Any]]:
             "Condition": {"StringEquals": {"ec2:CreateAction": [m[4:] for m in _MAKES]}},
         },
         {
+            "Sid": "EndFromOutside",
+            "Effect": "Allow",
+            "Action": [
+                "scheduler:CreateSchedule",
+                "scheduler:DeleteSchedule",
+                "scheduler:GetSchedule",
+                "scheduler:UpdateSchedule",
+            ],
+            "Resource": f"arn:aws:scheduler:*:*:schedule/default/{PREFIX}-*",
+        },
+        {
+            "Sid": "FindSchedules",
+            "Effect": "Allow",
+            "Action": "scheduler:ListSchedules",
+            "Resource": "*",
+        },
+        {
+            "Sid": "HandTheRoleToTheScheduler",
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": _ROLES,
+            "Condition": {"StringEquals": {"iam:PassedToService": _SCHEDULER}},
+        },
+        {
             "Sid": "MoveTheDeadlineOfWhatIsOurs",
             "Effect": "Allow",
             "Action": "ec2:CreateTags",
@@ -104,3 +131,33 @@ def _changing() -> list[dict[str, Any]]:
             "Condition": {"Null": {f"aws:ResourceTag/{_RUN}": "false"}},
         },
     ]
+
+
+def end_role() -> dict[str, Any]:
+    """The role of --end-role: who may take it, and what it may do. Its name begins with our prefix.
+
+    It ends instances with our tag and nothing else.
+    """
+    return {
+        "TrustPolicy": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": _SCHEDULER},
+                    "Action": "sts:AssumeRole",
+                }
+            ],
+        },
+        "Policy": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Action": "ec2:TerminateInstances",
+                    "Resource": "arn:aws:ec2:*:*:instance/*",
+                    "Condition": {"Null": {f"aws:ResourceTag/{_RUN}": "false"}},
+                }
+            ],
+        },
+    }

@@ -34,7 +34,10 @@ from providers.ownership_tags import Marks
 from providers.ssh.caller_address import with_caller
 
 _LAG_S = 180.0
-"""Reads may miss a new Droplet: seconds were seen (pydo#468), no figure is documented; ours."""
+"""Reads may miss a new Droplet: "a couple of seconds" were seen, and no figure is documented; ours.
+
+github.com/digitalocean/api-v2/issues/202
+"""
 
 _SIZES = DropletKind("sizes", "sizes", "size", "slug", "", "/v2/sizes")
 _Json = dict[str, Any]
@@ -86,6 +89,11 @@ class DigitalOceanCloud:
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """The calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
+
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """None."""
+        _ = spec, machine
+        return ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """What ends it: ours, and the machine's own call where it has a token; pure."""
@@ -202,11 +210,16 @@ class DigitalOceanCloud:
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """None is known: its call with the token was tried from the machine itself."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, client = calls.run_tag(marks), self._client(repeats=True)
-        body = {"resources": [{"resource_id": machine.id, "resource_type": "droplet"}]}
-        with launch_errors(self.access, f"marking {machine.name} with its deadline"):
+        body = {"resources": [{"resource_id": one.id, "resource_type": "droplet"}]}
+        with launch_errors(self.access, f"marking {one.name} with its deadline"):
             made = client.tags.get(tag)
             if inventory.is_not_found(made):
                 made = client.tags.create(body={"name": tag})
@@ -214,7 +227,7 @@ class DigitalOceanCloud:
                 raise ProviderError(f"DigitalOcean: the tag {tag} could not be made.")
             told = client.tags.assign_resources(tag, body=body)
             if told is not None:
-                raise ProviderError(f"DigitalOcean: {tag} could not be put on {machine.name}.")
+                raise ProviderError(f"DigitalOcean: {tag} could not be put on {one.name}.")
         return (inventory.resource("tag", made["tag"], marks),)
 
     def destroy(self, resource: Resource) -> bool:

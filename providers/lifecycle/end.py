@@ -149,7 +149,7 @@ class _EndingPart:
                 continue
             evidence = evidence_of(self.session, one, doubt)
             if one.id:
-                self._target(one, _as_resource(one, self.marks), evidence)
+                self._target(one, as_resource(one, self.marks), evidence)
             else:
                 self.intents[one.kind, one.name, one.region] = (one, evidence)
 
@@ -254,7 +254,8 @@ def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
     return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-def _as_resource(one: JournaledResource, marks: Marks) -> Resource:
+def as_resource(one: JournaledResource, marks: Marks) -> Resource:
+    """What the journal knows, as a provider takes it."""
     return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
 
 

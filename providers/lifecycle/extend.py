@@ -12,7 +12,8 @@ from decimal import Decimal
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError, RefusedError
-from providers.interface import Deployment, JournaledResource, Resource
+from providers.interface import OUTSIDE, Deployment, JournaledResource, Resource
+from providers.lifecycle.end import as_resource
 from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.presence import ask
 from providers.lifecycle.session import Session
@@ -157,8 +158,9 @@ def extend(session: Session, asked: Extension, max_usd: Decimal | None) -> None:
     run, journal = asked.run.marks.run, session.journal
     later = replace(asked.run.marks, deadline=asked.until)
     journal.note(run, session.now(), f"about to move its deadline to {_text(asked.until)}")
-    for machine in asked.machines:
-        for made in session.cloud.mark(machine, later):
+    outside = (one for one in asked.run.resources if one.kind == OUTSIDE and one.state == "made")
+    for one in (*asked.machines, *(as_resource(kept, later) for kept in outside)):
+        for made in session.cloud.mark(one, later):
             journal.record(made, session.now())
     left = list(_tell(session, asked))
     if left:
@@ -173,7 +175,9 @@ def extend(session: Session, asked: Extension, max_usd: Decimal | None) -> None:
 def _tell(session: Session, asked: Extension) -> Iterator[str]:
     """Tell the machines; yields those that have not taken it, in words."""
     login = session.login(asked.run.marks.run) if asked.proofs else None
-    for machine in asked.machines if login is not None else ():
+    if login is None:
+        return
+    for machine in asked.machines:
         fault = _tell_one(login, machine, asked.proofs[machine.id], asked.until)
         if fault:
             yield f"{machine.name}: {fault}"

@@ -18,7 +18,7 @@ from typing import Any
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource, Terms
+from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
 from providers.lifecycle import terms
 from providers.lifecycle.journal_file import (
     BUSY_AGAIN_MS,
@@ -35,6 +35,7 @@ from providers.lifecycle.journal_file import (
 from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
 from providers.ownership_tags import Marks
 from providers.redaction import redact
+from providers.terms import Terms
 
 __all__ = ("FILE", "Journal", "JournalError", "set_aside")
 

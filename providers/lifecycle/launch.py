@@ -113,10 +113,30 @@ def _over_cap(spent: Decimal) -> str:
 def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
     for creation in session.cloud.creations(spec, place):
         check_time(session, spec)
-        _make(session, spec, creation)
+        made = _make(session, spec, creation)
+        if made.is_machine:
+            _end_from_outside(session, spec, made)
 
 
-def _make(session: Session, spec: LaunchSpec, creation: Creation) -> None:
+def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> None:
+    """Make what ends a machine from outside; without it the launch goes on, and that is said."""
+    run, journal = spec.marks.run, session.journal
+    for creation in session.cloud.outside(spec, machine):
+        journal.intend(run, creation, session.now())
+        try:
+            made = session.cloud.create(creation)
+        except ProviderError as error:
+            journal.refuse(run, creation, session.now(), error.problems[0])
+            session.say(
+                f"warning: nothing outside {machine.name} ends it, should its system never start: "
+                f"{error.problems[0]}"
+            )
+            continue
+        journal.record(made, session.now())
+        session.say(f"made {made.kind} {made.name}: it ends {machine.name} should it not itself")
+
+
+def _make(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
     run, journal, intended_at = spec.marks.run, session.journal, session.now()
     journal.intend(run, creation, intended_at)
     try:
@@ -130,6 +150,7 @@ def _make(session: Session, spec: LaunchSpec, creation: Creation) -> None:
     made = _dated(session, made, intended_at)
     journal.record(made, session.now())
     session.say(f"made {made.kind} {made.name} ({made.id})")
+    return made
 
 
 def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:

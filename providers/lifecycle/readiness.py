@@ -118,10 +118,11 @@ def arm(
     try:
         login.deliver(machine, machines)
         proof = login.proof(machine)
+        fault = proof.fault or session.cloud.end_fault(machine)
     except ProviderError as error:
         return error.problems[0]
-    if proof.fault:
-        return proof.fault
+    if fault:
+        return fault
     if proof.deadline != deadline:
         return f"its watch goes by {proof.deadline}, and the deadline is {deadline}"
     _tell_clock(session, machine, proof)

@@ -70,7 +70,9 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
     action: Action
     for run, known in journaled.items():
         there = tuple(listed.get(run, ()))
-        marks = latest(one.marks for one in (*there, *filter(None, (known,))))
+        marks = latest(
+            [*(one.marks for one in there), *((known.marks,) if known is not None else ())]
+        )
         is_ours = owns(owner, marks.owner)
         if not is_ours and not all_owners:
             action, why = "keep", f"belongs to {marks.owner}"

@@ -4,8 +4,9 @@ import sqlite3
 from datetime import timedelta
 from decimal import Decimal
 
-from providers.interface import LaunchSpec, Terms
+from providers.interface import LaunchSpec
 from providers.lifecycle.ledger import price_within, usd_for
+from providers.terms import Terms
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS terms (run TEXT PRIMARY KEY, self_destroy INTEGER NOT NULL, "

@@ -74,6 +74,11 @@ class SshCloud:
             ),
         )
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """None."""
+        _ = spec, machine
+        return ()
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """What we put there is removed; pure."""
         return (f"ssh {spec.places[0].host}: remove {', '.join(_OURS)}",)
@@ -147,9 +152,14 @@ class SshCloud:
             return Presence(state="gone", why=f"{kept.id} does not carry the mark of {marks.run}")
         return Presence(state="present", resource=_resource(kept.id, kept.name, marks))
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """It is not billed."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Write the file of the mark anew."""
-        _write(machine.id, _MARK, marks.text(":"), "0644")
+        _write(one.id, _MARK, marks.text(":"), "0644")
         return ()
 
     def destroy(self, resource: Resource) -> bool:

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         (kind, name): job
         for kind in asked.providers or ACCOUNTS
         for name, job in (some(kind) if asked.some else everything(kind, step=asked.step)).items()
-        if asked.world in name
+        if asked.world in name and not asked.gone
     }
     tasks: dict[Task, Job] = dict(wanted)
     if not asked.world:
@@ -67,6 +67,7 @@ def _asked(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("providers", nargs="*", metavar="PROVIDER", help="; ".join(ACCOUNTS))
     parser.add_argument("--some", action="store_true", help="a sample, as every test run does")
     parser.add_argument("--world", default="", help="only those with this in their name")
+    parser.add_argument("--gone", action="store_true", help="only the table of the laptop")
     parser.add_argument("--step", type=int, default=3, help="every so manieth point is killed at")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--into", type=Path, help="page whose tables are replaced")
@@ -101,7 +102,8 @@ def _page(
             yield f"| {name} | {_cells(done[kind, name])} |"
         yield f"| **all** | {_cells(here)} |"
         total.add(here)
-    yield from ("", *_told_of(total, took_s, jobs))
+    if tried:
+        yield from ("", *_told_of(total, took_s, jobs))
     gone = [task for task in tasks if task in done and task[1].startswith(_GONE)]
     if gone:
         yield from ("", *HEAD, *(line for task in gone for line in done[task].told))

@@ -251,6 +251,7 @@ class AwsTrialAccount:
     def left(self) -> tuple[list[str], list[str]]:
         """Our machines that are billed, and our side resources."""
         self.computers.now()
+        self.app.run_schedules()
         return (
             [one.id for one in self.app.instances() if self._is_ours(one)],
             [one for one in self.app.side_resources() if one not in self.kept],

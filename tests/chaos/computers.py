@@ -32,11 +32,13 @@ class Boot:
     """What goes wrong on machines.
 
     Attributes:
+        starts: whether its system starts at all.
         bootstraps: whether cloud-init comes as far as the packages and the bootstrap.
         reachable: whether SSH reaches it from here.
         fails: the bootstrap says that it failed.
     """
 
+    starts: bool = True
     bootstraps: bool = True
     reachable: bool = True
     fails: bool = False
@@ -82,11 +84,13 @@ class Computer:
         seen: as its account has it.
         boot: what goes wrong.
         token: what came over SSH to end itself with.
+        moved: a later deadline and length of life that it was told over SSH.
     """
 
     seen: Seen
     boot: Boot
     token: str = ""
+    moved: tuple[datetime, float] | None = None
 
     @property
     def arming(self) -> tuple[datetime, float] | None:
@@ -95,6 +99,10 @@ class Computer:
         By a boothook, or by a timer that the bootstrap starts, if cloud-init comes so far.
         """
         text = self.seen.user_data
+        if not self.boot.starts:
+            return None
+        if self.moved is not None:
+            return self.moved
         for part in message_from_string(text).walk():
             if part.get_content_type() == "text/cloud-boothook":
                 found = _ARMING.search(str(part.get_payload()))
@@ -105,12 +113,13 @@ class Computer:
             return datetime.fromisoformat(f"{found[1]}+00:00"), float(found[2])
         return None
 
-    def proof(self, now: datetime) -> tuple[datetime | None, str]:
-        """What it says about its own end: the deadline of its watch, and why it has no end."""
+    def proof(self, now: datetime) -> tuple[datetime | None, str, int | None]:
+        """What it says about its own end: the deadline, why it has no end, length of life."""
         arming = self.arming
         if arming is None or now < self._up:
-            return None, "nothing watches the deadline"
-        return arming[0], "" if self.can_end else "the token does not reach this machine"
+            return None, "nothing watches the deadline", None
+        fault = "" if self.can_end else "the token does not reach this machine"
+        return arming[0], fault, int(arming[1])
 
     @property
     def can_end(self) -> bool:
@@ -127,7 +136,9 @@ class Computer:
 
     def status(self, now: datetime) -> tuple[str, str]:
         """Word of the bootstrap, and reason."""
-        if not self.boot.reachable or now < self._up + timedelta(seconds=READY_S):
+        if not (self.boot.starts and self.boot.reachable) or now < self._up + timedelta(
+            seconds=READY_S
+        ):
             return "pending", ""
         if not self.boot.bootstraps:
             return "pending", ""

@@ -5,7 +5,7 @@ from functools import partial
 
 from tests.chaos.computers import Boot
 from tests.chaos.trials import LAUNCHES, LIST, Job, Stage
-from tests.chaos.troubles import full_disk, troubles, unreadable
+from tests.chaos.troubles import extends, full_disk, troubles, unreadable
 from tests.chaos.truth import Count
 from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import NEVER, Denied, World
@@ -147,7 +147,7 @@ def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
     }
     jobs |= {
         f"plain, {name}": partial(in_world, case=Case(), step=step + 1, launch=name)
-        for name in ("8x GPU", "two nodes", "spot")
+        for name in ("8x GPU", "two nodes", "spot", "end role")
         if name in LAUNCHES[kind]
     }
     return jobs | troubles(kind)
@@ -159,6 +159,7 @@ def some(kind: str) -> dict[str, Job]:
     jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=13)}
     jobs |= {name: partial(in_world, case=CASES[name], step=19, first=7) for name in _SAMPLE}
     return jobs | {
+        "kill -9 in extend": partial(extends, launch=one, step=9),
         "unreadable journal": partial(unreadable, command=one, points=(20,)),
         "full disk": partial(full_disk, command=one, limits=(40_000,)),
     }

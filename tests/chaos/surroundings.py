@@ -59,8 +59,14 @@ class _Login:
     def proof(self, machine: Resource) -> Any:
         """As the machine says."""
         answer = self._over_ssh("proof", machine.id)
-        deadline, fault = answer or (None, "it cannot be reached over SSH")
-        return Proof(deadline=deadline, clock=None, fault=fault, answered=answer is not None)
+        deadline, fault, life_s = answer or (None, "it cannot be reached over SSH", None)
+        answered = answer is not None
+        return Proof(deadline=deadline, clock=None, fault=fault, answered=answered, life_s=life_s)
+
+    def set_deadline(self, machine: Resource, deadline: Any, life_s: int) -> None:
+        """Tell it a later deadline."""
+        if self._over_ssh("deadline", machine.id, deadline, life_s) is None:
+            raise ProviderError(f"{machine.address} cannot be reached over SSH")
 
 
 def load() -> None:
@@ -137,7 +143,8 @@ def prepare_aws(regions: tuple[str, ...]) -> None:
     _SESSIONS[:] = [keeping]
     for region in regions:
         for attempts in (access.ATTEMPTS, 1):
-            access.client(keeping, "ec2", region, attempts=attempts)
+            for service in ("ec2", "scheduler"):
+                access.client(keeping, service, region, attempts=attempts)
         access.client(keeping, "service-quotas", region)
     access.client(keeping, "sts", regions[1])
 

@@ -32,6 +32,7 @@ _LAUNCH = (
     "--allow-stale",
     *(("--ssh-from", "anywhere") if _REACH else ()),
 )
+END_ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
 LAUNCHES: dict[str, dict[str, Command]] = {
     "digitalocean": {
         "1x GPU": (*_LAUNCH, "--type", "digitalocean/gpu-h100x1-80gb"),
@@ -43,6 +44,7 @@ LAUNCHES: dict[str, dict[str, Command]] = {
         "8x GPU": (*_LAUNCH, "--type", "aws/p5.48xlarge/us-east-1"),
         "two nodes": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1", "--count", "2"),
         "spot": (*_LAUNCH, "--type", "aws/p5.48xlarge/us-east-1", "--purchase", "spot"),
+        "end role": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1", "--end-role", END_ROLE),
     },
 }
 DOWN: Command = ("down", "--all", "--yes")
@@ -102,10 +104,13 @@ class Stage:
             ours = message[2] == self.account.host
             return exchange(self.account.app, message[1:]) if ours else None
         machine = machines.get(message[1])
-        if machine is None or not machine.boot.reachable:
+        if machine is None or not (machine.boot.starts and machine.boot.reachable):
             return _UNREACHED[message[0]]
         if message[0] == "status":
             return machine.status(datetime.now(UTC))
+        if message[0] == "deadline":
+            machine.moved = (message[2], float(message[3]))
+            return ""
         if message[0] == "deliver":
             machine.token = message[2]
             return ""
@@ -202,7 +207,7 @@ class Stage:
 Job = Callable[[Stage], Count]
 """Trials of one kind."""
 
-_UNREACHED = {"status": ("pending", ""), "deliver": None, "proof": None}
+_UNREACHED = {"status": ("pending", ""), "deliver": None, "deadline": None, "proof": None}
 _PLAIN = {
     "AWS_CONFIG_FILE": "/dev/null",
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",

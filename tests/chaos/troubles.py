@@ -1,10 +1,11 @@
 """Troubles of our own process, and calls that go wrong once: killed, cut off, starved, at once."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Job, Stage
-from tests.chaos.truth import Count
+from tests.chaos.truth import Count, runs_of
 from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import World
 
@@ -95,6 +96,38 @@ def kills(here: Stage, command: Command, *, step: int, first: Command) -> Count:
     return count
 
 
+def extends(here: Stage, launch: Command, *, step: int) -> Count:
+    """Kill an `extend` at every `step`-th of its points; then nobody comes, or the recovery does.
+
+    However far it came, the machine ends by the later deadline, and is not reaped before the first.
+    """
+    count = Count()
+    points = 1
+    at = -step
+    while at < points:
+        with here.trial(World()):
+            here.run(launch)
+            (run,) = runs_of(here.state)
+            command: Command = ("extend", run.marks.run, "2h", "--yes")
+            ended = here.run(command, Trouble(kill_at=at if at >= 0 else None))
+            points = max(points, ended.points)
+            count.trials += 1
+            count.kills += ended.was_killed
+            here.look(ended, count)
+            if at < 0 and ended.code != 0:
+                count.refused += 1
+                count.told.append(f"extend ends with {ended.code}: {here.log}")
+            here.look(here.run(REAP), count)
+            if not here.account.left()[0]:
+                count.cap += 1
+                count.told.append(f"reaped before its deadline: {here.log}")
+            here.deadline += timedelta(hours=2)
+            here.nobody(count, may_stay=False)
+            here.recover(count)
+        at += step
+    return count
+
+
 def skews(here: Stage, command: Command, hours: tuple[int, ...]) -> Count:
     """Run a command on a computer whose clock is wrong."""
     count = Count()
@@ -158,6 +191,7 @@ def troubles(kind: str) -> dict[str, Job]:
         name: partial(faults, command=two, told=told) for name, told in faults_of(kind).items()
     }
     return jobs | {
+        "kill -9 in extend": partial(extends, launch=one, step=2),
         "our clock is wrong": partial(skews, command=one, hours=(-26, -3, 3, 26)),
         "two processes at once": partial(two_at_once, pairs=pairs),
         "full disk": partial(full_disk, command=one, limits=_FILES_B),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpucost.launch import state
-from providers.digitalocean import access
 from pricing.errors import ProviderError
+from providers.digitalocean import access
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Proof, Status

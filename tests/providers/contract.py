@@ -1,6 +1,7 @@
 """What every provider must do, whichever it is: one class that each provider's test inherits."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,23 @@ class CloudContract:
         for one in there:
             assert not cloud.destroy(one) or one.is_machine
         assert end_run(session, spec.marks, None) == 0
+
+    def test_a_later_deadline_is_what_others_see(
+        self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
+    ) -> None:
+        """Marks with a later deadline count, asked for twice, too; all of them go with the run."""
+        session = a_session(cloud, tmp_path)
+        checked, _ = cloud.check(spec)
+        launch(session, checked, None)
+        later = replace(spec.marks, deadline=spec.marks.deadline + timedelta(hours=2))
+        for machine in cloud.ours(None, (MACHINE,)).resources:
+            for made in (*cloud.mark(machine, later), *cloud.mark(machine, later)):
+                session.journal.record(made, session.now())
+        found = cloud.ours(None, (MACHINE,)).resources
+        assert {one.marks.deadline for one in found} == {later.deadline}
+        assert {cloud.end_fault(one) for one in found} == {""}
+        end_run(session, spec.marks, None)
+        assert cloud.ours(None) == Listing()
 
     def test_reap_with_an_empty_journal_adopts_what_lives(
         self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path

@@ -62,6 +62,11 @@ class ExampleCloud:
             for name in spec.machine_names
         )
 
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """None."""
+        _ = spec, machine
+        return ()
+
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Each machine, by id."""
         return tuple(f"DELETE /machines/{name}" for name in spec.machine_names)
@@ -114,9 +119,14 @@ class ExampleCloud:
             return Presence(state="not-asked", why=f"it is of run {found.marks.run}")
         return Presence(state="present", resource=found)
 
-    def mark(self, machine: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def end_fault(self, machine: Resource) -> str:
+        """What is removed is no longer billed."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
         """Write them into its file."""
-        path = self.folder / f"{machine.id}.json"
+        path = self.folder / f"{one.id}.json"
         told = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(told | {"marks": marks.text(":")}), encoding="utf-8")
         return ()

@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlencode
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
+from moto.scheduler.models import scheduler_backends
 from werkzeug.wrappers import Response
 
 from tests.providers.fakes.aws import Aws, error_response
@@ -68,6 +69,7 @@ class AwsAccount:
         ended: when the end of an instance was asked for.
         world: how it misbehaves.
         lost: answers that each world has lost.
+        shutdown: what instances do when they power off, whatever they were asked for; empty: that.
     """
 
     prices: Aws = field(default_factory=lambda: Aws(on_demand=[], spot=[]))
@@ -78,6 +80,7 @@ class AwsAccount:
     ended: dict[str, datetime] = field(default_factory=dict)
     world: World = field(default_factory=World)
     lost: Counter[World] = field(default_factory=Counter)
+    shutdown: str = ""
     _sight: Sight = field(default_factory=Sight)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -86,8 +89,9 @@ class AwsAccount:
 
     def reset(self) -> None:
         """Empty the account."""
-        for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
-            backend.reset()
+        for backends in (ec2_backends, scheduler_backends):
+            for backend in backends[DEFAULT_ACCOUNT_ID].values():
+                backend.reset()
         for log in (self.faults, self.requests):
             log.clear()
         self.tokens.clear()
@@ -101,13 +105,16 @@ class AwsAccount:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or form.get("Action", "")
+        action = action or _rest_action(environ)
         self.requests.append(action)
+        self.run_schedules()
         if self.world.latency_s:
             time.sleep(self.world.latency_s)
         region = _region(environ)
         fault = self._fault(action, form) or self._denied(action, region)
         if fault is not None and not (fault.after or fault.drop):
-            return self._dated(error_response(fault.status, fault.code))(environ, start_response)
+            told = _error(action, fault.status, fault.code)
+            return self._dated(told)(environ, start_response)
         with self._lock:
             answer = self._seen(action, form, body, environ)
         if fault is None:
@@ -115,7 +122,7 @@ class AwsAccount:
         if fault is not None:
             if fault.drop:
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            answer = error_response(fault.status, fault.code)
+            answer = _error(action, fault.status, fault.code)
         return self._dated(answer)(environ, start_response)
 
     def _dated(self, answer: Response) -> Response:
@@ -187,13 +194,20 @@ class AwsAccount:
             body = urlencode(form | changed).encode()
             environ["CONTENT_LENGTH"] = str(len(body))
         answer = self._ask_moto(body, environ)
+        self._note(action, form)
+        if token and answer.status_code == HTTPStatus.OK:
+            self.tokens[token] = answer.get_data()
+        return answer
+
+    def _note(self, action: str, form: dict[str, str]) -> None:
+        """Take down what was ended, and how instances would end."""
+        if action == "RunInstances" and self.shutdown:
+            for instance in self.instances():
+                instance.instance_initiated_shutdown_behavior = self.shutdown
         if action == "TerminateInstances":
             now = datetime.now(UTC)
             named = (value for key, value in form.items() if key.startswith("InstanceId."))
             self.ended |= {one: now for one in named if one not in self.ended}
-        if token and answer.status_code == HTTPStatus.OK:
-            self.tokens[token] = answer.get_data()
-        return answer
 
     def _ask_moto(self, body: bytes, environ: dict[str, Any]) -> Response:
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
@@ -228,13 +242,41 @@ class AwsAccount:
         return [instance.id for instance in self.instances() if instance.state != "terminated"]
 
     def side_resources(self) -> list[str]:
-        """Key pairs, groups, volumes and open spot requests, but for AWS' own."""
+        """Key pairs, groups, volumes and schedules, but for AWS' own."""
         found: list[str] = []
         for backend in ec2_backends[DEFAULT_ACCOUNT_ID].values():
             found += backend.key_pairs
             found += [g.name for v in backend.groups.values() for g in v.values()]
             found += [volume.id for volume in backend.volumes.values()]
+        found += [one.name for one in self.schedules()]
         return [name for name in found if name != "default"]
+
+    def run_schedules(self) -> None:
+        """What is due happens: the instances of a schedule are terminated, and it is deleted."""
+        now = self.world.now()
+        for backend in scheduler_backends[DEFAULT_ACCOUNT_ID].values():
+            for group in backend.schedule_groups.values():
+                for one in list(group.schedules.values()):
+                    at = datetime.strptime(f"{one.schedule_expression}Z", "at(%Y-%m-%dT%H:%M:%S)%z")
+                    if at <= now:
+                        del group.schedules[one.name]
+                        self._terminate(json.loads(one.target["Input"])["InstanceIds"], at)
+
+    def _terminate(self, keys: list[str], at: datetime) -> None:
+        ahead = timedelta(seconds=self.world.skew_s)
+        for instance in self.instances():
+            if instance.id in keys and instance.state != "terminated":
+                instance.terminate()
+                self.ended.setdefault(instance.id, at - ahead)
+
+    def schedules(self) -> list[Any]:
+        """Every schedule of every region, by moto."""
+        return [
+            one
+            for backend in scheduler_backends[DEFAULT_ACCOUNT_ID].values()
+            for group in backend.schedule_groups.values()
+            for one in group.schedules.values()
+        ]
 
     def bills(self) -> dict[str, tuple[datetime, datetime | None]]:
         """When each instance was made, and when its end was asked for, by its own clock."""
@@ -263,6 +305,8 @@ class AwsAccount:
                     thing = table.pop(place)
                     backend.tags.pop(getattr(thing, "id", ""), None)
             backend.snapshots.clear()
+        for backend in scheduler_backends[DEFAULT_ACCOUNT_ID].values():
+            backend.reset()
         for log in (self.faults, self.requests, self.tokens, self.ended, self.lost):
             log.clear()
         self.world = World()
@@ -279,6 +323,30 @@ _MAKES = ("Run", "Create", "Import", "Authorize", "Request")
 _LAUNCHED = re.compile("(<launchTime>)([^<]+)")
 
 
+_SCHEDULES = "/schedules"
+
+
+def _rest_action(environ: dict[str, Any]) -> str:
+    """The action of a call that names it by method and path; empty: none that is known."""
+    method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
+    if not path.startswith(_SCHEDULES):
+        return ""
+    if method == "GET" and path.rstrip("/") == _SCHEDULES:
+        return "ListSchedules"
+    verbs = {"POST": "Create", "GET": "Get", "PUT": "Update", "DELETE": "Delete"}
+    return f"{verbs[method]}Schedule"
+
+
+def _error(action: str, status: int, code: str) -> Response:
+    """An error in the form of the action's service."""
+    if "Schedule" not in action:
+        return error_response(status, code)
+    told = Response(json.dumps({"Message": "told by the fake"}), status)
+    told.headers["x-amzn-ErrorType"] = code
+    told.headers["Content-Type"] = "application/json"
+    return told
+
+
 def _region(environ: dict[str, Any]) -> str:
     """The region that a call was signed for."""
     signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].split("/")
@@ -286,12 +354,15 @@ def _region(environ: dict[str, Any]) -> str:
 
 
 def _as_moto_takes_it(form: dict[str, str], backend: Any) -> dict[str, str]:
-    """What moto needs in another form: an image by its id, names of groups in place of a pattern.
+    """What moto needs in another form: an image's id, sizes of its volumes, names for a pattern.
 
     EC2 takes patterns in every filter, moto not in that of instances by group.
     """
     if form.get("ImageId", "").startswith("resolve:ssm:"):
         return {"ImageId": IMAGE}
+    mapped = [key for key in form if key.endswith(".Ebs.DeleteOnTermination")]
+    if mapped:
+        return {key.replace("DeleteOnTermination", "VolumeSize"): "15" for key in mapped}
     found = (key for key, value in form.items() if value == "instance.group-name")
     prefix = next((key.removesuffix("Name") for key in found), "")
     pattern = form.get(f"{prefix}Value.1", "")

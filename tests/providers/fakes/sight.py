@@ -17,6 +17,7 @@ _KINDS = {
     "SecurityGroup": "security-group",
     "KeyPair": "key-pair",
     "SpotInstanceRequest": "spot-request",
+    "Schedule": "schedule",
     "Tag": "tag",
 }
 _ENDING = ("shutting-down", 32)

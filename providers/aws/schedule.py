@@ -1,0 +1,124 @@
+"""An end from outside a machine: a one-time schedule at EventBridge that terminates its instance.
+
+It stands where the account has a role for it, comes when the machine should have ended itself by
+its own means, and deletes itself once it has come. A schedule has no tags: its name is the
+machine's, and its description holds the marks.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from providers.aws.failures import code_of, is_not_found
+from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
+from providers.ownership_tags import PREFIX, Marks, read_text
+
+LATE_S = 120
+"""A schedule names a minute, and comes within sixty seconds of it: so much later at most.
+
+docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html ("60 second precision")
+"""
+
+TERMINATE = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+"""The target that calls EC2 itself; docs.aws.amazon.com/scheduler, "Using universal targets"."""
+
+_AT = "at(%Y-%m-%dT%H:%M:%S)"
+_NAME = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+-end")
+_EXISTS = "ConflictException"
+_Json = dict[str, Any]
+
+
+def creation(spec: LaunchSpec, machine: Resource) -> Creation:
+    """The call that makes the schedule of a machine; pure."""
+    at = spec.marks.deadline + timedelta(seconds=float(spec.end_s) - LATE_S / 2)
+    arguments: _Json = {
+        "Name": name_of(machine),
+        "Description": spec.marks.text(":"),
+        "ScheduleExpression": at.astimezone(UTC).replace(second=0).strftime(_AT),
+        "ScheduleExpressionTimezone": "UTC",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "ActionAfterCompletion": "DELETE",
+        "Target": {
+            "Arn": TERMINATE,
+            "RoleArn": spec.end_role,
+            "Input": json.dumps({"InstanceIds": [machine.id]}),
+        },
+    }
+    return Creation(
+        kind=OUTSIDE,
+        name=name_of(machine),
+        region=machine.region,
+        call="scheduler:CreateSchedule",
+        arguments=arguments,
+    )
+
+
+def name_of(machine: Resource) -> str:
+    """The name of a machine's schedule."""
+    return f"{machine.name}-end"
+
+
+def create(scheduler: Any, creation: Creation) -> Resource:  # noqa: ANN401 - boto3's
+    """Make it, or find it made by a call whose answer was lost; asking twice makes one."""
+    try:
+        scheduler.create_schedule(**creation.arguments)
+    except Exception as error:
+        if code_of(error) != _EXISTS:
+            raise
+    marks = read_text(str(creation.arguments["Description"]), ":")
+    if marks is None:
+        raise ValueError(creation.name)
+    return _resource(creation.name, creation.region, marks)
+
+
+def find(scheduler: Any, name: str, region: str) -> Resource | None:  # noqa: ANN401 - boto3's
+    """The schedule of that name; None where there is none, or it is none of ours."""
+    try:
+        told = scheduler.get_schedule(Name=name)
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
+    marks = read_text(str(told.get("Description", "")), ":")
+    return None if marks is None else _resource(name, region, marks)
+
+
+def listed(
+    scheduler: Any,  # noqa: ANN401 - boto3's
+    region: str,
+    known: Mapping[str, Marks],
+) -> Iterator[Resource]:
+    """Every schedule of ours in a region, of runs that are known or that its description names."""
+    for page in scheduler.get_paginator("list_schedules").paginate(NamePrefix=f"{PREFIX}-"):
+        for item in page["Schedules"]:
+            name = str(item["Name"])
+            named = _NAME.fullmatch(name)
+            if named is None:
+                continue
+            if named[1] in known:
+                yield _resource(name, region, known[named[1]])
+            elif (found := find(scheduler, name, region)) is not None:
+                yield found
+
+
+def move(scheduler: Any, resource: Resource, marks: Marks) -> None:  # noqa: ANN401 - boto3's
+    """Let it come later by as much as the deadline of the marks is later than that in it."""
+    told = scheduler.get_schedule(Name=resource.name)
+    before = read_text(str(told.get("Description", "")), ":")
+    at = datetime.strptime(told["ScheduleExpression"], _AT)  # noqa: DTZ007 - in UTC, as it says
+    later = timedelta() if before is None else max(timedelta(), marks.deadline - before.deadline)
+    scheduler.update_schedule(
+        Name=resource.name,
+        Description=marks.text(":"),
+        ScheduleExpression=(at + later).strftime(_AT),
+        ScheduleExpressionTimezone="UTC",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        ActionAfterCompletion="DELETE",
+        Target={key: told["Target"][key] for key in ("Arn", "RoleArn", "Input")},
+    )
+
+
+def _resource(name: str, region: str, marks: Marks) -> Resource:
+    return Resource(kind=OUTSIDE, id=name, name=name, region=region, marks=marks)
