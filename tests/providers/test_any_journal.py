@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.in_memory import Fault, MemoryCloud
 from providers.interface import MACHINE, LaunchSpec, Resource
 from providers.lifecycle.end import end_run
+from providers.lifecycle.extend import extend, plan_extension
 from providers.lifecycle.journal import Journal
 from providers.lifecycle.launch import launch
 from providers.lifecycle.reap import carry_out, judge
@@ -33,6 +35,7 @@ _WRITES = (
     "open_run",
     "adopt_run",
     "place_run",
+    "extend_run",
     "mark_run",
     "intend",
     "record",
@@ -60,7 +63,7 @@ Write = tuple[str, tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A launch of two machines and its end, the end by a computer with another journal.
+    """A launch of two machines, its later deadline, and its end by another computer's journal.
 
     Attributes:
         spec: the launch.
@@ -105,7 +108,9 @@ def _story(name: str, *, is_adopted: bool) -> Story:
     with TemporaryDirectory() as folder, driven_time():
         session = a_session(cloud, Path(folder) / "first")
         with _listened([] if is_adopted else writes), suppress(GpucostError):
-            launch(session, spec, None)
+            run = launch(session, spec, None)
+            half = plan_extension(session, run, Decimal(1800), Decimal(0), ends_itself=False)
+            extend(session, half, None)
         if is_adopted:
             session = a_session(cloud, Path(folder) / "second")
         with _listened(writes):
