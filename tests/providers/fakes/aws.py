@@ -45,6 +45,12 @@ def moto() -> Any:
     return create_backend_app("ec2")
 
 
+@cache
+def moto_scheduler() -> Any:
+    """Moto's EventBridge Scheduler, started when it is first asked."""
+    return create_backend_app("scheduler")
+
+
 @dataclass(kw_only=True)
 class Aws:
     """The fake.
@@ -76,6 +82,8 @@ class Aws:
             return self._products(json.loads(body))(environ, start_response)
         if action == "DescribeSpotPriceHistory":
             return self._history(form, environ)(environ, start_response)
+        if environ.get("PATH_INFO", "").startswith("/schedules"):
+            return moto_scheduler()(environ, start_response)
         return self._ec2(environ, start_response)
 
     def _products(self, asked: dict[str, Any]) -> Response:
