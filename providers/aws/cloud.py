@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
+from pricing.money import plain
 from providers.aws import calls, images, inventory, items, network, schedule
 from providers.aws.access import client, open_session, sdk_errors, sentence
 from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
@@ -324,10 +325,8 @@ class AwsCloud:
 
 def _outside(spec: LaunchSpec) -> str:
     """What ends machines that did not end themselves, in words."""
-    return (
-        f"{float(spec.end_s) - schedule.LATE_S:g} s after it, EventBridge Scheduler terminates "
-        "what is still there"
-    )
+    late = f"at most {plain(spec.end_s)} s after it"
+    return f"{late}, EventBridge Scheduler terminates what is still there"
 
 
 def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
