@@ -3,7 +3,7 @@
 Form: `callback({"config": {"rate": "perhr", "currencies": ["USD"], "regions": [{"region",
 "instanceTypes": [{"sizes": [{"size", "valueColumns": [{"name": "linux", "prices": {"USD":
 "0.1"}}]}]}]}]}})`, as public readers take it (ligoj/plugin-prov-aws, and others). It carries no
-date: AWS changes it every few minutes.
+date: its day is that on which the server changed it last.
 """
 
 from collections import Counter
@@ -34,7 +34,8 @@ _OPEN, _CLOSE = b"callback(", b")"
 def read(asked: Asked) -> FeedReading:
     """One reading: spot prices of Linux machines, all regions."""
     question = Question(name="spot.js")
-    data = whole(asked.answers.get(question), question).path.read_bytes().strip()
+    answer = whole(asked.answers.get(question), question)
+    data = answer.path.read_bytes().strip()
     if data.startswith(_OPEN):
         data = data.rstrip(b";\n ")
         if not data.endswith(_CLOSE):
@@ -43,9 +44,8 @@ def read(asked: Asked) -> FeedReading:
     config = parsed(data, "spot.js")["config"]
     if config["rate"] != "perhr" or "USD" not in config["currencies"]:
         raise InputError("spot.js: not prices per hour in US dollars.")
-    of = ListOf(
-        provider="aws", source="AWS spot prices (spot.js)", day=asked.today, confidence="medium"
-    )
+    day = asked.as_of or answer.modified or asked.today
+    of = ListOf(provider="aws", source="AWS spot prices (spot.js)", day=day, confidence="medium")
     return FeedReading(readings=(to_reading(of, list(_lines(config, of.left_out))),))
 
 

@@ -118,6 +118,13 @@ def test_a_poisoned_feed_changes_nothing_and_the_rest_is_taken(
     assert said[fault] in ran.err
 
 
+def test_a_list_that_nobody_keeps_up_is_as_old_as_it_is(feeds: PriceFeeds, call: Call) -> None:
+    """A table without a date is of the day on which its server changed it, not of today."""
+    assert feeds.modified.date().isoformat() == "2026-11-20"
+    ran = call("prices", "update", "--feed", "aws-spot", "-f", "json", "-q")
+    assert [told["read_on"] for told in ran.json] == ["2026-11-20"]
+
+
 def test_a_redirect_within_the_host_is_followed(feeds: PriceFeeds, call: Call) -> None:
     """A document that moved on its own server is read there."""
     feeds.documents["/new/oci/shapes.json"] = feeds.documents["/oci/shapes.json"]

@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 
@@ -23,6 +24,7 @@ class PriceFeeds:
         asked: paths in the order in which they were asked for.
         sent: paths whose document was sent, not "not modified".
         address: of the server.
+        modified: when every document changed last.
     """
 
     documents: dict[str, bytes]
@@ -30,6 +32,7 @@ class PriceFeeds:
     asked: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     address: str = ""
+    modified: datetime = datetime(2026, 11, 20, 6, tzinfo=UTC)
 
     def __call__(self, environ: dict[str, object], start: object) -> Iterable[bytes]:
         """Answer a request."""
@@ -48,6 +51,7 @@ class PriceFeeds:
         self.sent.append(request.path)
         answer = Response(gzip.compress(data), headers={"Content-Encoding": "gzip"})
         answer.set_etag(tag)
+        answer.last_modified = self.modified
         return answer
 
     def _faulty(self, request: Request) -> Response | None:
