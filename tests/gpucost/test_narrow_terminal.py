@@ -16,7 +16,7 @@ def test_a_narrow_terminal_leaves_columns_out_and_folds_no_amount() -> None:
     assert shown.code == 0
     rows = [line for line in shown.text if "visual-search/o" in line]
     assert rows
-    assert "$158 ($124-271)" in " ".join(rows)
-    assert all(line.rstrip().endswith(("%", "$384")) for line in rows)
+    assert "$169 ($135-282)" in " ".join(rows)
+    assert all(line.rstrip().endswith(("%", "$395")) for line in rows)
     said = "".join(shown.text).replace(" ", "")  # the terminal breaks a message anywhere
     assert f"leftoutin{COLUMNS}columns:priceread,perwork" in said
