@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit focus-test export-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit prices-backtest focus-test export-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ $(VENV)/.research: $(VENV)/.dev
 
 data-given:
 	@test -d "$(DATA)" || { echo "DATA names no folder: make accuracy DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
+
+prices-backtest: $(VENV)/.dev ## fit how far prices move with age on the bundled history, score it with providers left out
+	$(BIN)/python -m research.price_moves $$(date -u +%F)
 
 accuracy: data-given $(VENV)/.research ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
 	$(BIN)/python -m research.accuracy "$(DATA)" --page docs/accuracy.md --scores planner/models/data/accuracy.json

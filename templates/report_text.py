@@ -79,19 +79,25 @@ def times(estimate: Estimate) -> str:
 
 
 def place(offer: OfferDocument | None, count: int = 1) -> str:
-    """Return `provider/type, region`, with the number of machines where there are several."""
+    """Return `provider/type, region`, with the number of machines where there are several.
+
+    A machine that nobody can rent by its name is one of the provider, by hand.
+    """
     if offer is None:
         return "unknown"
     name = f"{offer.provider}/{offer.instance_type}"
+    if offer.by_hand_at:
+        name = f"{offer.provider}{', community' if offer.host == 'community' else ''}, by hand"
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
 
 def read_on(offer: OfferDocument | None) -> str:
-    """Return the day on which a price was read, and whether it is stale."""
+    """Return the day on which a price was read, whether it is stale, and how little it is sure."""
     if offer is None:
         return "unknown"
-    return f"{offer.as_of} stale" if offer.stale else str(offer.as_of)
+    doubts = ("stale" if offer.stale else "", "low" if offer.confidence == "low" else "")
+    return " ".join((str(offer.as_of), *(word for word in doubts if word)))
 
 
 def percent(share: float) -> str:
@@ -195,7 +201,8 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     less = saving(option, today)
     ends = f"{whole_dollars(option.cost.low)}-{whole_dollars(option.cost.high)[1:]}"
     advice = f"Run it on {place(option.offer, option.count)}, {changes(option, plan)}: "
-    return f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".")
+    by_hand = f" Rent it at {option.offer.by_hand_at}." if option.offer.by_hand_at else ""
+    return f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".") + by_hand
 
 
 def changes(option: OptionDocument, plan: PlanDocument | None = None) -> str:

@@ -71,7 +71,8 @@ def _prices() -> tuple[str, str, str]:
     stale = sum(catalog.is_stale(offer) for offer in catalog.offers)
     detail = (
         f"{catalog.count} offers, read {catalog.oldest} to {catalog.newest}; "
-        f"{stale} of {len(catalog.offers)} in force are older than 30 days or undated"
+        f"{stale} of {len(catalog.offers)} in force are over 30 days old and may have risen "
+        "by over a fifth since, or are undated"
     )
     return "prices", "stale" if stale else "ok", detail
 

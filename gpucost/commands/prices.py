@@ -1,4 +1,4 @@
-"""`gpucost prices`: the known prices with source and date; `update` and `check` them."""
+"""`gpucost prices`: the known prices, how they moved; `update` and `check` them."""
 
 from datetime import date
 
@@ -55,6 +55,33 @@ def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> No
     from gpucost.prices.listing import Query, list_prices  # noqa: PLC0415 - only here
 
     list_prices(Query(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
+
+
+@command.command(name="history", epilog="Example: gpucost prices history --gpu H100")
+@_PROVIDER
+@click.option("--gpu", "gpu_names", multiple=True, help="Only this GPU model (repeatable).")
+@click.option(
+    "--purchase",
+    "purchases",
+    type=click.Choice(PURCHASES),
+    multiple=True,
+    default=("on_demand",),
+    show_default=True,
+    help="Only bought this way (repeatable).",
+)
+@click.option("--as-of", type=DAY, help="Readings until that day.  [default: today]")
+@output_options
+def history(
+    providers: tuple[str, ...],
+    gpu_names: tuple[str, ...],
+    purchases: tuple[str, ...],
+    as_of: date | None,
+    output: Output,
+) -> None:
+    """Show how prices moved: the first and the last reading of each, and a line of bars."""
+    from gpucost.prices.history import print_history  # noqa: PLC0415 - only here
+
+    print_history(gpu_names, providers, purchases, as_of or today(), output)
 
 
 @command.command(name="update", epilog="Example: gpucost prices update --provider digitalocean")

@@ -13,6 +13,7 @@ from gpucost.launch.live_price import Live
 from gpucost.launch.state import PATIENCE, this_owner
 from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import gpus
@@ -307,11 +308,16 @@ def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wis
     offer = most.offer
     if live is not None:
         yield from _changed(offer, live)
-    if (live is None or live.failure) and offer.is_stale(today()):
+    if (live is None or live.failure) and _is_old(offer):
         yield (
             f"{offer.place}: the price is of {offer.date_text}, older than 30 days, and the live "
             "one was not read: `gpucost prices update`, or say --allow-stale."
         )
+
+
+def _is_old(offer: Offer) -> bool:
+    """Whether nobody should spend by it: a launch asks more of a price than a comparison does."""
+    return not offer.dated or (today() - offer.as_of).days > STALE_AFTER_DAYS
 
 
 def _changed(offer: Offer, live: Live) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Age:
         newest: day of the newest of them.
         oldest: day of the oldest.
         days: age of the newest.
-        stale: how many are older than 30 days or undated.
+        stale: how many are over 30 days old and may have risen by over a fifth, or are undated.
         refreshed: how many come from the cache.
     """
 
@@ -124,7 +124,12 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
 
 
 def _doubts(offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:
-    """(provider, sentence) for each offer that the hardware table contradicts."""
+    """(provider, sentence) for each type that the hardware table contradicts."""
+    found: dict[tuple[str, str, str], list[Offer]] = {}
     for offer in offers:
         for _, detail in offer_faults(offer):
-            yield offer.provider, f"doubtful: {offer.place}, {offer.purchase}: {detail}"
+            found.setdefault((offer.provider, offer.name, detail), []).append(offer)
+    for (provider, name, detail), wrong in found.items():
+        one = f"{wrong[0].place}, {wrong[0].purchase}"
+        which = one if len(wrong) == 1 else f"{name} ({len(wrong)} prices)"
+        yield provider, f"doubtful: {which}: {detail}"

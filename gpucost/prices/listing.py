@@ -103,7 +103,8 @@ def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) ->
     more = f"; {hidden} more with -v" if hidden else ""
     output.say(
         f"{len(found)} offers as of {catalog.as_of}{more}. Prices read {catalog.oldest} to "
-        f"{catalog.newest}; 'stale' is older than 30 days or undated."
+        f"{catalog.newest}; 'stale' is over 30 days old and may have risen "
+        "by over a fifth since, or undated."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gpucost.files.quote_documents import OWN_SCHEMA
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.lines import KINDS
-from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.catalog.price_age import is_too_old, sellers_of
 from pricing.money import line_text, price_text, show
 
 _COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
@@ -148,9 +148,10 @@ def _place(quote: Document) -> str:
 
 
 def _read(quote: Document) -> str:
-    read = quote["offer"]["as_of"]
-    days = (date.fromisoformat(quote["as_of"]) - date.fromisoformat(read)).days
-    return f"read {read}" + (", stale" if days > STALE_AFTER_DAYS else "")
+    offer = quote["offer"]
+    days = (date.fromisoformat(quote["as_of"]) - date.fromisoformat(offer["as_of"])).days
+    stale = is_too_old(sellers_of(offer["provider"], offer["purchase"]), days)
+    return f"read {offer['as_of']}" + (", stale" if stale else "")
 
 
 def _shown(usd: str, output: Output) -> str:

@@ -1,6 +1,6 @@
 """An option in the making: an offer with actions, its hours, and its bill at each end of them.
 
-The bill at the high end also holds what a price may have risen by since it was read. The two are
+The bill at each end also holds what a price may have moved by since it was read. The two are
 independent, so they add in quadrature as shares of the expected bill.
 """
 
@@ -18,6 +18,7 @@ from planner.options.spot import Interruptions
 from pricing.billing.quote import Quote, Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import UNMOVED, PriceRange
 
 End = Literal["low", "mid", "high"]
 _BY_TIME = (
@@ -27,6 +28,21 @@ _BY_TIME = (
     "checkpoint",
     "idle-tail",
 )  # what the hourly price bills
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsdRange:
+    """Dollars of the period, from the 5 % to the 95 % end."""
+
+    low: Decimal
+    high: Decimal
+
+
+def _quadrature(one: Decimal, other: Decimal) -> Decimal:
+    """Return the length of two independent parts; one alone is itself, to the last digit."""
+    if not one or not other:
+        return abs(one + other)
+    return (one * one + other * other).sqrt()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +59,7 @@ class Candidate:
         interruptions: of spot capacity; None where there are none or the rate is unknown.
         catalog: for the day.
         dearest: the most that anybody asks for a part of a use; None where nobody's is known.
-        risen: the factor, >= 1, that the hourly price has risen by at most since it was read; 1 for
+        moved: the factors between which the hourly price lies today, over what was read; none for
             the machine that is paid today, whose price is the same on both sides.
         tenancy: the job's part in the bill, on today's machine where others use it, too.
         unknown_today: parts of the bill whose price is unknown at this provider today as well.
@@ -58,7 +74,7 @@ class Candidate:
     interruptions: Interruptions | None
     catalog: Catalog
     dearest: Callable[[str, Usage], Decimal | None]
-    risen: Decimal = Decimal(1)
+    moved: PriceRange = UNMOVED
     tenancy: Tenancy | None = None
     unknown_today: tuple[str, ...] = ()
 
@@ -105,18 +121,26 @@ class Candidate:
 
         Unknown parts are missing in it, but at the high end, where they have the dearest price.
         """
-        if end == "high":
-            return self._high() + self.missing
-        return self.quote.exact if end == "mid" else self._bill("low").exact
-
-    def _high(self) -> Decimal:
-        bill = self._bill("high").exact
-        if self.risen == 1:
-            return bill
         expected = self.quote.exact
+        if end == "mid":
+            return expected
+        of_hours, of_price = (
+            getattr(part, end) - expected for part in (self.by_hours, self.by_price)
+        )
+        off = _quadrature(of_hours, of_price)
+        return expected + off + self.missing if end == "high" else max(Decimal(0), expected - off)
+
+    @cached_property
+    def by_hours(self) -> UsdRange:
+        """What the bill may be for its hours alone, the price as it was read."""
+        return UsdRange(low=self._bill("low").exact, high=self._bill("high").exact)
+
+    @cached_property
+    def by_price(self) -> UsdRange:
+        """What the bill may be for the age of its price alone, at the expected hours."""
         by_time = sum((line.usd for line in self.quote.lines if line.what in _BY_TIME), Decimal(0))
-        longer, dearer = bill - expected, by_time * (self.risen - 1)
-        return expected + (longer * longer + dearer * dearer).sqrt()
+        low, high = (by_time * (factor - 1) for factor in (self.moved.low, self.moved.high))
+        return UsdRange(low=self.quote.exact + low, high=self.quote.exact + high)
 
     def _bill(self, end: End) -> Quote:
         work_h: float = getattr(self.work_hours, end)

@@ -40,6 +40,9 @@ def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         "community" in asked.include or offer.provider in asked.providers
     ):
         yield "unavailable", "a community host; --include community offers it"
+    ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
+    if ordered < offer.minimum_gpus and not same_machine(offer, context):
+        yield "unavailable", f"sold from {offer.minimum_gpus} GPUs on; these would be {ordered:g}"
     if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
         yield (
             "capability",

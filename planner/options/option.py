@@ -7,6 +7,7 @@ from planner.actions.machine_settings import MachineSettings
 from planner.models.estimate import Estimate
 from planner.models.saving import Saving
 from planner.models.work_cost import WorkCost
+from planner.options.candidate import UsdRange
 from planner.options.energy import Energy
 from planner.options.parallelism import Distribution
 from pricing.billing.quote import Quote
@@ -63,8 +64,10 @@ class Option:
         speed: speed-up over today.
         hours: hours of the period.
         quote: the bill at the expected hours.
-        cost_low: the bill at the low end of the hours.
+        cost_low: the bill at the low end of hours and price.
         cost_high: the bill at the high end, what an old price may have risen by included.
+        by_hours: what it may be for its hours alone.
+        by_price: what it may be for the age of its price alone.
         saves: against today, expected.
         work_cost: what an amount of work costs; None where work is not measured.
         energy: of the period.
@@ -86,6 +89,8 @@ class Option:
     quote: Quote
     cost_low: Decimal
     cost_high: Decimal
+    by_hours: UsdRange
+    by_price: UsdRange
     saves: Saving
     work_cost: WorkCost | None
     energy: Energy

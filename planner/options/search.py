@@ -17,7 +17,7 @@ from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import risen_at_most
+from pricing.catalog.price_age import UNMOVED, PriceRange, moved
 from pricing.errors import InputError
 
 _IDLE_SAVED = (0.95, 0.5, 0.05)
@@ -136,7 +136,7 @@ def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -
         interruptions=_interruptions(offer, context),
         catalog=context.catalog,
         dearest=context.dearest,
-        risen=_risen(offer, context),
+        moved=_moved(offer, context),
         tenancy=_tenancy(offer, context),
         unknown_today=_unknown_today(offer, context),
     )
@@ -148,13 +148,9 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
     return bill.unknown if today and bill and today.provider == offer.provider else ()
 
 
-def _risen(offer: Offer, context: JobContext) -> Decimal:
-    """Return what the price may have risen by; today's is the same on both sides."""
-    return (
-        Decimal(1)
-        if offer == context.baseline.offer
-        else risen_at_most(offer, context.catalog.as_of)
-    )
+def _moved(offer: Offer, context: JobContext) -> PriceRange:
+    """Return what the price may have moved by; today's is the same on both sides."""
+    return UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of)
 
 
 def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:

@@ -14,7 +14,6 @@ from planner.diagnosis.rules.rule import Confidence
 from planner.options.option import Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot
-from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import risen_at_most
 
@@ -130,11 +129,15 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> Part:
         return Part(level="low", why="where it runs today was not stated")
     age = (day - offer.as_of).days
     if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
-        return Part(level="good" if age <= STALE_AFTER_DAYS else "fair", why=f"read {age} days ago")
+        return Part(level="fair" if offer.is_stale(day) else "good", why=f"read {age} days ago")
     if not offer.dated:
         return Part(level="low", why="the price is not dated to the day")
     risen = float(risen_at_most(offer, day))  # a factor, no amount
     level: Level = "good" if risen <= _STEADY else "fair" if risen <= _RISEN else "low"
+    if offer.confidence == "low":
+        return Part(
+            level="low", why=f"read {age} days ago, from a source of low trust" + _may(risen)
+        )
     return Part(level=level, why=f"read {age} days ago" + _may(risen))
 
 

@@ -77,6 +77,7 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
     stale = sum(catalog.is_stale(option.offer) for job in jobs for option in job.options)
     if stale:
         found.append(
-            f"{stale} of the listed options have prices older than 30 days (marked stale)."
+            f"{stale} of the listed options have prices over 30 days old that may have risen by "
+            "over a fifth since, or that nobody dated (marked stale)."
         )
     return tuple(dict.fromkeys(found))

@@ -17,11 +17,15 @@ class OfferDocument:
         instance_type: the provider's size.
         gpu: canonical model.
         gpu_count: GPUs of one machine; below 1 it is a slice of one GPU.
-        purchase: on_demand, spot, reserved_180d or reserved_1y.
+        purchase: how it is bought, as in the catalog: on_demand, spot or a reserved term.
         usd_per_hour: of the whole machine.
         as_of: day on which the price was read.
         source: where.
         stale: whether the price was too old on the plan's day; None where the plan does not say.
+        confidence: of the price: high, medium or low; None where the plan does not say.
+        host: "provider", or "community" for machines of third parties.
+        by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
+            does.
     """
 
     provider: str
@@ -34,6 +38,9 @@ class OfferDocument:
     as_of: date
     source: str
     stale: bool | None = None
+    confidence: str | None = None
+    host: str = "provider"
+    by_hand_at: str | None = None
 
     def __post_init__(self) -> None:
         need(self.gpu_count > 0, "gpu_count is not above 0")
@@ -85,16 +92,27 @@ class CostRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsdEnds:
+    """Dollars of the period at the ends of one cause of doubt."""
+
+    low: Decimal
+    high: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OptionCost:
     """The predicted bill of an option.
 
     Attributes:
-        low: dollars of the period at the low end of the hours.
+        low: dollars of the period at the low end of hours and price.
         mid: expected.
         high: at the high end, what an old price may have risen by included.
         lines: they add up to `mid`, but for its rounding to cents.
         at_least: whether a part of the bill has no known price.
         unknown: those parts.
+        by_hours: dollars for the range of the hours alone; None where the plan does not say.
+        by_price: for what the price may have moved by since it was read.
+        basis: where the two come from.
     """
 
     low: Decimal
@@ -103,6 +121,9 @@ class OptionCost:
     lines: tuple[CostLine, ...]
     at_least: bool = False
     unknown: tuple[str, ...] = ()
+    by_hours: UsdEnds | None = None
+    by_price: UsdEnds | None = None
+    basis: str = ""
 
     def __post_init__(self) -> None:
         in_order(self.low, self.mid, self.high)

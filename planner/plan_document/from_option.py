@@ -19,6 +19,7 @@ from planner.plan_document.bill import (
     OptionCost,
     PricedPart,
     TodayCost,
+    UsdEnds,
 )
 from planner.plan_document.options import (
     BaselineDocument,
@@ -35,6 +36,7 @@ from planner.plan_document.options import (
 )
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import sellers_of
 from pricing.money import cents, plain
 
 
@@ -82,6 +84,9 @@ def option_document(option: Option, plan: Plan) -> OptionDocument:
             lines=cost_lines(option.quote.lines),
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
+            by_hours=UsdEnds(low=cents(option.by_hours.low), high=cents(option.by_hours.high)),
+            by_price=UsdEnds(low=cents(option.by_price.low), high=cents(option.by_price.high)),
+            basis=_basis(option, plan),
         ),
         cost_per_work=_per_work(option.work_cost),
         energy=_energy(option.energy),
@@ -90,6 +95,14 @@ def option_document(option: Option, plan: Plan) -> OptionDocument:
         benefit=_worth(option.benefit),
         why=option.why,
     )
+
+
+def _basis(option: Option, plan: Plan) -> str:
+    """Return where the range of a bill comes from."""
+    age = max(0, (plan.as_of - option.offer.as_of).days)
+    kind = sellers_of(option.offer.provider, option.offer.purchase)
+    price = f"the price, {age} days old, as prices of its kind ({kind}) have moved"
+    return f"90 % interval: the hours ({option.hours.basis}); {price}"
 
 
 def offer_document(offer: Offer, plan: Plan) -> OfferDocument:
@@ -105,6 +118,9 @@ def offer_document(offer: Offer, plan: Plan) -> OfferDocument:
         as_of=offer.as_of,
         source=offer.source,
         stale=offer.is_stale(plan.as_of),
+        confidence=offer.confidence,
+        host=offer.host,
+        by_hand_at=offer.by_hand_at,
     )
 
 

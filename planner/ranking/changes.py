@@ -11,7 +11,12 @@ from planner.options.feasibility import unproven
 from planner.prediction.kernels import kernel_speed_up
 from pricing.hardware import gpus
 
-_BY_PURCHASE = {"spot": "spot", "reserved_180d": "commit", "reserved_1y": "commit"}
+_BY_PURCHASE = {
+    "spot": "spot",
+    "reserved_180d": "commit",
+    "reserved_1y": "commit",
+    "reserved_3y": "commit",
+}
 _TEN = 10
 # To start the job on another size of the same provider, where no action says so: our estimate.
 _OTHER_MACHINE_H = 1.0

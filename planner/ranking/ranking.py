@@ -205,6 +205,8 @@ def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
         quote=candidate.quote,
         cost_low=weighed.low,
         cost_high=weighed.high,
+        by_hours=candidate.by_hours,
+        by_price=candidate.by_price,
         saves=saving(context.baseline.cost, candidate.quote.exact),
         work_cost=context.work_cost(candidate.quote.exact),
         energy=energy_of(candidate, actions, context),

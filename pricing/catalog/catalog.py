@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.other_currencies import priced_elsewise, readings_elsewise
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 
@@ -160,7 +161,12 @@ class Catalog:
         if offer.withdrawn or not self._delisted(offer):
             return ()
         known = f"{offer.place}: this price is superseded and no later one is known"
-        return (f"{known}; the provider may no longer sell it.",)
+        why = f" ({offer.notes})" if offer.notes else ""
+        elsewise = priced_elsewise(offer.provider, offer.instance_type)
+        return (
+            f"{known}{why}; the provider may no longer sell it.",
+            *((elsewise,) if elsewise else ()),
+        )
 
     @cached_property
     def _sold(self) -> Mapping[tuple[str, str], Mapping[str, Sequence[Offer]]]:
@@ -173,8 +179,8 @@ class Catalog:
 
     @cached_property
     def _last_reading(self) -> Mapping[str, date]:
-        """The newest day on which each provider's current prices were read."""
-        last: dict[str, date] = {}
+        """The newest day on which each provider's current prices were read, in any currency."""
+        last = dict(readings_elsewise())
         for row in self.rows:
             if row.current:
                 last[row.provider] = max(row.as_of, last.get(row.provider, row.as_of))
@@ -210,13 +216,12 @@ class Catalog:
         return chosen
 
     def _holding(self, rows: Sequence[Offer]) -> Offer | None:
-        """The row that holds on the day; before the first known one that first one."""
+        """The row that holds on the day; where none does, the next known one."""
         in_force = [row for row in rows if row.holds_on(self.as_of)]
         if in_force:
             return max(in_force, key=_precedence)
-        if self.as_of < min(row.starts for row in rows):
-            return min(rows, key=lambda row: row.starts)
-        return None
+        later = [row for row in rows if row.starts > self.as_of]
+        return min(later, key=lambda row: row.starts, default=None)
 
     def _purchased(self, provider: str, instance_type: str, purchase: str) -> Sequence[Offer]:
         sold = self._sold.get((provider, instance_type))
@@ -247,6 +252,9 @@ class Catalog:
                 "public. Ask the provider, or choose another size: "
                 f"gpucost prices --provider {provider} --gpu {size.gpu}"
             )
+        elsewise = priced_elsewise(provider, instance_type)
+        if elsewise is not None:
+            return elsewise
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
         meant = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cache
 
 STALE_AFTER_DAYS = 30
-"""Prices older than this are marked in every output."""
+"""No younger price is stale, and a launch spends by no older one, unless the live one was read."""
 
 _FULL = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PARTIAL = re.compile(r"(\d{4})(?:-(\d{2}))?(?!\d)")

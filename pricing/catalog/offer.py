@@ -5,11 +5,12 @@ from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
 
-from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.catalog import price_age
+from pricing.catalog.rental import rental_of
 from pricing.errors import InputError
 from pricing.hardware import gpus
 
-PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y")
+PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y", "reserved_3y")
 TERMS_H = MappingProxyType(
     {
         "reserved_180d": Decimal(180 * 24),
@@ -41,7 +42,7 @@ class Offer:
         local_disk_gib: boot and scratch disks that come with the machine.
         interconnect: between its GPUs: single, pcie, nvlink-bridge, nvlink, xgmi.
         network_gbps: public network, Gbit/s.
-        purchase: on_demand, spot, reserved_180d or reserved_1y.
+        purchase: one of PURCHASES.
         usd_per_hour: for the whole machine with all its GPUs (sources that print a price per GPU
             are kept as machines of one GPU).
         source: where the price was read.
@@ -151,6 +152,18 @@ class Offer:
         return self.host == "community"
 
     @property
+    def by_hand_at(self) -> str | None:
+        """Where a person rents it, as its name is not the provider's; None where it is."""
+        how = rental_of(self.provider, self.instance_type)
+        return None if how is None or how.own_name else how.page
+
+    @property
+    def minimum_gpus(self) -> int:
+        """Fewest GPUs that can be ordered of it."""
+        how = rental_of(self.provider, self.instance_type)
+        return 1 if how is None or how.minimum_gpus is None else how.minimum_gpus
+
+    @property
     def vendor(self) -> str | None:
         """Maker of the GPU; None where the hardware table has no such model."""
         gpu = gpus().get(self.gpu)
@@ -167,8 +180,9 @@ class Offer:
         return self.starts <= day and (self.valid_until is None or day <= self.valid_until)
 
     def is_stale(self, day: date) -> bool:
-        """Whether the price was read more than 30 days before, or on no stated day."""
-        return not self.dated or (day - self.as_of).days > STALE_AFTER_DAYS
+        """Whether the price is too old for its kind of seller, or was read on no stated day."""
+        sellers = price_age.sellers_of(self.provider, self.purchase)
+        return not self.dated or price_age.is_too_old(sellers, (day - self.as_of).days)
 
     def warnings(self, day: date) -> tuple[str, ...]:
         """What a reader on that day must know of the price: age, later start, withdrawal."""
@@ -181,7 +195,7 @@ class Offer:
         if day < self.starts:
             found.append(
                 f"{self.place}: no price is known for {day}; "
-                f"the first known one, from {self.starts}, is used"
+                f"the next known one, from {self.starts}, is used"
             )
         if not self.dated:
             found.append(

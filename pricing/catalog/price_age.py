@@ -1,50 +1,104 @@
-"""By how much a price that was read some days ago may have risen since.
+"""By how much a price that was read some days ago may have moved since.
 
-The 95 % points of how far dated list prices rose over 30 to 270 days, counted on 2026-11-22 in
-price observations of 2025-01 to 2026-11: the price files of the Karpenter providers for AWS, Azure
-and GCP, and public trackers for the others (RunPod, DigitalOcean, Voltage Park, Vast). One rising
-market: over a longer age than the last point the last one is kept.
+The law is a table of factors by kind of seller and age, fitted on dated readings of prices
+(`research/price_moves.py`) and shipped as `pricing/data/price_moves.csv`. Between its points it is
+interpolated; beyond the last one, where nothing is known, the last one is kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pricing.catalog.offer import Offer
+from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.tables import read_csv
 
-Sellers = Literal["hyperscaler", "specialist", "marketplace", "spot"]
+if TYPE_CHECKING:
+    from pricing.catalog.offer import Offer
+
+Sellers = Literal["hyperscaler", "specialist", "auction", "spot"]
 
 _HYPERSCALERS = frozenset(("aws", "azure", "gcp", "oci"))
-_MARKETPLACES = frozenset(("vast",))
+_AUCTIONS = frozenset(("vast", "tensordock"))
 _ONE = Decimal(1)
-# (days, factor); observations at 90 days: 10,377 / 234 / 215 / 264.
-_POINTS: Mapping[Sellers, tuple[tuple[int, str], ...]] = {
-    "hyperscaler": ((0, "1.00"), (270, "1.00")),
-    "specialist": ((0, "1.00"), (30, "1.13"), (90, "1.22"), (180, "1.30")),
-    "marketplace": ((0, "1.00"), (30, "1.14"), (60, "1.67"), (90, "2.17"), (180, "2.53")),
-    "spot": ((0, "1.00"), (30, "1.95"), (60, "2.00")),
-}
+_LONGEST_D = 365
+STALE_RISE = Decimal("1.2")
+"""A price over 30 days old that may have risen by more than this factor is stale; so is one that is
+over a year old."""
 
 
-def sellers(offer: Offer) -> Sellers:
-    """Return the kind of seller and price whose history the offer's price is expected to share."""
-    if offer.purchase == "spot":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceRange:
+    """Factors between which a price lies today, over what was read (90 %).
+
+    Attributes:
+        low: at most 1.
+        high: at least 1.
+    """
+
+    low: Decimal
+    high: Decimal
+
+
+UNMOVED = PriceRange(low=_ONE, high=_ONE)
+"""Of a price that is known as it is today."""
+
+
+def sellers_of(provider: str, purchase: str) -> Sellers:
+    """Return the kind of seller and price whose history a price is expected to share.
+
+    At an auction each host sets its own price; community machines of a provider that sets the price
+    for all of them are sold like its own.
+    """
+    if purchase == "spot":
         return "spot"
-    if offer.provider in _HYPERSCALERS:
+    if provider in _HYPERSCALERS:
         return "hyperscaler"
-    return "marketplace" if offer.is_community or offer.provider in _MARKETPLACES else "specialist"
+    return "auction" if provider in _AUCTIONS else "specialist"
 
 
-def risen_at_most(offer: Offer, day: date) -> Decimal:
-    """Return the factor, >= 1, that the price has risen by at most since it was read (95 %).
+def moved(offer: "Offer", day: date) -> PriceRange:
+    """Return between which factors the price lies on a day, over what was read.
 
     A price that starts after `day`, or was read on it, has not moved.
     """
-    age, points = max(0, (day - offer.as_of).days), _POINTS[sellers(offer)]
-    for (from_d, from_), (to_d, to) in pairwise(points):
-        if age < to_d:
-            part = Decimal(age - from_d) / Decimal(to_d - from_d)
-            return Decimal(from_) + part * (Decimal(to) - Decimal(from_))
-    return max(_ONE, Decimal(points[-1][1]))
+    return moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
+
+
+def risen_at_most(offer: "Offer", day: date) -> Decimal:
+    """Return the factor, >= 1, that the price has risen by at most since it was read."""
+    return moved(offer, day).high
+
+
+def is_too_old(sellers: Sellers, age_d: int) -> bool:
+    """Return whether a price of that age is stale for its kind of seller."""
+    if age_d <= STALE_AFTER_DAYS:
+        return False
+    return age_d > _LONGEST_D or moved_in(sellers, age_d).high > STALE_RISE
+
+
+def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
+    """Return between which factors prices of such sellers lie `age_d` days after they were read."""
+    points = _points()[sellers]
+    age = min(max(0, age_d), points[-1][0])
+    (from_d, from_), (to_d, to) = next(pair for pair in pairwise(points) if age <= pair[1][0])
+    part = Decimal(age - from_d) / (to_d - from_d)
+    return PriceRange(
+        low=from_.low + part * (to.low - from_.low),
+        high=from_.high + part * (to.high - from_.high),
+    )
+
+
+@cache
+def _points() -> Mapping[Sellers, Sequence[tuple[int, PriceRange]]]:
+    """By seller: (days, factors), from day 0 on, by rising days."""
+    unmoved = (0, UNMOVED)
+    points: dict[Sellers, list[tuple[int, PriceRange]]] = {}
+    for row in read_csv("price_moves.csv"):
+        factors = PriceRange(low=Decimal(row["low"]), high=Decimal(row["high"]))
+        found = points.setdefault(row["sellers"], [unmoved])  # type: ignore[arg-type] # a test
+        found.append((int(row["days"]), factors))
+    return points

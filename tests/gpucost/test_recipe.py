@@ -55,10 +55,10 @@ def test_a_recipe_holds_the_actions_of_the_recommended_option(
 
 @pytest.mark.usefixtures("plan")
 def test_settings_are_those_of_the_options_machine(call: Call) -> None:
-    """Twelve threads and an L4 (bf16), not the four cores and the T4 that were profiled."""
+    """22 threads and an A100 (bf16), not the four cores and the T4 that were profiled."""
     ran = call("recipe", "--option", "visual-search/o1", "--numeric", "mixed-precision")
     settings = {a["code"]: a["settings"] for a in ran.json["actions"]}
-    assert settings["dataloader-workers"]["num_workers"] == 11
+    assert settings["dataloader-workers"]["num_workers"] == 16
     assert settings["mixed-precision"] == {"dtype": "bf16"}
     assert "mixed-precision" in ran.err
     today = call("recipe", "--option", "o0", "--numeric", "mixed-precision")
@@ -73,8 +73,8 @@ def test_environment_and_launcher_come_from_the_actions(call: Call, empty_folder
     assert ran.code == 0
     recipe = json.loads((empty_folder / "recipe.json").read_text(encoding="utf-8"))
     assert recipe["environment"] == {
-        "GPUCOST_DATALOADER_WORKERS": "11",
-        "OMP_NUM_THREADS": "6",
+        "GPUCOST_DATALOADER_WORKERS": "16",
+        "OMP_NUM_THREADS": "11",
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
     }
     assert recipe["launcher"] == {"nproc_per_node": 1, "max_restarts": 1}

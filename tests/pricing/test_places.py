@@ -11,6 +11,7 @@ CATALOG = load_catalog()
 UNKNOWN = {
     ("crusoe", "us-east1-a"),
     ("hotaisle", "us-michigan"),
+    ("azure", "southcentralus2"),
     *(("digitalocean", region) for region in ("mkc1", "ric1", "mem1")),
 }
 

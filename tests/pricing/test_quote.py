@@ -95,7 +95,7 @@ def test_conformance_bills(shared: Path) -> None:
         (NEBIUS, {"duration_s": 60, "snapshot_bytes": GB}, "snapshot: the price of snapshots at"),
         ("digitalocean/gpu-mi350x1-288gb-spot", {"duration_s": 60, "egress_bytes": GB,
          "purchase": "spot"}, "includes is not known"),
-        (P5, {"duration_s": 60}, "the price is 124 days old"),
+        ("verda/1A100.22V", {"duration_s": 60}, "the price is 181 days old"),
         ("oci/VM.GPU.A10.1", {"duration_s": 60}, "'2025/2026 (undated)', not by day"),
     ],
 )  # fmt: skip

@@ -1,0 +1,284 @@
+"""How far prices move with age: the fit of pricing/data/price_moves.csv, and its backtest.
+
+    python -m research.price_moves FIT_DAY
+
+Readings are the bundled price history and the dated rows of the catalog; what price lists of third
+parties print as medians is left out. Between two readings of one price that differ the change is
+taken to lie in the middle; gaps of over 250 days are left out. One pair or decision counts for each
+week. Prices of one provider move together, so a provider has the weight of the root of how many of
+its prices are known.
+"""
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+
+from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.price_age import Sellers, sellers_of
+from pricing.catalog.price_history import Key, SeenPrice, bundled_history, by_price, read_from
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "pricing/data/price_moves.csv"
+PAGE = ROOT / "research/price_moves.md"
+HORIZONS = (30, 90, 180)
+LOW, HIGH = 0.02, 0.98
+"""Quantiles of the fit: wider than the 90 % that a new provider's prices are to lie in."""
+
+_GAP_D, _WEEK, SAME, _SURE = 250, timedelta(7), 0.005, 1e-9
+KINDS: tuple[Sellers, ...] = ("hyperscaler", "specialist", "auction", "spot")
+_LIST = "getdeploying.com"
+# Points of the table before this one: (days, factor), 95 % of the rises that had been counted.
+BEFORE: Mapping[Sellers, Sequence[tuple[int, float]]] = {
+    "hyperscaler": ((0, 1.0), (270, 1.0)),
+    "specialist": ((0, 1.0), (30, 1.13), (90, 1.22), (180, 1.30)),
+    "auction": ((0, 1.0), (30, 1.14), (60, 1.67), (90, 2.17), (180, 2.53)),
+    "spot": ((0, 1.0), (30, 1.95), (60, 2.00)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Days, both inclusive, on which a price is known."""
+
+    start: date
+    end: date
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How far a price had moved after some days."""
+
+    sellers: Sellers
+    key: Key
+    factor: float
+
+    @property
+    def provider(self) -> str:
+        """Who sells it."""
+        return self.key[0]
+
+
+Factors = Mapping[int, tuple[float, float]]
+"""Days -> lowest and highest factor."""
+
+
+def readings() -> Mapping[Key, Sequence[SeenPrice]]:
+    """Return the readings that the fit rests on, by price."""
+    seen = (*bundled_history(), *read_from(bundled_offers()))
+    return by_price(one for one in seen if _LIST not in one.source)
+
+
+def spans(series: Sequence[SeenPrice]) -> list[Span]:
+    """Return when which price held, changes in the middle of their gaps."""
+    runs: list[list[SeenPrice]] = []
+    for one in series:
+        last = float(runs[-1][-1].usd_per_hour) if runs else 0.0
+        if runs and abs(last / float(one.usd_per_hour) - 1.0) < SAME:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    ends = [(run[0].seen_on, run[-1].seen_on, float(run[-1].usd_per_hour)) for run in runs]
+    found: list[Span] = []
+    start = ends[0][0]
+    for (_, end, usd), (after, _, _) in pairwise(ends):
+        gap = (after - end).days
+        middle = end + timedelta(gap // 2)
+        joined = gap <= _GAP_D
+        found.append(Span(start, middle - timedelta(1) if joined and gap > 1 else end, usd))
+        start = middle if joined and gap > 1 else after
+    return [*found, Span(start, ends[-1][1], ends[-1][2])]
+
+
+def price_on(known: Sequence[Span], day: date) -> float | None:
+    """Return the price of a day; None where it is not known."""
+    return next((one.usd for one in known if one.start <= day <= one.end), None)
+
+
+def ratios(priced: Mapping[Key, Sequence[Span]], days: int) -> list[Ratio]:
+    """Return how far each price had moved `days` later, week by week."""
+    found = []
+    for key, known in priced.items():
+        for one in known:
+            day = one.start
+            while day <= one.end:
+                later = price_on(known, day + timedelta(days))
+                if later is not None:
+                    found.append(Ratio(sellers_of(key[0], key[4]), key, later / one.usd))
+                day += _WEEK
+    return found
+
+
+def quantile(found: Sequence[Ratio], share: float) -> float:
+    """Return the factor below which a share of the ratios lies.
+
+    The ratios of a provider share a weight, the root of how many of its prices are known.
+    """
+    counts: dict[str, int] = defaultdict(int)
+    prices: dict[str, set[Key]] = defaultdict(set)
+    for one in found:
+        counts[one.provider] += 1
+        prices[one.provider].add(one.key)
+    weights = {provider: math.sqrt(len(prices[provider])) for provider in counts}
+    total, below = sum(weights.values()), 0.0
+    for one in sorted(found, key=lambda ratio: ratio.factor):
+        below += weights[one.provider] / counts[one.provider]
+        if below >= share * total - _SURE:
+            return one.factor
+    return max(one.factor for one in found)
+
+
+def fit(found: Mapping[int, Sequence[Ratio]]) -> Factors:
+    """Return the factors of one kind of seller by age; older is never surer."""
+    low = high = 1.0
+    factors = {}
+    for days in sorted(found):
+        if found[days]:
+            low = min(low, quantile(found[days], LOW))
+            high = max(high, quantile(found[days], HIGH))
+            factors[days] = (low, high)
+    return factors
+
+
+def without(found: Mapping[int, Sequence[Ratio]], provider: str) -> dict[int, list[Ratio]]:
+    """Return the ratios of the other providers."""
+    return {d: [one for one in many if one.provider != provider] for d, many in found.items()}
+
+
+def covered(
+    found: Mapping[int, Sequence[Ratio]], law: Callable[[str], Factors]
+) -> Iterator[tuple[int, str, int, float]]:
+    """Yield days, provider, pairs and the share of them inside the interval fitted without it."""
+    for days, many in found.items():
+        for provider in sorted({one.provider for one in many}):
+            factors = law(provider).get(days)
+            if factors is None:
+                continue
+            own = [one.factor for one in many if one.provider == provider]
+            low, high = factors[0] - _SURE, factors[1] + _SURE
+            inside = sum(low <= factor <= high for factor in own)
+            yield days, provider, len(own), inside / len(own)
+
+
+def factor_at(points: Iterable[tuple[int, float]], days: int) -> float:
+    """Return the factor of an age, straight between its points, kept beyond the last."""
+    before = (0, 1.0)
+    for point in points:
+        if days < point[0]:
+            part = (days - before[0]) / (point[0] - before[0])
+            return before[1] + part * (point[1] - before[1])
+        before = point
+    return before[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A price that can be chosen on a day: as last read, its age, and what it is later."""
+
+    kind: Sellers
+    provider: str
+    usd: float
+    age: int
+    later: float
+
+
+def decisions(
+    seen: Mapping[Key, Sequence[SeenPrice]], days: int, model: str
+) -> Iterator[tuple[Choice, ...]]:
+    """Yield, week by week, the prices of a GPU-hour that could be compared, as read by then."""
+    own = {k: v for k, v in seen.items() if v[0].gpu == model and v[0].gpu_count >= 1}
+    known = {key: spans(series) for key, series in own.items()}
+    if not own:
+        return
+    day = min(v[0].seen_on for v in own.values())
+    last = max(v[-1].seen_on for v in own.values())
+    while day + timedelta(days) <= last:
+        found = []
+        for key, series in own.items():
+            read = [one for one in series if one.seen_on <= day]
+            later = price_on(known[key], day + timedelta(days))
+            if read and later is not None:
+                gpus = read[-1].gpu_count
+                usd, age = float(read[-1].usd_per_hour) / gpus, (day - read[-1].seen_on).days
+                kind = sellers_of(key[0], key[4])
+                found.append(Choice(kind, key[0], usd, age, later / gpus))
+        if len({one.provider for one in found}) > 1:
+            yield tuple(found)
+        day += _WEEK
+
+
+Rule = Callable[[Choice], float]
+"""What a choice is ranked by; the least is taken."""
+
+
+def regrets(seen: Mapping[Key, Sequence[SeenPrice]], days: int, rule: Rule) -> list[float]:
+    """Return by what share more than the best of the later day each chosen price then costs."""
+    found = []
+    for model in sorted({series[0].gpu for series in seen.values()}):
+        for choices in decisions(seen, days, model):
+            taken = min(choices, key=lambda one: (rule(one), one.provider, one.usd))
+            found.append(taken.later / min(one.later for one in choices) - 1.0)
+    return found
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far prices moved, by kind of seller and days, and the readings behind it."""
+
+    seen: Mapping[Key, Sequence[SeenPrice]]
+    found: Mapping[Sellers, Mapping[int, Sequence[Ratio]]]
+
+    def law(self, kind: Sellers) -> Factors:
+        """Return the factors of a kind of seller."""
+        return fit(self.found[kind])
+
+    @cached_property
+    def _left_out(self) -> dict[tuple[Sellers, str], Factors]:
+        return {}
+
+    def law_without(self, kind: Sellers, provider: str) -> Factors:
+        """Return the factors fitted without one provider."""
+        key = (kind, provider)
+        if key not in self._left_out:
+            self._left_out[key] = fit(without(self.found[kind], provider))
+        return self._left_out[key]
+
+
+def measure() -> Moves:
+    """Return how far prices moved over each of HORIZONS."""
+    seen = readings()
+    priced = {key: spans(series) for key, series in seen.items()}
+    found: dict[Sellers, dict[int, list[Ratio]]] = {kind: {} for kind in KINDS}
+    for days in HORIZONS:
+        many = ratios(priced, days)
+        for kind in KINDS:
+            found[kind][days] = [one for one in many if one.sellers == kind]
+    return Moves(seen=seen, found=found)
+
+
+def share_moved(many: Sequence[Ratio]) -> float:
+    """Return the share of prices that had moved at all, providers counted alike."""
+    shares: dict[str, list[bool]] = defaultdict(list)
+    for one in many:
+        shares[one.provider].append(abs(one.factor - 1.0) > SAME)
+    return mean(mean(moves) for moves in shares.values())
+
+
+def main(day: str) -> None:
+    """Fit, score, and write the table and the page."""
+    from research.price_moves_page import page, table  # noqa: PLC0415 - it imports this module
+
+    moves = measure()
+    TABLE.write_text(table(moves, day), encoding="utf-8")
+    PAGE.write_text(page(moves, day), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
