@@ -79,10 +79,7 @@ def times(estimate: Estimate) -> str:
 
 
 def place(offer: OfferDocument | None, count: int = 1) -> str:
-    """Return `provider/type, region`, with the number of machines where there are several.
-
-    A machine that nobody can rent by its name is one of the provider, by hand.
-    """
+    """Return `2x provider/type, region`, or `provider, by hand` for names nobody can rent by."""
     if offer is None:
         return "unknown"
     name = f"{offer.provider}/{offer.instance_type}"
