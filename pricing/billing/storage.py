@@ -42,7 +42,7 @@ def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Cha
     if not terms:
         return Charge((), (_unknown(kept, kind, offer, held),), (kept.what,))
     if terms[0].each_gib is not None:
-        return _in_pieces(kept, terms[0], offer, usage)
+        return _in_pieces(kept, terms, offer, usage)
     size_bytes = Decimal(getattr(usage, kept.asked))
     quantity = EXACT.divide(size_bytes, terms[0].bytes_per_unit)
     if kept is not _OBJECTS:
@@ -75,13 +75,18 @@ def _where(offer: Offer) -> str:
     return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
 
 
-def _in_pieces(kept: _Kept, price: BillingRule, offer: Offer, usage: Usage) -> Charge:
-    """Storage that is sold in disks of one size: as many as hold the bytes."""
-    each_gib = price.each_gib or _ZERO
-    each_bytes = int(each_gib * BYTES_PER_UNIT["GiB"])
-    pieces = -(-getattr(usage, kept.asked) // each_bytes)
-    amount = by_month(price, pieces, kept_s(usage), usage.start)
-    disks = f"{pieces} disks of {quantity_text(each_gib)} GiB ({price.kind})"
+def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], offer: Offer, usage: Usage) -> Charge:
+    """Storage that is sold in disks of some sizes: as many of one size as cost least for it."""
+    asked_bytes: int = getattr(usage, kept.asked)
+
+    def pieces(size: BillingRule) -> int:
+        each_bytes = int((size.each_gib or _ZERO) * BYTES_PER_UNIT["GiB"])
+        return -(-asked_bytes // each_bytes)
+
+    price = min(sizes, key=lambda size: pieces(size) * size.amount)
+    amount = by_month(price, pieces(price), kept_s(usage), usage.start)
+    name = price.product or price.kind
+    disks = f"{pieces(price)} disks of {quantity_text(price.each_gib or _ZERO)} GiB ({name})"
     words = f"{disks} at {price_text(price.amount)} each"
     said = tuple(f"{kept.what}: {offer.provider}: {text}" for text in amount.warnings)
     said += caveats((price,))

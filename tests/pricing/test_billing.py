@@ -97,7 +97,7 @@ def test_rules_of_every_provider_are_readable(provider: str) -> None:
     for amount in (held.granularity_s, held.minimum_s, held.minimum_usd):
         assert amount is None or amount > 0
     storage = held.rule("volume_storage")
-    assert storage is None or storage.per in {"GB", "GiB"}
+    assert storage is None or storage.each_gib or storage.per in {"GB", "GiB"}
     for offer in bundled_offers():
         if offer.provider == provider:
             held.egress(offer.region)

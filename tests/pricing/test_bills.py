@@ -1,6 +1,6 @@
 """One table of bills, each with its arithmetic in words: 0 cents off.
 
-104 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
+106 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
 out are in outside_bills.csv.
 """
 
@@ -203,6 +203,9 @@ BY_HAND = [
      "disk", "1.00", "100 x 0.10 x 73 / 730"),
     (AZURE, {"duration_s": 20 * HOUR, "storage_bytes": 100 * GIB, "storage_kind": "p10"}, "disk",
      "0.54", "a begun disk of 128 GiB, by the hour: 19.71 x 20 / 730"),
+    (AZURE, {"duration_s": 20 * HOUR, "storage_bytes": 128 * GIB}, "disk", "0.54",
+     "the usual disk: one P10 is less than four P4 of 5.28"),
+    (AZURE, {"duration_s": MONTH, "storage_bytes": 30 * GIB}, "disk", "5.28", "one P4"),
     (AZURE, {"duration_s": MONTH, "storage_bytes": 500 * GIB, "storage_kind": "p10"}, "disk",
      "78.84", "4 disks of 128 GiB: 4 x 19.71"),
     (P5, {"duration_s": 12 * HOUR, "storage_bytes": 2000 * GIB, "start": at("2026-11-10")}, "disk",
