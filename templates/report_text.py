@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pricing import money
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import show
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -93,7 +94,8 @@ def read_on(offer: OfferDocument | None) -> str:
     """Return the day on which a price was read, whether it is stale, and how little it is sure."""
     if offer is None:
         return "unknown"
-    doubts = ("stale" if offer.stale else "", "low" if offer.confidence == "low" else "")
+    old = f"{offer.age_days} days old" if (offer.age_days or 0) > STALE_AFTER_DAYS else ""
+    doubts = ("stale" if offer.stale else old, "low" if offer.confidence == "low" else "")
     return " ".join((str(offer.as_of), *(word for word in doubts if word)))
 
 

@@ -11,6 +11,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.quote import offer_json
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.regions import known_regions, placed
 from pricing.hardware import matching
@@ -118,9 +119,16 @@ def _row(offer: Offer, catalog: Catalog, *, why: bool) -> tuple[str, ...]:
         offer.purchase,
         plain(offer.usd_per_hour),
         offer.as_of.isoformat(),
-        "stale" if catalog.is_stale(offer) else "",
+        _mark(offer, catalog),
     )
     return (*cells, _reason(offer, catalog)) if why else cells
+
+
+def _mark(offer: Offer, catalog: Catalog) -> str:
+    """Return what is said beside an old price."""
+    days = (catalog.as_of - offer.as_of).days
+    old = f"{days} days old" if days > STALE_AFTER_DAYS else ""
+    return "stale" if catalog.is_stale(offer) else old
 
 
 def _reason(offer: Offer, catalog: Catalog) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from gpucost.files.quote_documents import OWN_SCHEMA
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.billing.lines import KINDS
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.price_age import is_too_old, sellers_of
 from pricing.money import line_text, price_text, show
 
@@ -151,7 +152,8 @@ def _read(quote: Document) -> str:
     offer = quote["offer"]
     days = (date.fromisoformat(quote["as_of"]) - date.fromisoformat(offer["as_of"])).days
     stale = is_too_old(sellers_of(offer["provider"], offer["purchase"]), days)
-    return f"read {offer['as_of']}" + (", stale" if stale else "")
+    old = f", {days} days old" if days > STALE_AFTER_DAYS else ""
+    return f"read {offer['as_of']}" + (", stale" if stale else old)
 
 
 def _shown(usd: str, output: Output) -> str:

@@ -22,6 +22,7 @@ class OfferDocument:
         as_of: day on which the price was read.
         source: where.
         stale: whether the price was too old on the plan's day; None where the plan does not say.
+        age_days: how old the price was on that day; None where the plan does not say.
         confidence: of the price: high, medium or low; None where the plan does not say.
         host: "provider", or "community" for machines of third parties.
         by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
@@ -38,6 +39,7 @@ class OfferDocument:
     as_of: date
     source: str
     stale: bool | None = None
+    age_days: int | None = None
     confidence: str | None = None
     host: str = "provider"
     by_hand_at: str | None = None

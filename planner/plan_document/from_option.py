@@ -118,6 +118,7 @@ def offer_document(offer: Offer, plan: Plan) -> OfferDocument:
         as_of=offer.as_of,
         source=offer.source,
         stale=offer.is_stale(plan.as_of),
+        age_days=max(0, (plan.as_of - offer.as_of).days),
         confidence=offer.confidence,
         host=offer.host,
         by_hand_at=offer.by_hand_at,

@@ -105,10 +105,10 @@ def test_count_and_purchase_can_be_changed(plan: dict[str, Any], call: Call, wri
 
 def test_what_cannot_be_launched_names_what_can(plan: dict[str, Any], call: Call) -> None:
     """An option elsewhere is exit 2, with the provider's own page and the best that can be."""
-    option = _other(plan, provider="together")
+    option = _other(plan, provider="lambda")
     ran = call(*DRY, "--option", f"{JOB}/{option['id']}")
     assert ran.code == 2
-    assert "https://api.together.ai" in ran.err
+    assert "https://cloud.lambda.ai" in ran.err
     best = next(one for one in plan["jobs"][0]["options"] if one["provisionable"])
     assert f"gpucost provision --option {JOB}/{best['id']} --ttl 8h" in ran.err
 

@@ -108,7 +108,7 @@ def test_the_advice_is_as_sure_as_its_weakest_part() -> None:
     assert job.choice is not None
     assert job.assurance.speed is not None
     assert (job.assurance.speed.level, job.assurance.price.level) == ("good", "low")
-    assert "may have risen by 153%" in job.assurance.price.why
+    assert "may have risen by 229%" in job.assurance.price.why
     assert job.assurance.level == "low"
 
 
