@@ -74,7 +74,10 @@ _MOST_ENDED = 50
 
 
 def _newest(bills: list[tuple[Deployment, RunCost]]) -> list[tuple[Deployment, RunCost]]:
-    """Every run that has not ended, or has a machine, and the newest that ended; in their order."""
+    """Return every run that has not ended, or has a machine, and the newest that ended.
+
+    In their order.
+    """
     over = [at for at, (run, bill) in enumerate(bills) if run.ended_at and not bill.machines]
     left_out = set(over[:-_MOST_ENDED])
     return [one for at, one in enumerate(bills) if at not in left_out]

@@ -18,7 +18,7 @@ Told = TypeVar("Told")
 def in_each(
     regions: Iterable[str], asks: Callable[[str], Told], *, answer_s: float = ANSWER_S
 ) -> Mapping[str, Told | None]:
-    """What each region tells, in the order of the regions; None where it is silent.
+    """Return what each region tells, in the order of the regions; None where it is silent.
 
     Args:
         regions: their names.
@@ -49,7 +49,7 @@ class _Work(Generic[Told]):
             self._waiting.put(name)
 
     def started(self) -> threading.Thread:
-        """A thread that asks while anybody waits; a process does not wait for it to end."""
+        """Return a thread that asks while anybody waits; a process does not wait for it to end."""
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
         return thread

@@ -12,7 +12,7 @@ from providers.lifecycle.session import Session
 
 
 def account_of(session: Session) -> str:
-    """The account of the credentials at hand; empty where the provider does not say it."""
+    """Return the account of the credentials at hand; empty where the provider does not say it."""
     try:
         return session.cloud.account()
     except ProviderError:
@@ -20,7 +20,7 @@ def account_of(session: Session) -> str:
 
 
 def why_unproved(session: Session, account: str) -> str:
-    """Why an id that the provider does not know may be there all the same; empty: it may not.
+    """Return why an id that the provider does not know may be there; empty: it may not.
 
     Args:
         session: with the provider.

@@ -114,7 +114,7 @@ def open_base(folder: Path) -> sqlite3.Connection:
 
 
 def memory_base() -> sqlite3.Connection:
-    """A journal in memory, for a process that has to end machines without the file."""
+    """Return a journal in memory, for a process that has to end machines without the file."""
     base = sqlite3.connect(":memory:", isolation_level=None)
     base.row_factory = sqlite3.Row
     _make_tables(base)
@@ -122,7 +122,10 @@ def memory_base() -> sqlite3.Connection:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    """A connection that has read the file; on a full disk one that keeps its index in memory."""
+    """Return a connection that has read the file.
+
+    On a full disk one that keeps its index in memory.
+    """
     base = _connect(path, "NORMAL")
     try:
         _version(base)
@@ -146,7 +149,10 @@ def _connect(path: Path, locking: str) -> sqlite3.Connection:
 
 
 def _version(base: sqlite3.Connection) -> int:
-    """The format of the file, read from it and not from a cache; takes no lock for writing."""
+    """Return the format of the file, read from it and not from a cache.
+
+    Takes no lock for writing.
+    """
     base.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return int(base.execute("PRAGMA user_version").fetchone()[0])
 

@@ -152,7 +152,7 @@ def evidence_of(
 
 
 def as_kept(one: Resource, now: datetime) -> JournaledResource:
-    """What the journal would say of a resource that was found."""
+    """Return what the journal would say of a resource that was found."""
     return JournaledResource(
         kind=one.kind,
         name=one.name,
@@ -166,7 +166,7 @@ def as_kept(one: Resource, now: datetime) -> JournaledResource:
 
 
 def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
-    """What the provider answers about an id now."""
+    """Return what the provider answers about an id now."""
     try:
         return session.cloud.look(one, marks)
     except ProviderError as error:
@@ -176,7 +176,7 @@ def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
 def settled(
     session: "Session", wanted: Iterable[tuple[JournaledResource, "Marks", Callable[[], str]]]
 ) -> Mapping[str, Presence]:
-    """What is known about machines of the journal, by id; each is asked for by its id.
+    """Return what is known about machines of the journal, by id; each is asked for by its id.
 
     With each come its run's marks, and its `doubt`, as in `AnswersSoFar`.
 
