@@ -7,13 +7,24 @@ from typing import Any
 
 from gpucost.files.own_hardware import load_own_hardware
 from gpucost.files.plan_file import load_plan
-from planner.plan_document.encode import encode
+from gpucost.files.quote_values import (
+    OwnCost,
+    OwnershipDocument,
+    OwnRate,
+    QuotedCommitment,
+    QuotedLine,
+    QuotedMonth,
+    QuoteDocument,
+    QuotedOffer,
+    Rival,
+    RivalSwing,
+)
 from planner.plan_document.find import find_option
-from pricing.alternatives.commitment import commit, commitment_json, commitment_note
+from pricing.alternatives.commitment import Commitment, commit, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules
-from pricing.billing.quote import SCHEMA, Quote, Usage, quote, to_json
+from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
 from pricing.errors import InputError
@@ -98,36 +109,90 @@ def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
     raise refused or InputError(f"{place} is not in the catalog.")
 
 
-def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> dict[str, Any]:
+def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> QuoteDocument:
     """Return the quote of one offer.
 
     Raises:
         InputError: there is no such offer, or a quantity cannot be.
     """
     offer = find_offer(place, asked, catalog)
-    if asked.duration_s is not None:
-        document = to_json(_quote(place, offer, asked.usage(), catalog))
+    months: tuple[QuotedMonth, ...] | None = None
+    if asked.duration_s is None:
+        bills = {hours: _quote(place, offer, asked.usage(hours), catalog) for hours in MONTHS_H}
+        months = tuple(QuotedMonth(hours=h, total=bill.total) for h, bill in bills.items())
+        found, notes = bills[MONTHS_H[0]], _month_notes(offer, asked.day)
     else:
-        document = to_json(_quote(place, offer, asked.usage(MONTHS_H[0]), catalog))
-        document["months"] = [
-            {"hours": h, "total": str(_quote(place, offer, asked.usage(h), catalog).total)}
-            for h in MONTHS_H
-        ]
-        document["warnings"] += _month_notes(offer, asked.day)
-    if asked.start is not None:
-        document["start"] = asked.start.isoformat()
-    if offer.purchase in TERMS_H:
-        commitment = commit(offer, catalog.offers)
-        document["commitment"] = commitment_json(commitment)
-        document["warnings"].append(commitment_note(commitment))
-    document["warnings"] += catalog.delisting(offer)
+        found, notes = _quote(place, offer, asked.usage(), catalog), []
+    committed = commit(offer, catalog.offers) if offer.purchase in TERMS_H else None
+    if committed is not None:
+        notes.append(commitment_note(committed))
+    notes += catalog.delisting(offer)
     region = parse_place(place)[2]
     if region is not None and offer.region == EVERYWHERE:
-        document["warnings"].append(
+        notes.append(
             f"{offer.provider} has one price everywhere; whether it sells in {region} was not "
             "checked."
         )
-    return document
+    return replace(
+        document_of(found),
+        warnings=(*found.warnings, *notes),
+        months=months,
+        start=None if asked.start is None else asked.start.isoformat(),
+        commitment=None if committed is None else _commitment(committed),
+    )
+
+
+def document_of(found: Quote) -> QuoteDocument:
+    """Return the bill of one use of one offer as it is printed."""
+    return QuoteDocument(
+        schema=SCHEMA,
+        as_of=found.usage.as_of,
+        currency="USD",
+        total=found.total,
+        offer=_offer(found.offer),
+        count=found.usage.count,
+        duration_s=_whole(found.usage.duration_s),
+        billed_s=found.billed_s,
+        lines=tuple(_line(line) for line in found.lines),
+        warnings=found.warnings,
+        at_least=True if found.at_least else None,
+    )
+
+
+def _offer(offer: Offer) -> QuotedOffer:
+    return QuotedOffer(
+        provider=offer.provider,
+        region=offer.region,
+        instance_type=offer.instance_type,
+        gpu=offer.gpu,
+        gpu_count=_whole(offer.gpu_count),
+        purchase=offer.purchase,
+        usd_per_hour=_digits(offer.usd_per_hour),
+        as_of=offer.as_of,
+        source=offer.source,
+    )
+
+
+def _line(line: QuoteLine) -> QuotedLine:
+    return QuotedLine(
+        what=line.what,
+        usd=_digits(line.usd),
+        how=line.how,
+        rule=line.rule,
+        source=line.source,
+        as_of=line.as_of,
+    )
+
+
+def _commitment(one: Commitment) -> QuotedCommitment:
+    fraction, other = one.break_even_fraction, one.on_demand
+    return QuotedCommitment(
+        term_h=int(one.term_h),
+        term_usd=cents(one.term_usd),
+        on_demand=None if other is None else other.place,
+        on_demand_usd_per_hour=None if other is None else _digits(other.usd_per_hour),
+        break_even_fraction=None if fraction is None else _share(fraction),
+    )
 
 
 def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
@@ -154,27 +219,27 @@ def _month_notes(offer: Offer, day: date) -> list[str]:
     return [note]
 
 
-def plan_document(path: str, option_id: str) -> dict[str, Any]:
+def plan_document(path: str, option_id: str) -> QuoteDocument:
     """Return the quote of one option of a plan, as the plan has it."""
     plan = load_plan(path)
     found = find_option(plan, option_id)
     if found.offer is None or found.cost is None:
         raise InputError(f"{found.name}: its cost is not known; say --current, or --price.")
-    return {
-        "schema": SCHEMA,
-        "as_of": plan.as_of.isoformat(),
-        "currency": plan.currency,
-        "total": encode(found.cost.mid),
-        "offer": encode(found.offer),
-        "count": found.count,
-        "duration_s": round(found.hours.mid * 3600),
-        "billed_s": None,
-        "lines": encode(found.cost.lines),
-        "warnings": list(plan.warnings),
-    }
+    return QuoteDocument(
+        schema=SCHEMA,
+        as_of=plan.as_of,
+        currency=plan.currency,
+        total=found.cost.mid,
+        offer=found.offer,
+        count=found.count,
+        duration_s=round(found.hours.mid * 3600),
+        billed_s=None,
+        lines=found.cost.lines,
+        warnings=plan.warnings,
+    )
 
 
-def own_document(rivals: tuple[Offer, ...]) -> dict[str, Any]:
+def own_document(rivals: tuple[Offer, ...]) -> OwnershipDocument:
     """Return what the machine in [own_hardware] costs a year, and from which use it pays.
 
     Args:
@@ -184,53 +249,61 @@ def own_document(rivals: tuple[Offer, ...]) -> dict[str, Any]:
         InputError: the section is missing or wrong.
     """
     own, bounds = load_own_hardware()
-    return {
-        "schema": OWN_SCHEMA,
-        "currency": "USD",
-        "name": own.name,
-        "gpu": own.gpu,
-        "gpu_count": int(own.gpus) if own.gpus == int(own.gpus) else float(own.gpus),
-        "annual_usd": str(cents(own.annual_usd)),
-        "costs": [{"what": cost.what, "usd": str(cents(cost.usd))} for cost in own.costs],
-        "usd_per_gpu_hour": [
-            {"used_fraction": float(share), "usd": _rate(own.usd_per_gpu_hour(share))}
+    return OwnershipDocument(
+        schema=OWN_SCHEMA,
+        currency="USD",
+        name=own.name,
+        gpu=own.gpu,
+        gpu_count=_whole(own.gpus),
+        annual_usd=cents(own.annual_usd),
+        costs=tuple(OwnCost(what=cost.what, usd=cents(cost.usd)) for cost in own.costs),
+        usd_per_gpu_hour=tuple(
+            OwnRate(used_fraction=float(share), usd=_rate(own.usd_per_gpu_hour(share)))
             for share in _SHARES
-        ],
-        "against": [_against(own, bounds, rival) for rival in rivals],
-        "assumptions": [
+        ),
+        against=tuple(_rival(own, bounds, offer) for offer in rivals),
+        assumptions=(
             f"figures without a range of their own are varied by {plain(100 * SPREAD_FRACTION)} %",
             "a GPU-hour counts as one whatever the GPU does in it: compare like with like",
-        ],
-    }
+        ),
+    )
 
 
-def _against(
-    own: Ownership, bounds: dict[str, tuple[Decimal, Decimal]], rival: Offer
-) -> dict[str, Any]:
-    price = rival.usd_per_hour / Decimal(str(rival.gpu_count))
-    return {
-        "offer": rival.place,
-        "gpu": rival.gpu,
-        "purchase": rival.purchase,
-        "usd_per_gpu_hour": _rate(price),
-        "break_even_fraction": _share(own.break_even_fraction(price)),
-        "sensitivity": [_swing(swing) for swing in sensitivity(own, price, bounds)],
-    }
+def _rival(own: Ownership, bounds: dict[str, tuple[Decimal, Decimal]], offer: Offer) -> Rival:
+    price = offer.usd_per_hour / Decimal(str(offer.gpu_count))
+    return Rival(
+        offer=offer.place,
+        gpu=offer.gpu,
+        purchase=offer.purchase,
+        usd_per_gpu_hour=_rate(price),
+        break_even_fraction=_share(own.break_even_fraction(price)),
+        sensitivity=tuple(_swing(swing) for swing in sensitivity(own, price, bounds)),
+    )
 
 
-def _swing(swing: Swing) -> dict[str, Any]:
-    return {
-        "figure": swing.figure,
-        "low": plain(swing.low),
-        "high": plain(swing.high),
-        "break_even_at_low": _share(swing.at_low),
-        "break_even_at_high": _share(swing.at_high),
-    }
+def _swing(swing: Swing) -> RivalSwing:
+    return RivalSwing(
+        figure=swing.figure,
+        low=plain(swing.low),
+        high=plain(swing.high),
+        break_even_at_low=_share(swing.at_low),
+        break_even_at_high=_share(swing.at_high),
+    )
 
 
 def _share(fraction: Decimal) -> float:
     return float(round(fraction, 4))
 
 
-def _rate(usd: Decimal) -> str:
-    return str(usd.quantize(Decimal("0.0001")))
+def _rate(usd: Decimal) -> Decimal:
+    return usd.quantize(Decimal("0.0001"))
+
+
+def _digits(usd: Decimal) -> Decimal:
+    """Return an amount without zeros at its end."""
+    return Decimal(plain(usd))
+
+
+def _whole(value: Decimal | float) -> float:
+    """Return a number for JSON, without a decimal point where it is whole."""
+    return int(value) if value == int(value) else float(value)

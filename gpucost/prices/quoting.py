@@ -16,6 +16,7 @@ from gpucost.files.quote_documents import (
     offer_document,
     own_document,
 )
+from gpucost.files.quote_values import OwnershipDocument, QuoteDocument
 from gpucost.prices.cache import load_catalog
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
@@ -73,7 +74,7 @@ class Wanted:
 
 def quote_offers(
     what: tuple[str, ...], wanted: Wanted, say: Callable[[str], None]
-) -> list[dict[str, Any]]:
+) -> list[QuoteDocument | OwnershipDocument]:
     """Return the quote of each offer, and of one's own machine where `own` is named.
 
     Raises:

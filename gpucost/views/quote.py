@@ -1,12 +1,12 @@
 """Prints what `gpucost quote` found: one bill line by line, several side by side."""
 
 import json
-from datetime import date
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
-from gpucost.files.quote_documents import OWN_SCHEMA
+from gpucost.files.quote_values import OwnershipDocument, QuoteDocument, RivalSwing
 from gpucost.views.output import Output, Table, print_json, print_table
+from planner.plan_document.encode import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.price_age import is_too_old, sellers_of
@@ -15,83 +15,81 @@ from pricing.money import line_text, price_text, show
 _COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
 _SWINGS_SHOWN = 3
 
-Document = dict[str, Any]
-
 _ROUNDED = "rounded half up to cents"
 
 
-def show_documents(documents: list[Document], output: Output) -> None:
+def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], output: Output) -> None:
     """Print the documents: JSON is one object, or an array of several."""
     if output.format == "json":
-        print_json(documents[0] if len(documents) == 1 else documents)
+        written = [encode(document) for document in documents]
+        print_json(written[0] if len(written) == 1 else written)
         return
-    quotes = [document for document in documents if document["schema"] != OWN_SCHEMA]
+    quotes = [document for document in documents if isinstance(document, QuoteDocument)]
     if len(quotes) > 1 and output.format != "csv":
         print_table(_side_by_side(quotes), output)
     elif quotes:
         print_table(_bill(quotes, output), output)
     for document in documents:
-        if document["schema"] == OWN_SCHEMA:
+        if isinstance(document, OwnershipDocument):
             _show_own(document, output)
-    for text in dict.fromkeys(text for document in quotes for text in document["warnings"]):
+    for text in dict.fromkeys(text for quote in quotes for text in quote.warnings):
         output.say(f"note: {text}")
-    for document in quotes if output.verbose else ():
-        output.say(f"source: {document['offer']['source']}")
-        output.say(json.dumps(document["offer"]))
+    for quote in quotes if output.verbose else ():
+        output.say(f"source: {quote.offer.source}")
+        output.say(json.dumps(encode(quote.offer)))
 
 
-def _bill(quotes: list[Document], output: Output) -> Table:
+def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
     """Every line of every bill, one below the other."""
     wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
     rows: list[tuple[str, ...]] = []
     for quote in quotes:
         place, read = _place(quote), _read(quote)
         rows += [
-            (line["what"], _shown(line["usd"], output), line["how"], line["rule"], place, read)
-            for line in quote["lines"]
+            (line.what, _shown(line.usd, output), line.how, line.rule, place, read)
+            for line in quote.lines
         ]
-        how = "at least: a part has no known price" if quote.get("at_least") else _ROUNDED
-        rows.append(("total", _shown(quote["total"], output), how, "", place, read))
+        how = "at least: a part has no known price" if quote.at_least else _ROUNDED
+        rows.append(("total", _shown(quote.total, output), how, "", place, read))
         rows += [
             (
-                f"month of {month['hours']} h",
-                _shown(month["total"], output),
+                f"month of {month.hours} h",
+                _shown(month.total, output),
                 "the whole bill",
                 "",
                 place,
                 read,
             )
-            for month in quote.get("months", ())
+            for month in quote.months or ()
         ]
     first = quotes[0]
     return Table(
         columns=_COLUMNS[:wide],
         rows=tuple(row[:wide] for row in rows),
         right=frozenset(("USD",)),
-        title=f"{_place(first)} x{first['count']}, {first['offer']['purchase']}, "
-        f"price {_read(first)}",
+        title=f"{_place(first)} x{first.count}, {first.offer.purchase}, price {_read(first)}",
     )
 
 
-def _side_by_side(quotes: list[Document]) -> Table:
+def _side_by_side(quotes: list[QuoteDocument]) -> Table:
     """One row a bill, one column a kind of line."""
     kinds = [kind for kind in KINDS if any(_sum(quote, kind) is not None for quote in quotes)]
-    hours = [month["hours"] for month in quotes[0].get("months", ())]
+    hours = [month.hours for month in quotes[0].months or ()]
     columns = ("offer", "GPUs", "GPU", "purchase", "USD/h", *kinds, "total")
     columns += (*(f"{h} h" for h in hours), "price")
     rows = []
     for quote in quotes:
-        offer = quote["offer"]
+        offer = quote.offer
         sums = (_sum(quote, kind) for kind in kinds)
         row = [
-            f"{_place(quote)} x{quote['count']}",
-            f"{offer['gpu_count'] * quote['count']:g}",
-            offer["gpu"],
-            offer["purchase"],
-            price_text(Decimal(offer["usd_per_hour"])),
+            f"{_place(quote)} x{quote.count}",
+            f"{offer.gpu_count * quote.count:g}",
+            offer.gpu,
+            offer.purchase,
+            price_text(offer.usd_per_hour),
             *("" if usd is None else line_text(usd) for usd in sums),
-            show(Decimal(quote["total"])),
-            *(show(Decimal(month["total"])) for month in quote.get("months", ())),
+            show(quote.total),
+            *(show(month.total) for month in quote.months or ()),
             _read(quote),
         ]
         rows.append(tuple(row))
@@ -99,63 +97,63 @@ def _side_by_side(quotes: list[Document]) -> Table:
     return Table(columns=columns, rows=tuple(rows), right=right)
 
 
-def _sum(quote: Document, kind: str) -> Decimal | None:
-    amounts = [Decimal(line["usd"]) for line in quote["lines"] if line["what"] == kind]
+def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:
+    amounts = [line.usd for line in quote.lines if line.what == kind]
     return sum(amounts, Decimal(0)) if amounts else None
 
 
-def _show_own(document: Document, output: Output) -> None:
+def _show_own(document: OwnershipDocument, output: Output) -> None:
     """The yearly cost of one's own machine, and from which use it pays."""
-    rows = [(cost["what"], _shown(cost["usd"], output), "a year") for cost in document["costs"]]
-    rows.append(("total", _shown(document["annual_usd"], output), "a year, used or not"))
+    rows = [(cost.what, _shown(cost.usd, output), "a year") for cost in document.costs]
+    rows.append(("total", _shown(document.annual_usd, output), "a year, used or not"))
     rows += [
-        ("GPU-hour", rate["usd"], f"used {100 * rate['used_fraction']:g} % of the hours")
-        for rate in document["usd_per_gpu_hour"]
+        ("GPU-hour", str(rate.usd), f"used {100 * rate.used_fraction:g} % of the hours")
+        for rate in document.usd_per_gpu_hour
     ]
-    for rival in document["against"]:
-        share = rival["break_even_fraction"]
+    for rival in document.against:
+        share = rival.break_even_fraction
         said = f"owning pays from {100 * share:.1f} % of the hours on"
         never = f"owning never pays: it would need {100 * share:.0f} % of the hours"
-        where = f"against {rival['offer']}, {rival['purchase']}"
-        rows.append((where, rival["usd_per_gpu_hour"], never if share > 1 else said))
-        swings = rival["sensitivity"] if output.verbose else rival["sensitivity"][:_SWINGS_SHOWN]
+        where = f"against {rival.offer}, {rival.purchase}"
+        rows.append((where, str(rival.usd_per_gpu_hour), never if share > 1 else said))
+        swings = rival.sensitivity if output.verbose else rival.sensitivity[:_SWINGS_SHOWN]
         rows += [_swing_row(swing) for swing in swings]
     print_table(
         Table(
             columns=("own hardware", "USD", "how"),
             rows=tuple(rows),
             right=frozenset(("USD",)),
-            title=f"{document['name']}, {document['gpu_count']} x {document['gpu']}",
+            title=f"{document.name}, {document.gpu_count} x {document.gpu}",
         ),
         output,
     )
-    for text in document["assumptions"]:
+    for text in document.assumptions:
         output.say(f"note: {text}")
 
 
-def _swing_row(swing: dict[str, Any]) -> tuple[str, str, str]:
-    ends = sorted((swing["break_even_at_low"], swing["break_even_at_high"]))
+def _swing_row(swing: RivalSwing) -> tuple[str, str, str]:
+    ends = sorted((swing.break_even_at_low, swing.break_even_at_high))
     return (
-        f"  {swing['figure']}",
+        f"  {swing.figure}",
         "",
-        f"{swing['low']} to {swing['high']}: {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %",
+        f"{swing.low} to {swing.high}: {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %",
     )
 
 
-def _place(quote: Document) -> str:
-    offer = quote["offer"]
-    parts = (offer["provider"], offer["instance_type"], offer["region"])
+def _place(quote: QuoteDocument) -> str:
+    offer = quote.offer
+    parts = (offer.provider, offer.instance_type, offer.region)
     return "/".join(part for part in parts if part != "*")
 
 
-def _read(quote: Document) -> str:
-    offer = quote["offer"]
-    days = (date.fromisoformat(quote["as_of"]) - date.fromisoformat(offer["as_of"])).days
-    stale = is_too_old(sellers_of(offer["provider"], offer["purchase"]), days)
+def _read(quote: QuoteDocument) -> str:
+    offer = quote.offer
+    days = (quote.as_of - offer.as_of).days
+    stale = is_too_old(sellers_of(offer.provider, offer.purchase), days)
     old = f", {days} days old" if days > STALE_AFTER_DAYS else ""
-    return f"read {offer['as_of']}" + (", stale" if stale else old)
+    return f"read {offer.as_of}" + (", stale" if stale else old)
 
 
-def _shown(usd: str, output: Output) -> str:
+def _shown(usd: Decimal, output: Output) -> str:
     """Return an exact amount as people write it; in CSV, which programs read, as it is."""
-    return usd if output.format == "csv" else line_text(Decimal(usd))
+    return f"{usd:f}" if output.format == "csv" else line_text(usd)

@@ -15,7 +15,8 @@ from planner.plan_document.document import PlanDocument
 def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind
     """Return a value of plan.json, or of another document, as JSON values."""
     if is_dataclass(value):
-        return {name: encode(getattr(value, at)) for at, name in _names(value.__class__)}
+        named = ((name, getattr(value, at), known) for at, name, known in _names(value.__class__))
+        return {name: encode(one) for name, one, known in named if one is not None or not known}
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, datetime):
@@ -51,6 +52,9 @@ def name_in_file(one: "Field[Any]") -> str:
 
 
 @cache
-def _names(kind: Any) -> tuple[tuple[str, str], ...]:  # noqa: ANN401 - a dataclass
+def _names(kind: Any) -> tuple[tuple[str, str, bool], ...]:  # noqa: ANN401 - a dataclass
+    """Return attribute, name in the file, and whether it is left out where it is None."""
     written = (one for one in fields(kind) if one.metadata.get("written", True))
-    return tuple((one.name, name_in_file(one)) for one in written)
+    return tuple(
+        (one.name, name_in_file(one), bool(one.metadata.get("if_known"))) for one in written
+    )

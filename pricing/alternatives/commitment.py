@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer
 from pricing.errors import InputError
-from pricing.money import EXACT, cents, plain, quantity_text, show
+from pricing.money import EXACT, quantity_text, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +68,6 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
         term_h=term_h,
         term_usd=EXACT.multiply(reserved.usd_per_hour, term_h),
     )
-
-
-def commitment_json(commitment: Commitment) -> dict[str, Any]:
-    """The commitment as a quote carries it."""
-    fraction, other = commitment.break_even_fraction, commitment.on_demand
-    return {
-        "term_h": int(commitment.term_h),
-        "term_usd": str(cents(commitment.term_usd)),
-        "on_demand": None if other is None else other.place,
-        "on_demand_usd_per_hour": None if other is None else plain(other.usd_per_hour),
-        "break_even_fraction": None if fraction is None else float(round(fraction, 4)),
-    }
 
 
 def commitment_note(commitment: Commitment) -> str:

@@ -15,7 +15,7 @@ from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 from pricing.money import EXACT, cents, plain
 
-__all__ = ["Quote", "QuoteLine", "Usage", "quote", "to_json"]
+__all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
 SCHEMA = "gpucost.quote/v1"
 
@@ -150,34 +150,6 @@ def offer_json(offer: Offer) -> dict[str, Any]:
         "usd_per_hour": plain(offer.usd_per_hour),
         "as_of": offer.as_of.isoformat(),
         "source": offer.source,
-    }
-
-
-def to_json(quote: Quote) -> dict[str, Any]:
-    """The quote as `gpucost.quote/v1`: money as strings, times in seconds."""
-    offer, usage = quote.offer, quote.usage
-    return {
-        "schema": SCHEMA,
-        "as_of": usage.as_of.isoformat(),
-        "currency": "USD",
-        "total": str(quote.total),
-        "offer": offer_json(offer),
-        "count": usage.count,
-        "duration_s": _number(usage.duration_s),
-        "billed_s": quote.billed_s,
-        "lines": [
-            {
-                "what": line.what,
-                "usd": plain(line.usd),
-                "how": line.how,
-                "rule": line.rule,
-                "source": line.source,
-                "as_of": line.as_of,
-            }
-            for line in quote.lines
-        ],
-        "warnings": list(quote.warnings),
-        **({"at_least": True} if quote.at_least else {}),
     }
 
 

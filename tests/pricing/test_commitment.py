@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import pytest
 
-from pricing.alternatives.commitment import commit, commitment_json, commitment_note
+from pricing.alternatives.commitment import commit, commitment_note
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import PURCHASES, TERMS_H
 from pricing.errors import InputError
+from pricing.money import cents
 from tests.pricing.factories import ASKED_ON, an_offer
 
 CATALOG = load_catalog(ASKED_ON)
@@ -30,9 +31,11 @@ def test_published_commitments(
 ) -> None:
     """1.91 x 8760 and 1.91 / 2.59; 2.88 x 8760 and 2.88 / 3.80; 25.52 x 4320 and 25.52 / 31.92."""
     reserved = CATALOG.find(*name.split("/"), purchase=purchase)
-    found = commitment_json(commit(reserved, CATALOG.offers))
-    assert (found["term_usd"], found["on_demand"]) == (term_usd, other)
-    assert found["break_even_fraction"] == fraction
+    found = commit(reserved, CATALOG.offers)
+    assert found.on_demand is not None
+    assert (str(cents(found.term_usd)), found.on_demand.place) == (term_usd, other)
+    assert found.break_even_fraction is not None
+    assert float(round(found.break_even_fraction, 4)) == fraction
 
 
 def test_it_says_from_which_use_it_pays() -> None:

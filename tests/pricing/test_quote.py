@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucost.files.quote_documents import document_of
+from planner.plan_document.encode import encode
 from pricing.billing.billing_rule import all_rules
-from pricing.billing.quote import Quote, Usage, quote, to_json
+from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.errors import InputError
 from pricing.money import cents
@@ -186,7 +188,7 @@ def test_the_least_charge_is_explained() -> None:
 
 def test_json_is_the_contracts_format() -> None:
     """The keys and values of the quote format, money as strings, and it is JSON."""
-    found = json.loads(json.dumps(to_json(_bill(DO8, duration_s=90))))
+    found = json.loads(json.dumps(encode(document_of(_bill(DO8, duration_s=90)))))
     (line,) = found.pop("lines")
     source = found["offer"].pop("source")
     assert source
@@ -285,7 +287,7 @@ def test_lines_add_up(offer: Any, usage: Usage) -> None:
     assert bill.total == cents(bill.exact)
     assert bill.total.as_tuple().exponent == -2
     assert all(line.how for line in bill.lines)
-    json.dumps(to_json(bill))
+    json.dumps(encode(document_of(bill)))
 
 
 @given(OFFERS, SECONDS, SECONDS, st.integers(1, 8))

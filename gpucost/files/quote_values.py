@@ -1,0 +1,178 @@
+"""The values of `gpucost quote -f json`: of an offer, of a plan's option, of one's own machine."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from planner.plan_document.bill import CostLine, OfferDocument
+
+_IF_KNOWN: dict[str, Any] = {"if_known": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedOffer:
+    """What is rented, at its dated price; the attributes are those of `OfferDocument`."""
+
+    provider: str
+    region: str
+    instance_type: str
+    gpu: str
+    gpu_count: float
+    purchase: str
+    usd_per_hour: Decimal
+    as_of: date
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedLine:
+    """One line of a bill; the attributes are those of `CostLine`."""
+
+    what: str
+    usd: Decimal
+    how: str
+    rule: str
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedMonth:
+    """The whole bill of a month of so many hours, in cents."""
+
+    hours: int
+    total: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedCommitment:
+    """A reserved offer beside the same GPUs on demand.
+
+    Attributes:
+        term_h: hours that are paid for.
+        term_usd: for one machine over all of them.
+        on_demand: the place that it is compared with; None where none is sold.
+        on_demand_usd_per_hour: its price.
+        break_even_fraction: share of the hours from which the commitment is cheaper.
+    """
+
+    term_h: int
+    term_usd: Decimal
+    on_demand: str | None
+    on_demand_usd_per_hour: Decimal | None
+    break_even_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteDocument:
+    """The bill of one use of one offer, or of an option of a plan.
+
+    Attributes:
+        schema: of the document.
+        as_of: day of prices and rules.
+        currency: of every amount.
+        total: in cents.
+        offer: what is rented.
+        count: machines.
+        duration_s: life of each.
+        billed_s: billed seconds of each; None for an option of a plan.
+        lines: they add up to the total, but for its rounding.
+        warnings: what a reader must know.
+        at_least: whether a part has no known price; left out where none is missing.
+        months: the bill of each length of a month, where no duration was given.
+        start: instant at which the bill begins, as it was given.
+        commitment: of a reserved offer.
+    """
+
+    schema: str
+    as_of: date
+    currency: str
+    total: Decimal
+    offer: QuotedOffer | OfferDocument
+    count: int
+    duration_s: float
+    billed_s: int | None
+    lines: tuple[QuotedLine, ...] | tuple[CostLine, ...]
+    warnings: tuple[str, ...]
+    at_least: bool | None = field(default=None, metadata=_IF_KNOWN)
+    months: tuple[QuotedMonth, ...] | None = field(default=None, metadata=_IF_KNOWN)
+    start: str | None = field(default=None, metadata=_IF_KNOWN)
+    commitment: QuotedCommitment | None = field(default=None, metadata=_IF_KNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCost:
+    """Dollars a year for one thing, in cents."""
+
+    what: str
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRate:
+    """Dollars for a GPU-hour that is used, at a share of the year's hours."""
+
+    used_fraction: float
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalSwing:
+    """How the break-even share moves with one figure between its low and its high end."""
+
+    figure: str
+    low: str
+    high: str
+    break_even_at_low: float
+    break_even_at_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """An offer beside one's own machine.
+
+    Attributes:
+        offer: its place.
+        gpu: canonical model.
+        purchase: how it is bought.
+        usd_per_gpu_hour: its price.
+        break_even_fraction: share of the year's hours from which owning is cheaper; above 1 never.
+        sensitivity: by figure, the widest swing first.
+    """
+
+    offer: str
+    gpu: str
+    purchase: str
+    usd_per_gpu_hour: Decimal
+    break_even_fraction: float
+    sensitivity: tuple[RivalSwing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipDocument:
+    """What a machine of one's own costs a year, and from which use it pays.
+
+    Attributes:
+        schema: of the document.
+        currency: of every amount.
+        name: what the machine is called.
+        gpu: canonical model.
+        gpu_count: GPUs in it.
+        annual_usd: a year, used or not.
+        costs: they add up to it.
+        usd_per_gpu_hour: at several shares of the hours.
+        against: the offers it is compared with.
+        assumptions: what a reader must know.
+    """
+
+    schema: str
+    currency: str
+    name: str
+    gpu: str
+    gpu_count: float
+    annual_usd: Decimal
+    costs: tuple[OwnCost, ...]
+    usd_per_gpu_hour: tuple[OwnRate, ...]
+    against: tuple[Rival, ...]
+    assumptions: tuple[str, ...]
