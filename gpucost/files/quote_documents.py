@@ -23,7 +23,7 @@ from planner.plan_document.find import find_option
 from pricing.alternatives.commitment import Commitment, commit, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
 from pricing.billing.price_changes import quote_over
-from pricing.billing.provider_rules import rules
+from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
@@ -205,8 +205,8 @@ def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
 
 def _month_notes(offer: Offer, day: date) -> list[str]:
     """What is known of monthly caps; none is applied that the provider does not state for GPUs."""
-    held = rules(offer.provider, day)
-    cap, printed = held.rule("cpu_monthly_cap_h"), held.rule("gpu_monthly_price_h")
+    rules = rules_of(offer.provider, day)
+    cap, printed = rules.rule("cpu_monthly_cap_h"), rules.rule("gpu_monthly_price_h")
     if cap is None:
         return []
     hours = quantity_text(cap.amount)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from pricing.billing.lines import Charge
-from pricing.billing.provider_rules import ProviderRules, rules
+from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.services import charge_services
 from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
@@ -33,7 +33,7 @@ def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
     places = {(offer.provider, offer.region, offer.purchase): offer for offer in offers}
     amounts = []
     for offer in places.values():
-        found = charge(offer, usage, rules(offer.provider, usage.as_of, offer.instance_type))
+        found = charge(offer, usage, rules_of(offer.provider, usage.as_of, offer.instance_type))
         lines = [line.usd for line in found.lines if line.what == what]
         if lines and what not in found.unknown:
             amounts.append(sum(lines, Decimal(0)))

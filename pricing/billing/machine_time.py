@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
     from_s: Decimal
     offer: Offer
-    held: ProviderRules
+    rules: ProviderRules
 
 
 class MachineBill(NamedTuple):
@@ -65,7 +65,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
     """
-    free_s = spans[0].held.free_if_ended_within_s
+    free_s = spans[0].rules.free_if_ended_within_s
     if usage.interrupted and free_s is not None and usage.life_s < free_s:
         return _ended_free(spans, usage, free_s)
     ran_s = Decimal(usage.duration_s)
@@ -90,7 +90,7 @@ def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
 
 def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> MachineTime:
     """Nothing is billed of spot machines that the provider ends while they are young."""
-    rule = spans[0].held.rule("free_if_ended_within_s")
+    rule = spans[0].rules.rule("free_if_ended_within_s")
     line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
     if rule is not None:
         words = "spot machines that the provider ends in their first hour are free"
@@ -108,7 +108,7 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.
     """
-    first, count = spans[0].held, usage.count
+    first, count = spans[0].rules, usage.count
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
@@ -131,18 +131,18 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
 def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
     """Billed seconds in each span; a unit belongs to the span in which it begins."""
     if len(spans) == 1:
-        return (_whole_units_s(until_s, spans[0].held),)
+        return (_whole_units_s(until_s, spans[0].rules),)
     billed_s, spans_s = _ZERO, []
     ends_s = (*(span.from_s for span in spans[1:]), until_s)
     for span, end_s in zip(spans, ends_s, strict=True):
         left_s = max(_ZERO, min(end_s, until_s) - billed_s)
-        spans_s.append(_whole_units_s(left_s, span.held))
+        spans_s.append(_whole_units_s(left_s, span.rules))
         billed_s += spans_s[-1]
     return tuple(spans_s)
 
 
-def _whole_units_s(time_s: Decimal, held: ProviderRules) -> Decimal:
-    unit_s = held.granularity_s or UNKNOWN_GRANULARITY_S
+def _whole_units_s(time_s: Decimal, rules: ProviderRules) -> Decimal:
+    unit_s = rules.granularity_s or UNKNOWN_GRANULARITY_S
     units, rest = divmod(time_s, unit_s)
     return (units + 1) * unit_s if rest else time_s
 
@@ -156,7 +156,7 @@ def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
 def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
     ran_s = usage.duration_s
     if bill.least:
-        least = (_LEAST, (ran_s, spans[0].held.minimum_usd))
+        least = (_LEAST, (ran_s, spans[0].rules.minimum_usd))
         return _line("compute", bill.usd, least, (), spans, usage)
     if usage.committed and spans[0].offer.purchase in TERMS_H:
         hours = (bill.billed_s / SECONDS_PER_HOUR, EXACT.divide(Decimal(ran_s), SECONDS_PER_HOUR))
@@ -227,11 +227,11 @@ def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal
 
 def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
     """Where the rounding of time is not documented."""
-    if len(spans) == 1 and bill.billed_s == ran_s and spans[0].held.granularity_s is not None:
-        return spans[0].held.compute_caveats
-    said = dict.fromkeys(text for span in spans for text in span.held.compute_caveats)
+    if len(spans) == 1 and bill.billed_s == ran_s and spans[0].rules.granularity_s is not None:
+        return spans[0].rules.compute_caveats
+    said = dict.fromkeys(text for span in spans for text in span.rules.compute_caveats)
     for span, here_s in zip(spans, bill.spans_s, strict=True):
-        unit_s = span.held.granularity_s
+        unit_s = span.rules.granularity_s
         if not here_s and bill.billed_s:
             continue
         provider = span.offer.provider

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.machine_time import Span
-from pricing.billing.provider_rules import ProviderRules, rules
+from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.quote import Quote, quote_spans
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
@@ -44,7 +44,7 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         try:
             now = _span(rows, day, region, at_s)
         except InputError:
-            now = before._replace(from_s=at_s, held=_rules_of(before.offer, day))
+            now = before._replace(from_s=at_s, rules=_rules_of(before.offer, day))
             said.append(
                 f"{before.offer.place}: the price of {price_text(before.offer.usd_per_hour)} USD/h "
                 f"ended on {day - _DAY} and no later one is known; it is used to the end of the run"
@@ -55,7 +55,7 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
                 f"{now.offer.place}: the price goes from {' to '.join(prices)} USD/h on {day}, "
                 "from 00:00 UTC; each stretch is billed at its own price"
             )
-        elif now.held.granularity_s == before.held.granularity_s:
+        elif now.rules.granularity_s == before.rules.granularity_s:
             continue
         spans.append(now)
     if usage.committed:
@@ -70,7 +70,7 @@ def _span(rows: Catalog, day: date, region: str | None, from_s: Decimal) -> Span
 
 
 def _rules_of(offer: Offer, day: date) -> ProviderRules:
-    return rules(offer.provider, day, offer.instance_type)
+    return rules_of(offer.provider, day, offer.instance_type)
 
 
 def _last_day(start: datetime, usage: Usage) -> date:

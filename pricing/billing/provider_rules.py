@@ -24,7 +24,7 @@ from pricing.billing.billing_rule import (
 from pricing.errors import InputError
 from pricing.money import plain, price_text, quantity_text
 
-__all__ = ["BYTES_PER_UNIT", "CALENDAR", "BillingRule", "Egress", "ProviderRules", "rules"]
+__all__ = ["BYTES_PER_UNIT", "CALENDAR", "BillingRule", "Egress", "ProviderRules", "rules_of"]
 
 _ADDRESS = re.compile(r"https://([^/\s]+)")
 _TIME_RULES = ("granularity_s", "minimum_s", "minimum_usd")
@@ -109,8 +109,8 @@ class ProviderRules:
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Kinds of a product with a known price, the usual one ("") left out."""
-        held = (rule for rule in self.rules if rule.name == name)
-        return tuple(dict.fromkeys(rule.kind for rule in held if rule.kind))
+        rules = (rule for rule in self.rules if rule.name == name)
+        return tuple(dict.fromkeys(rule.kind for rule in rules if rule.kind))
 
     def egress(self, region: str, destination: str = "") -> Egress | None:
         """What traffic to the internet costs from a region ("*" where it does not matter).
@@ -123,7 +123,7 @@ class ProviderRules:
         return _egress(self.provider, self.day, region, kind)
 
 
-def rules(provider: str, day: date, instance_type: str = "") -> ProviderRules:
+def rules_of(provider: str, day: date, instance_type: str = "") -> ProviderRules:
     """The billing rules of a provider on a day; all unknown for a provider without a file.
 
     Args:
@@ -145,32 +145,32 @@ def _type_patterns(provider: str) -> tuple[str, ...]:
 @cache
 def _rules(provider: str, day: date, fitting: tuple[str, ...]) -> ProviderRules:
     """The rules of the day, those for some types only where one of their patterns fits."""
-    held = tuple(
+    rules = tuple(
         rule
         for rule in all_rules(provider)
         if rule.holds_on(day) and (not rule.types or set(rule.types) & set(fitting))
     )
-    stopped = _first(held, "stopped_billed")
-    granularity_s = _amount(held, "granularity_s")
-    minimum_s, minimum_usd = _amount(held, "minimum_s"), _amount(held, "minimum_usd")
+    stopped = _first(rules, "stopped_billed")
+    granularity_s = _amount(rules, "granularity_s")
+    minimum_s, minimum_usd = _amount(rules, "minimum_s"), _amount(rules, "minimum_usd")
     return ProviderRules(
         provider=provider,
         day=day,
-        rules=held,
+        rules=rules,
         granularity_s=granularity_s,
         minimum_s=minimum_s,
         minimum_usd=minimum_usd,
         stopped_billed=None if stopped is None else str(stopped.value),
-        transfer_full_after_h=_amount(held, "transfer_full_after_h"),
-        free_if_ended_within_s=_amount(held, "free_if_ended_within_s"),
-        gpu_monthly_cap_h=_amount(held, "gpu_monthly_cap_h"),
-        compute_text=_compute_text(_first(held, "granularity_s"), minimum_s, minimum_usd),
-        compute_caveats=caveats(filter(None, (_first(held, name) for name in _TIME_RULES))),
+        transfer_full_after_h=_amount(rules, "transfer_full_after_h"),
+        free_if_ended_within_s=_amount(rules, "free_if_ended_within_s"),
+        gpu_monthly_cap_h=_amount(rules, "gpu_monthly_cap_h"),
+        compute_text=_compute_text(_first(rules, "granularity_s"), minimum_s, minimum_usd),
+        compute_caveats=caveats(filter(None, (_first(rules, name) for name in _TIME_RULES))),
     )
 
 
-def _first(held: Sequence[BillingRule], name: str) -> BillingRule | None:
-    found = [rule for rule in held if rule.name == name and not rule.kind]
+def _first(rules: Sequence[BillingRule], name: str) -> BillingRule | None:
+    found = [rule for rule in rules if rule.name == name and not rule.kind]
     return next((rule for rule in found if rule.types), found[0] if found else None)
 
 
@@ -186,8 +186,8 @@ def _nearest(found: list[BillingRule], region: str) -> list[BillingRule]:
     return named or [rule for rule in found if rule.regions] or found
 
 
-def _amount(held: Sequence[BillingRule], name: str) -> Decimal | None:
-    rule = _first(held, name)
+def _amount(rules: Sequence[BillingRule], name: str) -> Decimal | None:
+    rule = _first(rules, name)
     return None if rule is None else rule.amount
 
 
@@ -211,9 +211,9 @@ def _compute_text(
 @cache
 def _egress(provider: str, day: date, region: str, kind: str) -> Egress | None:
     """Tiers of a region's own rows, else of the rules whose pattern it matches."""
-    held = rules(provider, day)
-    tiers = held.terms("egress", region=region, kind=kind)
-    free = held.rule("egress_free")
+    rules = rules_of(provider, day)
+    tiers = rules.terms("egress", region=region, kind=kind)
+    free = rules.rule("egress_free")
     terms = tiers if free is None else (*tiers, free)
     if not terms:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from pricing.billing.lines import KINDS, QuoteLine
 from pricing.billing.machine_time import Span, charge_machine_time
-from pricing.billing.provider_rules import rules
+from pricing.billing.provider_rules import rules_of
 from pricing.billing.services import charge_services
 from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
@@ -76,8 +76,8 @@ def quote(offer: Offer, usage: Usage) -> Quote:
     Raises:
         InputError: the provider's billing rules contradict each other.
     """
-    held = rules(offer.provider, usage.as_of, offer.instance_type)
-    return quote_spans((Span(_START, offer, held),), usage)
+    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
+    return quote_spans((Span(_START, offer, rules),), usage)
 
 
 def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] = ()) -> Quote:
@@ -90,12 +90,12 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         usage: what is priced.
         warnings: what must be said about the spans.
     """
-    offer, held = spans[0].offer, spans[0].held
+    offer, rules = spans[0].offer, spans[0].rules
     time = charge_machine_time(spans, usage)
     unknown: tuple[str, ...] = ()
     lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
     for charge_for in _BESIDE_TIME if usage.beside else ():
-        more = charge_for(offer, usage, held)
+        more = charge_for(offer, usage, rules)
         lines += more.lines
         said += more.warnings
         unknown += more.unknown

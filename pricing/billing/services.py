@@ -23,7 +23,7 @@ class _Service(NamedTuple):
     words: str
 
 
-def charge_services(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def charge_services(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """The lines of services that live as long as the machines; only what was asked for."""
     if not (usage.addresses or usage.nat_gateways or usage.control_plane):
         return NOTHING
@@ -39,15 +39,15 @@ def charge_services(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
             f"{usage.control_plane} Kubernetes control plane",
         ),
     )
-    return together(_charge(service, offer, usage, held) for service in asked if service.wanted)
+    return together(_charge(service, offer, usage, rules) for service in asked if service.wanted)
 
 
-def _charge(service: _Service, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
-    terms = held.terms(
+def _charge(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+    terms = rules.terms(
         service.rule, region=offer.region, kind=service.kind, purchase=offer.purchase
     )
     if not terms:
-        kinds = held.kinds(service.rule)
+        kinds = rules.kinds(service.rule)
         others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
         text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
         return Charge((), (f"{service.what}: {text}{others}",), (service.what,))

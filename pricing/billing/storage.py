@@ -28,19 +28,19 @@ _SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
 _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
 
 
-def charge_storage(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def charge_storage(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """The lines of what is kept: disk, snapshot, object-storage; only what was asked for."""
     if not (usage.storage_bytes or usage.snapshot_bytes or usage.object_storage_bytes):
         return NOTHING
     kept = [kind for kind in (_DISK, _SNAPSHOT, _OBJECTS) if getattr(usage, kind.asked)]
-    return together(_charge(kind, offer, usage, held) for kind in kept)
+    return together(_charge(kind, offer, usage, rules) for kind in kept)
 
 
-def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def _charge(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     kind = usage.storage_kind if kept is _DISK else ""
-    terms = held.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
+    terms = rules.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        return Charge((), (_unknown(kept, kind, offer, held),), (kept.what,))
+        return Charge((), (_unknown(kept, kind, offer, rules),), (kept.what,))
     if terms[0].each_gib is not None:
         return _in_pieces(kept, terms, offer, usage)
     size_bytes = Decimal(getattr(usage, kept.asked))
@@ -50,7 +50,7 @@ def _charge(kept: _Kept, offer: Offer, usage: Usage, held: ProviderRules) -> Cha
             kept.what, terms[0], words_of(terms[0], kept.words)
         )
         return Charge((line,), caveats(terms))
-    return _objects(terms, quantity, offer, usage, held)
+    return _objects(terms, quantity, offer, usage, rules)
 
 
 def kept_s(usage: Usage) -> Decimal:
@@ -60,9 +60,9 @@ def kept_s(usage: Usage) -> Decimal:
     return Decimal(usage.storage_h) * SECONDS_PER_HOUR
 
 
-def _unknown(kept: _Kept, kind: str, offer: Offer, held: ProviderRules) -> str:
+def _unknown(kept: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> str:
     of_kind = f" of kind {kind!r}" if kind else ""
-    known = held.kinds(kept.rule)
+    known = rules.kinds(kept.rule)
     others = f"; kinds with a known price: {', '.join(known)}" if known else ""
     return (
         f"{kept.what}: the price of {kept.words}{of_kind} at {_where(offer)} is not known per GB "
@@ -98,10 +98,10 @@ def _objects(
     quantity: Decimal,
     offer: Offer,
     usage: Usage,
-    held: ProviderRules,
+    rules: ProviderRules,
 ) -> Charge:
     """A base fee with its included size, where there is one, and what is kept beyond it."""
-    base, included = held.rule("object_storage_base"), held.rule("object_storage_included")
+    base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
     lines, warnings = [], list(caveats(filter(None, (*terms, base, included))))
     time_s = kept_s(usage)
     if base is not None:

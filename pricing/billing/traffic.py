@@ -43,24 +43,24 @@ _OTHER = (
 )
 
 
-def charge_traffic(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """The egress lines: the internet first, then every other kind of traffic that was asked for."""
-    internet = charge_egress(offer, usage, held) if usage.egress_bytes else NOTHING
+    internet = charge_egress(offer, usage, rules) if usage.egress_bytes else NOTHING
     asked = [kind for kind in _OTHER if getattr(usage, kind.asked)]
     if not asked:
         return internet
-    return together((internet, *(_charge_other(kind, offer, usage, held) for kind in asked)))
+    return together((internet, *(_charge_other(kind, offer, usage, rules) for kind in asked)))
 
 
-def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Traffic at one price a unit; what crosses zones is billed where it leaves and arrives."""
-    terms = held.terms(kind.rule, region=offer.region, purchase=offer.purchase)
+    terms = rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
         text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
         return Charge((), (text,), ("egress",))
     price = terms[0]
     quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), price.bytes_per_unit)
-    free_rule = held.rule(kind.free) if kind.free else None
+    free_rule = rules.rule(kind.free) if kind.free else None
     free = _ZERO if free_rule is None else free_rule.amount
     months = _months(usage)
     once = _sum(_over(quantity, month, free) for month in months)
@@ -85,19 +85,19 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, held: ProviderRule
     return Charge((line,), caveats(filter(None, (price, free_rule))))
 
 
-def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
+def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """The egress line, if traffic was asked for and something of its price is known."""
     if not usage.egress_bytes:
         return Charge((), ())
-    price = held.egress(offer.region, usage.egress_to)
+    price = rules.egress(offer.region, usage.egress_to)
     if price is None:
         text = f"egress: the price of traffic out of {offer.place} is not known; it is left out"
         return Charge((), (text,), ("egress",))
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
-    a_month, warnings = _included(offer, usage, held, price)
+    a_month, warnings = _included(offer, usage, rules, price)
     warnings += price.caveats
     months = _months(usage)
-    allowed = [EXACT.add(price.free_per_month, _earned(a_month, held, m)) for m in months]
+    allowed = [EXACT.add(price.free_per_month, _earned(a_month, rules, m)) for m in months]
     paid = [_over(quantity, month, free) for month, free in zip(months, allowed, strict=True)]
     parts = _split(paid, price.tiers)
     free = EXACT.subtract(quantity, _sum(paid)) if any(paid) else _sum(allowed)
@@ -112,9 +112,9 @@ def charge_egress(offer: Offer, usage: Usage, held: ProviderRules) -> Charge:
         warnings += (text,)
         if not parts:
             return Charge((), warnings, ("egress",))
-        line = _line(price, parts, _partly(parts, price, free), held)
+        line = _line(price, parts, _partly(parts, price, free), rules)
         return Charge((line,), warnings, ("egress",))
-    return Charge((_line(price, parts, _wholly(parts, price, quantity, free), held),), warnings)
+    return Charge((_line(price, parts, _wholly(parts, price, quantity, free), rules),), warnings)
 
 
 def _months(usage: Usage) -> tuple[MonthPart, ...]:
@@ -128,11 +128,11 @@ def _over(quantity: Decimal, month: MonthPart, free: Decimal) -> Decimal:
 
 
 def _included(
-    offer: Offer, usage: Usage, held: ProviderRules, price: Egress
+    offer: Offer, usage: Usage, rules: ProviderRules, price: Egress
 ) -> tuple[Decimal, tuple[str, ...]]:
     """Traffic that a full month of all machines includes, pooled, in the unit of the price."""
     if offer.included_transfer_gib is None:
-        if held.transfer_full_after_h is None:
+        if rules.transfer_full_after_h is None:
             return _ZERO, ()
         text = (
             f"egress: how much traffic {offer.name} includes is not known; "
@@ -144,12 +144,12 @@ def _included(
     return EXACT.multiply(a_month, Decimal(usage.count)), ()
 
 
-def _earned(a_month: Decimal, held: ProviderRules, month: MonthPart) -> Decimal:
+def _earned(a_month: Decimal, rules: ProviderRules, month: MonthPart) -> Decimal:
     """Included traffic of one month.
 
     Where it grows by the second, its full size is reached after `transfer_full_after_h`.
     """
-    full_after_h = held.transfer_full_after_h
+    full_after_h = rules.transfer_full_after_h
     if not a_month or full_after_h is None:
         return a_month
     return EXACT.divide(EXACT.multiply(a_month, min(month.hours, full_after_h)), full_after_h)
@@ -216,18 +216,18 @@ def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
 
 
 def _line(
-    price: Egress, parts: Sequence[_TierPart], words: _TierWords, held: ProviderRules
+    price: Egress, parts: Sequence[_TierPart], words: _TierWords, rules: ProviderRules
 ) -> QuoteLine:
     usd = _ZERO
     for part in parts:
         usd = EXACT.add(usd, EXACT.multiply(part.quantity, part.tier.amount))
-    origin = parts[0].tier if parts else (held.rule("egress_free") or price.tiers[0])
+    origin = parts[0].tier if parts else (rules.rule("egress_free") or price.tiers[0])
     return QuoteLine(
         what="egress",
         usd=usd,
         formula=words.formula,
         numbers=words.numbers,
-        rule=_text(price, held),
+        rule=_text(price, rules),
         source=origin.source,
         as_of=origin.as_of,
         parts=_priced(price, parts, words.numbers),
@@ -243,8 +243,8 @@ def _priced(
     return tuple(Priced(part.quantity, price.unit, part.tier.amount) for part in parts)
 
 
-def _text(price: Egress, held: ProviderRules) -> str:
-    full_after_h = held.transfer_full_after_h
+def _text(price: Egress, rules: ProviderRules) -> str:
+    full_after_h = rules.transfer_full_after_h
     if full_after_h is None:
         return price.rule
     return (

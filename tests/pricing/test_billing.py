@@ -12,7 +12,7 @@ import pytest
 from pricing import tables
 from pricing.billing import billing_rule
 from pricing.billing.billing_rule import BillingRule, Gigabyte, all_rules, caveats
-from pricing.billing.provider_rules import rules
+from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.errors import InputError
 from pricing.tables import names
@@ -93,14 +93,14 @@ def test_rules_of_every_provider_are_readable(provider: str) -> None:
         assert rule.as_of, rule
         assert rule.confidence in {"high", "medium", "low", "lead"}, rule
         assert rule.is_lead or "https://" in rule.source, rule
-    held = rules(provider, ASKED_ON)
-    for amount in (held.granularity_s, held.minimum_s, held.minimum_usd):
+    rules = rules_of(provider, ASKED_ON)
+    for amount in (rules.granularity_s, rules.minimum_s, rules.minimum_usd):
         assert amount is None or amount > 0
-    storage = held.rule("volume_storage")
+    storage = rules.rule("volume_storage")
     assert storage is None or storage.each_gib or storage.per in {"GB", "GiB"}
     for offer in bundled_offers():
         if offer.provider == provider:
-            held.egress(offer.region)
+            rules.egress(offer.region)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_rules_of_every_provider_are_readable(provider: str) -> None:
 )
 def test_terms_of_the_day(provider: str, day: date, terms: tuple[Any, ...]) -> None:
     """Granularity, minima and stopping: windows kept, leads unused, the undocumented unknown."""
-    held = rules(provider, day)
+    rules = rules_of(provider, day)
     granularity_s, minimum_s, minimum_usd, stopped = terms
-    assert (held.granularity_s, held.minimum_s) == (granularity_s, minimum_s)
-    assert held.minimum_usd == (None if minimum_usd is None else Decimal(minimum_usd))
-    assert held.stopped_billed == stopped
+    assert (rules.granularity_s, rules.minimum_s) == (granularity_s, minimum_s)
+    assert rules.minimum_usd == (None if minimum_usd is None else Decimal(minimum_usd))
+    assert rules.stopped_billed == stopped
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_terms_of_the_day(provider: str, day: date, terms: tuple[Any, ...]) -> N
 )
 def test_egress_by_region(provider: str, region: str, terms: tuple[Any, ...]) -> None:
     """A region's own tiers beat patterns; a region with neither has no known price."""
-    price = rules(provider, ASKED_ON).egress(region)
+    price = rules_of(provider, ASKED_ON).egress(region)
     assert price is not None
     unit, free_per_month, first_price, tiers = terms
     assert (price.unit, price.free_per_month) == (unit, free_per_month)
@@ -165,7 +165,7 @@ def test_egress_by_region(provider: str, region: str, terms: tuple[Any, ...]) ->
 @pytest.mark.parametrize("provider", ["nebius", "verda", "vast", "nobody"])
 def test_undocumented_egress_is_unknown(provider: str) -> None:
     """Without a rule the price is unknown, not zero."""
-    assert rules(provider, ASKED_ON).egress("*") is None
+    assert rules_of(provider, ASKED_ON).egress("*") is None
 
 
 def a_rule(**changes: Any) -> BillingRule:
@@ -254,5 +254,5 @@ def test_bad_rule_files_are_refused(
     monkeypatch.setattr(billing_rule, "DATA", tmp_path)
     all_rules.cache_clear()
     with pytest.raises(InputError, match=said):
-        rules(broken, date(2001, 1, 1)).egress("*")
+        rules_of(broken, date(2001, 1, 1)).egress("*")
     all_rules.cache_clear()
