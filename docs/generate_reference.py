@@ -30,7 +30,7 @@ from planner.telemetry.parsing.csv_columns import meaning
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.prometheus_metrics import METRICS
 from planner.telemetry.parsing.units import Meaning
-from pricing.billing.provider_rules import rules as billing_rules
+from pricing.billing.provider_rules import rules_of as billing_rules
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
 

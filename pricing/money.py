@@ -49,30 +49,33 @@ def usd(value: str | int | Decimal) -> Decimal:
 
 
 def cents(amount: Decimal) -> Decimal:
-    """The amount rounded half up (away from zero) to 0.01, as bills are."""
+    """Return the amount rounded half up (away from zero) to 0.01, as bills are."""
     return amount.quantize(_CENT, rounding=ROUND_HALF_UP, context=EXACT)
 
 
 def show(amount: Decimal) -> str:
-    """The amount for people, rounded half up to cents with thousands apart: "1,234.56"."""
+    """Return the amount for people, rounded half up to cents with thousands apart: "1,234.56"."""
     return f"{cents(amount):,}"
 
 
 def line_text(amount: Decimal) -> str:
-    """An amount of a line for people: as `show`; below a cent with two digits of it: "0.0037"."""
+    """Return an amount of a line for people: as `show`.
+
+    Below a cent with two digits of it: "0.0037".
+    """
     if not amount or abs(amount) >= _CENT:
         return show(amount)
     return f"{round(amount, 1 - amount.adjusted()):f}"
 
 
 def price_text(amount: Decimal) -> str:
-    """A price for people, every digit kept, cents at least: "0.10", "1,024.00", "0.0035"."""
+    """Return a price for people, every digit kept, cents at least: "0.10", "1,024.00", "0.0035"."""
     digits = max(_TWO_DIGITS, -int(amount.normalize(EXACT).as_tuple().exponent))
     return f"{amount:,.{digits}f}"
 
 
 def quantity_text(amount: Decimal) -> str:
-    """A quantity for people: thousands apart, six digits of what is not whole: "133.929"."""
+    """Return a quantity for people: thousands apart, six digits of what is not whole: "133.929"."""
     if amount == amount.to_integral_value():
         return f"{amount:,.0f}"
     rounded = round(amount, max(0, _QUANTITY_DIGITS - amount.adjusted() - 1))
@@ -88,7 +91,7 @@ def whole_dollars(amount: Decimal) -> str:
 
 
 def plain(amount: Decimal) -> str:
-    """The amount for JSON, every digit kept: no exponent, no trailing zeros ("0.882", "8")."""
+    """Return the amount for JSON, every digit kept: no exponent, no zeros at its end ("8")."""
     text = f"{amount:f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")

@@ -102,7 +102,10 @@ class FeedServer:
         return Answer(path=path, modified=_day(response))
 
     def _address(self, question: Question) -> str:
-        """The address of a document; a whole address is taken on the feed's own server only."""
+        """Return the address of a document.
+
+        A whole address is taken on the feed's own server only.
+        """
         path = question.path
         if question.beside and self.url == self.feed.url:
             return question.beside
@@ -121,7 +124,7 @@ class FeedServer:
     def _open(
         self, pool: "PoolManager", url: str, headers: Mapping[str, str], body: bytes | None
     ) -> "BaseHTTPResponse":
-        """The answer, after redirects within the host; faults that pass are tried again."""
+        """Return the answer, after redirects within the host; faults that pass are tried again."""
         from urllib3 import Retry, Timeout  # noqa: PLC0415 - only where a server is asked
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - the same
 
@@ -160,7 +163,7 @@ class FeedServer:
         raise self._failed(url, "redirects in a circle")
 
     def _kept(self, response: "BaseHTTPResponse", url: str) -> Path:
-        """The whole document as a file; what is cut short or too large leaves none."""
+        """Return the whole document as a file; what is cut short or too large leaves none."""
         path = self.folder / f"{self.feed.name}-{next(self._numbers)}"
         size, most = 0, self.feed.most_mib * MIB
         packed = response.headers.get("Content-Encoding", "").lower()
@@ -258,7 +261,7 @@ class FeedFiles:
 
 
 def _unpacked(unpack: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
-    """What a packed chunk holds, a piece of bounded size at a time."""
+    """Yield what a packed chunk holds, a piece of bounded size at a time."""
     while chunk and not unpack.eof:
         yield unpack.decompress(chunk, _CHUNK)
         chunk = unpack.unconsumed_tail

@@ -97,7 +97,7 @@ def find_offer(place: str, asked: QuoteRequest, catalog: Catalog) -> Offer:
 
 
 def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
-    """The machine as it is sold that way, else in any way: its price is replaced."""
+    """Return the machine as it is sold that way, else in any way: its price is replaced."""
     provider, instance_type, region = parse_place(place)
     ways = dict.fromkeys((purchase, *PURCHASES))
     refused = None
@@ -204,7 +204,10 @@ def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
 
 
 def _month_notes(offer: Offer, day: date) -> list[str]:
-    """What is known of monthly caps; none is applied that the provider does not state for GPUs."""
+    """Return what is known of monthly caps.
+
+    None is applied that the provider does not state for GPUs.
+    """
     rules = rules_of(offer.provider, day)
     cap, printed = rules.rule("cpu_monthly_cap_h"), rules.rule("gpu_monthly_price_h")
     if cap is None:

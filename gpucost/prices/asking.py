@@ -173,7 +173,7 @@ def _of_provider(name: str, shared: _Round) -> Came:
 
 
 def read_validators() -> dict[str, dict[str, str]]:
-    """How to ask for what has changed only; nothing where prices were removed since."""
+    """Return how to ask for what has changed only; nothing where prices were removed since."""
     try:
         told = json.loads((price_folder() / _READ).read_text(encoding="utf-8"))
         if not set(told["files"]) <= {path.name for path in kept_files()}:

@@ -109,11 +109,11 @@ class Keeper:
 
 
 def _all(provider: str, stored: tuple[Offer, ...]) -> tuple[Offer, ...]:
-    """Every row of a provider, bundled and stored."""
+    """Return every row of a provider, bundled and stored."""
     bundled = load_catalog(extra=()).rows
     return (*(row for row in bundled if row.provider == provider), *stored)
 
 
 def kept_files() -> tuple[Path, ...]:
-    """The files of the cache that hold prices."""
+    """Return the files of the cache that hold prices."""
     return tuple(sorted(price_folder().glob("*.csv")))

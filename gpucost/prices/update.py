@@ -55,7 +55,7 @@ class _Outcome:
     _keeper: Keeper | None = None
 
     def keeper(self, asked: UpdateRequest) -> Keeper:
-        """The one keeper of all that comes."""
+        """Return the one keeper of all that comes."""
         if self._keeper is None:
             today = datetime.now(UTC).date()
             self._keeper = Keeper(day=today, accept_jumps=asked.accept_jumps)
@@ -95,7 +95,7 @@ def _raise(failures: list[GpucostError]) -> None:
 
 
 def _imported(asked: UpdateRequest, output: Output) -> _Outcome:
-    """One feed from a file, a folder or another address."""
+    """Return one feed from a file, a folder or another address."""
     name, place = asked.catalog or ("", "")
     _check_feeds((name,))
     wanted = UpdateScope(
@@ -150,7 +150,7 @@ def _nothing(outcome: _Outcome, *, only_credentials: bool) -> GpucostError:
 
 
 def _feeds(asked: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ...]:
-    """The feeds to read: those that are named, else all that tell prices of the providers."""
+    """Return the feeds to read: those named, else all that tell prices of the providers."""
     if asked.feeds:
         return tuple(FEEDS[name] for name in asked.feeds if name != NONE)
     if asked.providers:
@@ -208,7 +208,7 @@ def _note_failure(one: Came, failure: GpucostError, outcome: _Outcome, *, named:
 
 
 def _urls(texts: Iterable[str]) -> dict[str, str]:
-    """What --url says.
+    """Return what --url says.
 
     Raises:
         InputError: one is not NAME=ADDRESS.

@@ -58,7 +58,7 @@ def _details(kept: StoredReading, most: int | None) -> Iterator[str]:
     out = [f"{row.name}: {row.detail}" for row in kept.passed.kept_out]
     out += [f"{offer.place}: {_KNOWN}" for offer in update.outdated]
     yield from _some("kept out", out, most)
-    yield from _some("note", list(kept.reading.remarks), most)
+    yield from _some("note", list(kept.reading.notes), most)
 
 
 _KNOWN = "the machine is known from a later day, or a surer source, by another name"
@@ -91,7 +91,7 @@ def _document(kept: StoredReading) -> dict[str, Any]:
             *(_reason(row) for row in kept.passed.kept_out),
             *(_late(offer) for offer in update.outdated),
         ],
-        "notes": list(kept.reading.remarks),
+        "notes": list(kept.reading.notes),
     }
 
 

@@ -31,7 +31,7 @@ class Amount(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def line(self, what: str, price: BillingRule, words: str) -> QuoteLine:
-        """The line of a bill; its rule says the words, its source is the price's."""
+        """Return the line of a bill; its rule says the words, its source is the price's."""
         return QuoteLine(
             what=what,
             usd=self.usd,
@@ -80,7 +80,7 @@ class _Words:
 
 
 def stepped_s(time_s: Decimal, step_s: Decimal | None) -> Decimal:
-    """The time up to whole steps; as it is where it is not counted in steps."""
+    """Return the time up to whole steps; as it is where it is not counted in steps."""
     if step_s is None:
         return time_s
     steps, rest = divmod(time_s, step_s)
@@ -96,7 +96,7 @@ def months_touched(time_s: Decimal, start: datetime | None) -> int:
 
 
 def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...]:
-    """How a time lies in the months of an account.
+    """Return how a time lies in the months of an account.
 
     Where no start is known only whole months of 730 hours count, and one at least: an allowance
     per month is not given twice for an hour more.
@@ -113,7 +113,7 @@ def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...
 
 
 def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple[Share, ...]:
-    """The hours of each month, with the hours that a month of the price has.
+    """Return the hours of each month, with the hours that a month of the price has.
 
     A price by the calendar month, in months that are not known, is for 730 hours, and for a whole
     month never more than its price.
@@ -128,7 +128,7 @@ def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple
 
 
 def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:
-    """The hours by calendar month in UTC; one share, maybe empty, if there are no hours."""
+    """Return the hours by calendar month in UTC; one share, maybe empty, if there are no hours."""
     at, left = start.astimezone(UTC), hours
     found: list[Share] = []
     while left > 0 or not found:
@@ -239,7 +239,7 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
 
 
 def words_of(price: BillingRule, words: str) -> str:
-    """The rule in words: "snapshots at 0.05 USD/GB-month, of the hours of the calendar month"."""
+    """Return the rule in words: "snapshots at 0.05 USD/GB-month, of the calendar month"."""
     text = f"{words} at {price.price_words}"
     if price.step_s is not None:
         text += f", in steps of {plain(price.step_s)} s"

@@ -120,13 +120,13 @@ class BillingRule:
     gigabyte: Gigabyte | None = None
 
     def holds_on(self, day: date) -> bool:
-        """Whether the day lies in the rule's window."""
+        """Return whether the day lies in the rule's window."""
         return (self.valid_from is None or self.valid_from <= day) and (
             self.valid_until is None or day <= self.valid_until
         )
 
     def is_for(self, region: str) -> bool:
-        """Whether the rule is for that region."""
+        """Return whether the rule is for that region."""
         return not self.regions or any(fnmatchcase(region, pattern) for pattern in self.regions)
 
     @property
@@ -209,7 +209,7 @@ def caveats(terms: Iterable[BillingRule]) -> tuple[str, ...]:
 
 @cache
 def all_rules(provider: str) -> tuple[BillingRule, ...]:
-    """Every rule of a provider's file, then of its table of egress by region."""
+    """Return every rule of a provider's file, then of its table of egress by region."""
     document = read_toml(f"billing/{provider}.toml")
     if document is None:
         return ()
@@ -239,7 +239,7 @@ def _gigabyte(provider: str, entry: Mapping[str, Any] | None) -> Gigabyte | None
 def _rule_from_toml(
     provider: str, entry: Mapping[str, Any], gigabyte: Gigabyte | None
 ) -> BillingRule:
-    """The rule of one `[[rule]]` table.
+    """Return the rule of one `[[rule]]` table.
 
     Raises:
         InputError: a field is missing, unknown or out of order.

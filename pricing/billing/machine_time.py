@@ -60,7 +60,7 @@ class MachineTime(NamedTuple):
 
 
 def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
-    """The compute line, then a line for each kind of additional machine time.
+    """Return the compute line, then a line for each kind of additional machine time.
 
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
@@ -83,7 +83,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
 
 
 def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
-    """The length of the term that is owed whole, in seconds; None where time is billed."""
+    """Return the length of the term that is owed whole, in seconds; None where time is billed."""
     term_h = TERMS_H.get(offer.purchase) if usage.committed else None
     return None if term_h is None else term_h * SECONDS_PER_HOUR
 
@@ -100,7 +100,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
 
 
 def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:
-    """The bill of machines that ran so long: whole units, at least the minimum.
+    """Return the bill of machines that ran so long: whole units, at least the minimum.
 
     Machines that are bought for a term are owed whole terms; some providers bill no more than so
     many hours of a month.
@@ -170,7 +170,7 @@ def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> Quo
 def _additional_line(
     what: str, before: MachineBill, bill: MachineBill, spans: Sequence[Span], usage: Usage
 ) -> QuoteLine:
-    """What the bill grew by."""
+    """Return what the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
     if before.least or bill.least:
         words = (_DIFFERENCE, (bill.billed_s, before.billed_s))
@@ -190,7 +190,7 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
     spans: Sequence[Span],
     usage: Usage,
 ) -> QuoteLine:
-    """A line at the hourly price of each span in which `spans_s` has seconds."""
+    """Return a line at the hourly price of each span in which `spans_s` has seconds."""
     count, (formula, numbers) = usage.count, words
     used = [(span, here_s) for span, here_s in zip(spans, spans_s, strict=False) if here_s]
     origin: tuple[str, ...] = _ORIGIN(used[0][0] if used else spans[0])
@@ -211,7 +211,7 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
     )
 
 
-_ORIGIN = attrgetter("held.compute_text", "offer.source", "offer.date_text")
+_ORIGIN = attrgetter("rules.compute_text", "offer.source", "offer.date_text")
 
 
 def _priced(offer: Offer, billed_s: Decimal, count: int) -> Priced:
@@ -219,14 +219,14 @@ def _priced(offer: Offer, billed_s: Decimal, count: int) -> Priced:
 
 
 def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal, ...]]:
-    """The formula of time in several spans, and its numbers."""
+    """Return the formula of time in several spans, and its numbers."""
     places = range(0, 2 * len(used), 2)
     formula = " + ".join(f"{{{at}}} s x {{{at + 1}:usd}} USD/h / 3600" for at in places)
     return formula, tuple(n for span, s in used for n in (s, span.offer.usd_per_hour))
 
 
 def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
-    """Where the rounding of time is not documented."""
+    """Return what is to be said where the rounding of time is not documented."""
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].rules.granularity_s is not None:
         return spans[0].rules.compute_caveats
     said = dict.fromkeys(text for span in spans for text in span.rules.compute_caveats)

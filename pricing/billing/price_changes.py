@@ -19,7 +19,7 @@ _LAST_DAY = date(9999, 12, 31)
 
 
 def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None) -> Quote:
-    """The bill of machines that start at `usage.start`, each stretch at the price that holds then.
+    """Return the bill of machines from `usage.start` on, each stretch at the price that holds then.
 
     A billing unit (second, minute, hour) has the price of the instant at which it begins; days
     begin at 00:00 UTC. Where a price ends in the run and no later one is known, it is kept, with a
@@ -74,7 +74,10 @@ def _rules_of(offer: Offer, day: date) -> ProviderRules:
 
 
 def _last_day(start: datetime, usage: Usage) -> date:
-    """The day on which the life of the machines ends; far off for a life beyond the calendar."""
+    """Return the day on which the life of the machines ends.
+
+    Far off for a life beyond the calendar.
+    """
     try:
         return (start + timedelta(seconds=float(usage.life_s))).date()
     except OverflowError:

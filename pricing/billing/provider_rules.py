@@ -85,13 +85,16 @@ class ProviderRules:
     compute_caveats: tuple[str, ...]
 
     def rule(self, name: str) -> BillingRule | None:
-        """The first rule of that name, of the usual kind; one for the type beats one for all."""
+        """Return the first rule of that name, of the usual kind.
+
+        One for the type beats one for all.
+        """
         return _first(self.rules, name)
 
     def terms(
         self, name: str, *, region: str = "*", kind: str = "", purchase: str = ""
     ) -> tuple[BillingRule, ...]:
-        """The price of a product as its tiers, the first tier first; empty where it is unknown.
+        """Return the price of a product as its tiers, in order; empty where it is unknown.
 
         Rows for the region itself beat patterns, rows for the way of buying beat those for all.
         """
@@ -113,7 +116,7 @@ class ProviderRules:
         return tuple(dict.fromkeys(rule.kind for rule in rules if rule.kind))
 
     def egress(self, region: str, destination: str = "") -> Egress | None:
-        """What traffic to the internet costs from a region ("*" where it does not matter).
+        """Return what traffic to the internet costs from a region ("*" where it does not matter).
 
         Args:
             region: where it leaves.
@@ -124,7 +127,7 @@ class ProviderRules:
 
 
 def rules_of(provider: str, day: date, instance_type: str = "") -> ProviderRules:
-    """The billing rules of a provider on a day; all unknown for a provider without a file.
+    """Return the billing rules of a provider on a day; all unknown for a provider without a file.
 
     Args:
         provider: such as "oci".
@@ -144,7 +147,7 @@ def _type_patterns(provider: str) -> tuple[str, ...]:
 
 @cache
 def _rules(provider: str, day: date, fitting: tuple[str, ...]) -> ProviderRules:
-    """The rules of the day, those for some types only where one of their patterns fits."""
+    """Return the rules of the day, those for some types only where one of their patterns fits."""
     rules = tuple(
         rule
         for rule in all_rules(provider)
@@ -175,13 +178,13 @@ def _first(rules: Sequence[BillingRule], name: str) -> BillingRule | None:
 
 
 def _site(source: str) -> str:
-    """The site of the first address in a source; the source itself without one."""
+    """Return the site of the first address in a source; the source itself without one."""
     address = _ADDRESS.search(source)
     return source if address is None else address[1]
 
 
 def _nearest(found: list[BillingRule], region: str) -> list[BillingRule]:
-    """Those that name the region, else those with a pattern for it, else those for all regions."""
+    """Return those that name the region, else with a pattern for it, else for all regions."""
     named = [rule for rule in found if region in rule.regions]
     return named or [rule for rule in found if rule.regions] or found
 

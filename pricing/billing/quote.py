@@ -67,7 +67,7 @@ class Quote:
 
 
 def quote(offer: Offer, usage: Usage) -> Quote:
-    """The bill for one use of one offer under the billing rules of `usage.as_of`.
+    """Return the bill for one use of one offer under the billing rules of `usage.as_of`.
 
     The price is the offer's throughout; the caller picks the offer that holds on the day
     (`pricing.catalog.catalog`). Whatever has no known price is left out and named in a warning,
@@ -81,7 +81,7 @@ def quote(offer: Offer, usage: Usage) -> Quote:
 
 
 def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] = ()) -> Quote:
-    """The bill of machines whose price or rules change while they live.
+    """Return the bill of machines whose price or rules change while they live.
 
     Machine time is billed by span; whatever else is asked for by the rules of the first day.
 
@@ -112,7 +112,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
 
 
 def part_of(whole: Quote, held: int, of: int) -> Quote:
-    """The part of a bill that one of several tenants of the machines bears.
+    """Return the part of a bill that one of several tenants of the machines bears.
 
     What is billed for the machines is split; storage and traffic are the tenant's own already.
 
@@ -139,7 +139,7 @@ def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
 
 
 def offer_json(offer: Offer) -> dict[str, Any]:
-    """The offer as a quote and a plan carry it."""
+    """Return the offer as a quote and a plan carry it."""
     return {
         "provider": offer.provider,
         "region": offer.region,
@@ -154,5 +154,5 @@ def offer_json(offer: Offer) -> dict[str, Any]:
 
 
 def _number(value: Decimal | float) -> int | float:
-    """A JSON number, without a decimal point where it is whole."""
+    """Return a JSON number, without a decimal point where it is whole."""
     return int(value) if value == int(value) else float(value)

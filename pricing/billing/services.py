@@ -24,7 +24,7 @@ class _Service(NamedTuple):
 
 
 def charge_services(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """The lines of services that live as long as the machines; only what was asked for."""
+    """Return the lines of services that live as long as the machines; only what was asked for."""
     if not (usage.addresses or usage.nat_gateways or usage.control_plane):
         return NOTHING
     plane = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
@@ -64,6 +64,6 @@ def _charge(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules)
 
 
 def _of_machines(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
-    """The price that holds for so many machines; tiers of a service count them."""
+    """Return the price that holds for so many machines; tiers of a service count them."""
     fitting = (term for term in terms if term.tier_from < count <= term.tier_until)
     return next(fitting, terms[0])

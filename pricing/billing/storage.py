@@ -29,7 +29,7 @@ _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "ob
 
 
 def charge_storage(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """The lines of what is kept: disk, snapshot, object-storage; only what was asked for."""
+    """Return the lines of what is kept: disk, snapshot, object-storage; only what was asked for."""
     if not (usage.storage_bytes or usage.snapshot_bytes or usage.object_storage_bytes):
         return NOTHING
     kept = [kind for kind in (_DISK, _SNAPSHOT, _OBJECTS) if getattr(usage, kind.asked)]
@@ -54,7 +54,7 @@ def _charge(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules) -> Ch
 
 
 def kept_s(usage: Usage) -> Decimal:
-    """How long things are kept: the hours that were stated, else as long as the machines live."""
+    """Return how long things are kept: the hours stated, else as long as the machines live."""
     if usage.storage_h is None:
         return usage.life_s
     return Decimal(usage.storage_h) * SECONDS_PER_HOUR
@@ -100,7 +100,7 @@ def _objects(
     usage: Usage,
     rules: ProviderRules,
 ) -> Charge:
-    """A base fee with its included size, where there is one, and what is kept beyond it."""
+    """Return a base fee with its included size, where there is one, and what is kept beyond it."""
     base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
     lines, warnings = [], list(caveats(filter(None, (*terms, base, included))))
     time_s = kept_s(usage)

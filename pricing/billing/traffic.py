@@ -44,7 +44,7 @@ _OTHER = (
 
 
 def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """The egress lines: the internet first, then every other kind of traffic that was asked for."""
+    """Return the lines of traffic: the internet first, then every other kind asked for."""
     internet = charge_egress(offer, usage, rules) if usage.egress_bytes else NOTHING
     asked = [kind for kind in _OTHER if getattr(usage, kind.asked)]
     if not asked:
@@ -86,7 +86,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
 
 
 def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """The egress line, if traffic was asked for and something of its price is known."""
+    """Return the egress line, if traffic was asked for and something of its price is known."""
     if not usage.egress_bytes:
         return Charge((), ())
     price = rules.egress(offer.region, usage.egress_to)
@@ -118,12 +118,12 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
 
 
 def _months(usage: Usage) -> tuple[MonthPart, ...]:
-    """The months that the machines' life lies in."""
+    """Return the months that the machines' life lies in."""
     return month_parts(usage.life_s, usage.start)
 
 
 def _over(quantity: Decimal, month: MonthPart, free: Decimal) -> Decimal:
-    """What of the traffic of a month is beyond its allowance."""
+    """Return what of the traffic of a month is beyond its allowance."""
     return max(_ZERO, EXACT.subtract(EXACT.multiply(quantity, month.fraction), free))
 
 
@@ -170,7 +170,7 @@ class _TierPart(NamedTuple):
 
 
 def _split(paid: Sequence[Decimal], tiers: Sequence[BillingRule]) -> list[_TierPart]:
-    """The paid traffic by tier; each month has tiers of its own."""
+    """Return the paid traffic by tier; each month has tiers of its own."""
     parts = (
         _TierPart(_sum(max(_ZERO, min(p, tier.tier_until) - tier.tier_from) for p in paid), tier)
         for tier in tiers
@@ -188,7 +188,7 @@ class _TierWords(NamedTuple):
 def _wholly(
     parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal
 ) -> _TierWords:
-    """How all of the traffic is priced."""
+    """Return how all of the traffic is priced."""
     whole = "{0} {1} - {2} {1} free" if free else "{0} {1}"
     numbers = (quantity, price.unit, free)
     if not parts:
@@ -200,7 +200,7 @@ def _wholly(
 
 
 def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _TierWords:
-    """How the traffic up to the last known tier is priced."""
+    """Return how the traffic up to the last known tier is priced."""
     formula = _steps(len(parts)) + (" (after {2} {1} free)" if free else "")
     return _TierWords(formula, (_ZERO, price.unit, free, *_pairs(parts)))
 
@@ -237,7 +237,7 @@ def _line(
 def _priced(
     price: Egress, parts: Sequence[_TierPart], numbers: tuple[Decimal | int | str, ...]
 ) -> tuple[Priced, ...]:
-    """The traffic by tier; all of it at nothing where it is within what is free."""
+    """Return the traffic by tier; all of it at nothing where it is within what is free."""
     if not parts:
         return (Priced(Decimal(numbers[0]), price.unit, _ZERO),)
     return tuple(Priced(part.quantity, price.unit, part.tier.amount) for part in parts)

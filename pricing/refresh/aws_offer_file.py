@@ -41,7 +41,7 @@ _COLUMNS = frozenset((*_SOLD, "Currency", "PricePerUnit", "Instance Type", "Regi
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading a region."""
+    """Return one reading a region."""
     files = [path for path in asked.answers.files if path.suffix == ".csv"]
     if asked.answers.files and not files:
         raise InputError("no offer file of Amazon EC2: it is index.csv, or a folder of such files.")
@@ -82,7 +82,7 @@ def _reading(path: Path, name: str) -> PriceReading:
 
 
 def _possible(lines: Iterator[str]) -> Iterator[str]:
-    """The heading of the table, and lines that may pass: a fraction of a percent do."""
+    """Yield the heading of the table, and lines that may pass: a fraction of a percent do."""
     yield next(lines, "")
     for line in lines:
         if '"OnDemand"' in line and '"Linux"' in line and '"Used"' in line:

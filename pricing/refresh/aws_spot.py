@@ -32,7 +32,7 @@ _OPEN, _CLOSE = b"callback(", b")"
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: spot prices of Linux machines, all regions."""
+    """Return one reading: spot prices of Linux machines, all regions."""
     question = Question(name="spot.js")
     answer = whole(asked.answers.get(question), question)
     data = answer.path.read_bytes().strip()

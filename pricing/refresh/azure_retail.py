@@ -25,7 +25,7 @@ _OTHER_SALES = ("Windows", " Win", "Dedicated", "CloudServices", "Cloud Services
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: on demand and spot, all regions."""
+    """Return one reading: on demand and spot, all regions."""
     of = ListOf(
         provider="azure", source="Azure Retail Prices API", day=asked.today, confidence="high"
     )
@@ -34,7 +34,7 @@ def read(asked: Asked) -> FeedReading:
 
 
 def _items(asked: Asked) -> Iterator[Mapping[str, Any]]:
-    """The meters of all pages; of files, of all of them.
+    """Yield the meters of all pages; of files, of all of them.
 
     Raises:
         InputError: a page is missing, or they go on for ever.
@@ -73,7 +73,7 @@ def _lines(item: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
 
 
 def _reasons(item: Mapping[str, Any]) -> Iterator[str]:
-    """Why a meter is not an offer."""
+    """Yield why a meter is not an offer."""
     if item["currencyCode"] != "USD":
         yield f"a price in {str(item['currencyCode'])[:8]}, not in US dollars"
     if not str(item["armSkuName"]).startswith("Standard_N"):

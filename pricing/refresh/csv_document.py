@@ -9,7 +9,7 @@ from pricing.errors import InputError
 
 
 def rows_of(data: bytes, name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
-    """The rows of a small document.
+    """Yield the rows of a small document.
 
     Raises:
         InputError: it ends within a line, lacks columns, or is not text.
@@ -24,7 +24,7 @@ def rows_of(data: bytes, name: str, columns: frozenset[str]) -> Iterator[Mapping
 
 
 def rows_of_file(path: Path, name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
-    """The rows of a document on disk, without reading all of it at once.
+    """Yield the rows of a document on disk, without reading all of it at once.
 
     Raises:
         InputError: as `rows_of`.
@@ -50,7 +50,7 @@ def check_end(path: Path, name: str) -> None:
 
 
 def table(lines: Iterator[str], name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
-    """The rows under a heading, as text; cells that a line lacks are empty.
+    """Yield the rows under a heading, as text; cells that a line lacks are empty.
 
     Raises:
         InputError: columns are missing, or a line cannot be read.

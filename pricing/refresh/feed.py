@@ -91,7 +91,7 @@ class Asked:
         return self.as_of or self.now.date()
 
     def wants(self, provider: str) -> bool:
-        """Whether the provider's prices are asked for."""
+        """Return whether the provider's prices are asked for."""
         return not self.providers or provider in self.providers
 
 
@@ -177,7 +177,7 @@ def _short(error: Exception) -> str:
 
 
 def whole(answer: Answer | None, question: Question) -> Answer:
-    """The answer of a question that is not `changed_only`.
+    """Return the answer of a question that is not `changed_only`.
 
     Raises:
         InputError: there is none.

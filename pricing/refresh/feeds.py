@@ -115,5 +115,5 @@ FEEDS: Mapping[str, Feed] = MappingProxyType({feed.name: feed for feed in _ROWS}
 
 
 def reader(feed: Feed) -> Read:
-    """The reader of a feed; it is imported when it reads."""
+    """Return the reader of a feed; it is imported when it reads."""
     return cast("Read", import_module(f"pricing.refresh.{feed.module}").read)

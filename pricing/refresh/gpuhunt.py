@@ -68,7 +68,7 @@ _COUNTRY = 2  # letters of a country's code
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading a provider, by name."""
+    """Return one reading a provider, by name."""
     files = [path for path in asked.answers.files if path.suffix.lower() in (".zip", ".csv")]
     if asked.answers.files and not files:
         raise InputError("no catalog of gpuhunt: it is catalog.zip or PROVIDER.csv.")
@@ -129,7 +129,7 @@ def _of_table(
 
 
 def _unpacked(path: Path, name: str) -> dict[str, tuple[bytes, date | None]]:
-    """Each table of an archive, and the day on which it was written."""
+    """Return each table of an archive, and the day on which it was written."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if m.filename.endswith(".csv")]

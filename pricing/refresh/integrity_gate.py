@@ -71,7 +71,7 @@ def check(
     market: Mapping[tuple[str, str], Span] | None = None,
     accept_jumps: bool = False,
 ) -> Passed:
-    """The rows of a reading that can be believed, and the others with the reason.
+    """Return the rows of a reading that can be believed, and the others with the reason.
 
     Args:
         reading: what the provider said.
@@ -169,7 +169,7 @@ def _is_size(text: str) -> bool:
 
 
 def offer_faults(offer: Offer) -> Iterator[Fault]:
-    """What the hardware table says against an offer: (fault, detail) each."""
+    """Yield what the hardware table says against an offer: (fault, detail) each."""
     gpu = gpus().get(offer.gpu)
     if gpu is None:
         yield "gpu", f"GPU {offer.gpu!r:.60} is not in the hardware table"

@@ -10,7 +10,7 @@ from pricing.refresh.feed import Asked, Question, whole
 
 
 def document(asked: Asked, question: Question) -> Any:  # noqa: ANN401 - a document of any shape
-    """The document that answers a question; numbers with a point are `Decimal`.
+    """Return the document that answers a question; numbers with a point are `Decimal`.
 
     Raises:
         InputError: it is not JSON.
@@ -20,7 +20,7 @@ def document(asked: Asked, question: Question) -> Any:  # noqa: ANN401 - a docum
 
 
 def parsed(data: bytes, name: str) -> Any:  # noqa: ANN401 - a document of any shape
-    """The document of a text.
+    """Return the document of a text.
 
     Raises:
         InputError: it is not JSON.
@@ -32,7 +32,10 @@ def parsed(data: bytes, name: str) -> Any:  # noqa: ANN401 - a document of any s
 
 
 def digits(value: object) -> str:
-    """The digits of a number, "" where there is none; anything else as it is, for the gate."""
+    """Return the digits of a number, "" where there is none.
+
+    Anything else as it is, for the gate.
+    """
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, Decimal | int):
@@ -41,5 +44,5 @@ def digits(value: object) -> str:
 
 
 def number(value: object) -> float | None:
-    """The number, where it is one."""
+    """Return the number, where it is one."""
     return float(value) if isinstance(value, Decimal | int) and value is not True else None

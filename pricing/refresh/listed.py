@@ -92,7 +92,10 @@ class ListOf:
 def of_known_machine(
     provider: str, instance_type: str, *, region: str, usd_per_hour: str, purchase: str
 ) -> Listed | None:
-    """The line of a list that prints names and prices alone; None where the name is not known."""
+    """Return the line of a list that prints names and prices alone.
+
+    None where the name is not known.
+    """
     known = known_machine(provider, instance_type)
     if known is None:
         return None
@@ -115,7 +118,7 @@ def our_name(provider: str) -> str:
 
 
 def to_reading(of: ListOf, listed: Iterable[Listed]) -> PriceReading:
-    """The reading of one provider: one row for each machine, region and way of buying.
+    """Return the reading of one provider: one row for each machine, region and way of buying.
 
     Where zones of a region differ, the cheapest counts. The list is not a complete one: what it
     leaves out stays as it is.
@@ -137,7 +140,7 @@ def to_reading(of: ListOf, listed: Iterable[Listed]) -> PriceReading:
         source=of.source,
         read_on=of.day,
         rows=tuple(_told_apart(row for _, row in sorted(best.items()))),
-        remarks=tuple(f"{n} lines left out: {why}" for why, n in sorted(of.left_out.items())),
+        notes=tuple(f"{n} lines left out: {why}" for why, n in sorted(of.left_out.items())),
     )
 
 
@@ -150,7 +153,7 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def _told_apart(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows, with count and model in the names of those that would be one offer otherwise."""
+    """Yield the rows, with count and model in names that would be one offer otherwise."""
     rows = tuple(rows)
     offers = Counter(_key(row)[:3] for row in rows)
     for row in rows:
@@ -199,12 +202,12 @@ def _row(of: ListOf, line: Listed) -> Row:
 
 
 def _count(text: str) -> str:
-    """The count without a decimal point that says nothing: "8.0" is "8"."""
+    """Return the count without a decimal point that says nothing: "8.0" is "8"."""
     return text.removesuffix(".0")
 
 
 def _rentable(provider: str, line: Listed, gpu: str) -> str:
-    """The name of the machine by which it is ordered, where the list has another.
+    """Return the name of the machine by which it is ordered, where the list has another.
 
     RunPod rents a number of GPUs of a model in one of its two clouds, Google attaches GPUs to its
     n1 machines: both have no name for the whole.
@@ -238,13 +241,13 @@ def _gpu(provider: str, line: Listed) -> tuple[str, str]:
 
 
 def _form(instance_type: str) -> str:
-    """The form of the card that the machine's name tells, for lists that say "H100" alone."""
+    """Return the form of the card by the machine's name, for lists that say "H100" alone."""
     name = instance_type.lower()
     return next((form for form in ("pcie", "nvl", "sxm") if form in name), "")
 
 
 def _same_family(known: str, line: Listed) -> bool:
-    """Whether the list's model may be the known one: of its family, with its memory."""
+    """Return whether the list's model may be the known one: of its family, with its memory."""
     listed = [find(line.gpu, memory_gib=size) for size in (*line.memory_gib, None)]
     families = {_family(gpu) for gpu in listed if gpu is not None}
     gpu = find(known)

@@ -9,18 +9,21 @@ from pricing.catalog.offer_rows import bundled_offers
 
 
 def known_machine(provider: str, instance_type: str) -> Offer | None:
-    """An offer of the machine, for its hardware; None where the name is not known."""
+    """Return an offer of the machine, for its hardware; None where the name is not known."""
     return _machines().get((provider, instance_type))
 
 
 def known_names(provider: str) -> tuple[str, ...]:
-    """Every machine of a provider that is known, by name."""
+    """Return every machine of a provider that is known, by name."""
     return tuple(sorted(name for owner, name in _machines() if owner == provider))
 
 
 @cache
 def _machines() -> Mapping[tuple[str, str], Offer]:
-    """The newest row of each name; a row that says more about the host counts before others."""
+    """Return the newest row of each name.
+
+    A row that says more about the host counts before others.
+    """
     found: dict[tuple[str, str], Offer] = {}
     for offer in bundled_offers():
         key = (offer.provider, offer.instance_type)

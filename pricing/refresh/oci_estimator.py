@@ -30,7 +30,7 @@ _PREEMPTIBLE = (
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: on demand, and preemptible as spot, one price for all regions."""
+    """Return one reading: on demand, and preemptible as spot, one price for all regions."""
     of = ListOf(provider="oci", source="Oracle cost estimator", day=asked.today, confidence="high")
     products = {str(item["partNumber"]): item for item in document(asked, _PRODUCTS)["items"]}
     lines = [
@@ -87,7 +87,7 @@ def _price(shape: Mapping[str, Any], products: Mapping[str, Any]) -> Decimal | N
 
 
 def _hourly(product: Mapping[str, Any]) -> Decimal | None:
-    """The one pay-as-you-go price in US dollars."""
+    """Return the one pay-as-you-go price in US dollars."""
     if product.get("billingModel") != "UCM" or product.get("pricetype") != "HOUR":
         return None
     prices = [
@@ -103,7 +103,7 @@ def _hourly(product: Mapping[str, Any]) -> Decimal | None:
 
 
 def _model(name: str) -> str:
-    """The GPU that a shape's name tells: "BM.GPU.H100.8", "VM.GPU3.1"."""
+    """Return the GPU that a shape's name tells: "BM.GPU.H100.8", "VM.GPU3.1"."""
     known = known_machine("oci", name)
     if known is not None:
         return known.gpu

@@ -54,7 +54,7 @@ class KnownPrices:
 def known_prices(
     offers: Iterable[Offer], rows: Iterable[Offer], market: Mapping[tuple[str, str], Span]
 ) -> KnownPrices:
-    """What a provider's offers in force, and all its rows, tell.
+    """Return what a provider's offers in force, and all its rows, tell.
 
     Args:
         offers: of the provider, in force on the day.
@@ -94,7 +94,7 @@ def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
 
 
 def swapped(offer: Offer, known: KnownPrices) -> Fault | None:
-    """The fault of a machine that was known by its name with other GPUs."""
+    """Return the fault of a machine that was known by its name with other GPUs."""
     before = known.machines.get(offer.instance_type, frozenset())
     if not before or any(_is_same(offer, gpu, count) for gpu, count in before):
         return None
@@ -107,7 +107,7 @@ def _is_same(offer: Offer, gpu: str, count: float) -> bool:
 
 
 def jump(offer: Offer, known: KnownPrices) -> Fault | None:
-    """The fault of a price far from the known ones of its region, name, GPU or the market."""
+    """Return the fault of a price far from known ones of its region, name, GPU or market."""
     there = _held_against(offer, offer.purchase, known)
     if there and there[0].usd_per_hour <= offer.usd_per_hour <= there[-1].usd_per_hour:
         return None
@@ -117,7 +117,7 @@ def jump(offer: Offer, known: KnownPrices) -> Fault | None:
 
 
 def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
-    """The fault of a spot price, new for its machine, that the machine on demand makes unlikely."""
+    """Return the fault of a new spot price that the machine on demand makes unlikely."""
     there = _held_against(offer, "on_demand", known)
     if offer.purchase != "spot" or not there:
         return None
@@ -142,7 +142,7 @@ def _moved(offer: Offer, there: Iterable[Offer]) -> Fault | None:
 
 
 def _out_of_line(offer: Offer, known: KnownPrices) -> Fault | None:
-    """The fault of a new name at a price that no machine with its GPU has."""
+    """Return the fault of a new name at a price that no machine with its GPU has."""
     if offer.gpu_count < 1:
         return None
     key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
@@ -175,7 +175,7 @@ def alone(offers: Iterable[Offer], known: KnownPrices) -> Iterator[tuple[Offer, 
 
 
 def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
-    """The fault of an answer in which all prices moved by one factor, as in another currency.
+    """Return the fault of an answer whose prices all moved by one factor, as in another currency.
 
     Only on-demand prices whose earlier price was dated count, each name once.
     """
@@ -200,7 +200,10 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
 
 
 def _held_against(offer: Offer, purchase: str, known: KnownPrices) -> tuple[Offer, ...]:
-    """The known price of the name in the region; in a new one the least and the most elsewhere."""
+    """Return the known price of the name in the region.
+
+    In a new one the least and the most elsewhere.
+    """
     key = (offer.instance_type, purchase)
     places = known.by_name.get(key, {})
     if offer.region in places:

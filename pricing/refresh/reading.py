@@ -38,7 +38,7 @@ class PriceReading:
         regions: regions that the answer covers completely; None: all of them.
         purchases: ways of buying that it covers completely. What is sold so, in those regions, and
             not named, is no longer sold. Empty: the answer is not a complete list of anything.
-        remarks: what was left out, for people.
+        notes: what was left out, for people.
     """
 
     provider: str
@@ -47,7 +47,7 @@ class PriceReading:
     rows: tuple[Row, ...]
     regions: tuple[str, ...] | None = None
     purchases: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def covers(self, offer: Offer) -> bool:
         """Return whether the offer would be in the answer if it were still sold."""

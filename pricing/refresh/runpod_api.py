@@ -30,7 +30,7 @@ _GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: secure by data centre, community for anywhere."""
+    """Return one reading: secure by data centre, community for anywhere."""
     of = ListOf(
         provider="runpod", source="RunPod GraphQL gpuTypes", day=asked.today, confidence="high"
     )
@@ -44,7 +44,7 @@ def read(asked: Asked) -> FeedReading:
 
 
 def _data(asked: Asked, name: str, query: str, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """The data of an answer.
+    """Return the data of an answer.
 
     Raises:
         ProviderError: the answer says that something is wrong.

@@ -67,7 +67,7 @@ def outdated(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Off
 
 
 def ended(old: Offer, new: Offer, day: date) -> Offer:
-    """The row that ends an older offer on the day on which another takes its place."""
+    """Return the row that ends an older offer on the day on which another takes its place."""
     name = new.instance_type
     why = f"now {name}" if name != old.instance_type else f"now told by region, as in {new.region}"
     return replace(
@@ -100,12 +100,15 @@ def _takes_place(new: Offer, old: Offer, names: set[str]) -> bool:
 
 
 def _in(new: Offer, old: Offer) -> bool:
-    """Whether they are in one region; a price for everywhere is in each."""
+    """Return whether they are in one region; a price for everywhere is in each."""
     return new.region == old.region or EVERYWHERE in (new.region, old.region)
 
 
 def _same_host(one: Offer, other: Offer) -> bool:
-    """Whether the hosts are of one class; what is not known of one of them is not a difference."""
+    """Return whether the hosts are of one class.
+
+    What is not known of one of them is not a difference.
+    """
     pairs = ((one.vcpus, other.vcpus), (one.ram_gib, other.ram_gib))
     return all(_near(a, b) for a, b in pairs if a and b)
 
@@ -115,7 +118,7 @@ def _near(one: float, other: float) -> bool:
 
 
 def _is_newer(new: Offer, old: Offer) -> bool:
-    """Whether the new price counts: read later, or on the day by a source as sure."""
+    """Return whether the new price counts: read later, or on the day by a source as sure."""
     return _rank(new) >= _rank(old)
 
 

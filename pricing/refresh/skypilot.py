@@ -67,7 +67,7 @@ _LARGEST_GIB = 512  # no GPU has more; beyond it a figure is in MiB
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading a cloud, by name."""
+    """Return one reading a cloud, by name."""
     files = [path for path in asked.answers.files if path.name == "vms.csv"]
     if asked.answers.files and not files:
         raise InputError(
@@ -106,7 +106,7 @@ def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReadi
 
 
 def _day(cloud: str, path: Path | None, asked: Asked) -> date:
-    """The day of the last commit of a table.
+    """Return the day of the last commit of a table.
 
     Raises:
         InputError: it is a file: nothing tells the day.
@@ -140,7 +140,7 @@ def _lines(
 
 
 def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Iterator[Listed]:
-    """The on-demand and the spot price of a line, each where it is there."""
+    """Yield the on-demand and the spot price of a line, each where it is there."""
     on_demand, spot = row.get("Price") or "", row.get("SpotPrice") or ""
     card, memory_gib = _card(row.get("GpuInfo") or "")
     if spot and (spot == on_demand or _is_zero(spot)):
@@ -187,7 +187,7 @@ def _card(text: str) -> tuple[str, tuple[float, ...]]:
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - a literal of any shape
-    """Of Python, or of JSON where a cloud's table holds that."""
+    """Return a literal of Python, or of JSON where a cloud's table holds that."""
     try:
         return json.loads(text)
     except ValueError:
@@ -195,7 +195,7 @@ def _literal(text: str) -> Any:  # noqa: ANN401 - a literal of any shape
 
 
 def _lowered(value: Any) -> Any:  # noqa: ANN401 - a literal of any shape
-    """The literal with its keys in lower case; one cloud prints all of it so."""
+    """Return the literal with its keys in lower case; one cloud prints all of it so."""
     if isinstance(value, dict):
         return {str(key).lower(): _lowered(item) for key, item in value.items()}
     return [_lowered(item) for item in value] if isinstance(value, list) else value

@@ -31,7 +31,7 @@ _Row = Mapping[str, str]
 
 
 def with_hosts(rows: Iterator[_Row], left_out: Counter[str]) -> Iterator[_Row]:
-    """Each machine with GPUs once, at the price of its host and its GPUs in its zone."""
+    """Yield each machine with GPUs once, at the price of its host and its GPUs in its zone."""
     hosts: list[_Row] = []
     gpus: dict[tuple[str, str, str], _Row] = {}
     for row in rows:
@@ -57,7 +57,7 @@ def with_hosts(rows: Iterator[_Row], left_out: Counter[str]) -> Iterator[_Row]:
 
 
 def _gpus_of(name: str) -> tuple[str, str] | None:
-    """The accelerator and the count of a host with GPUs."""
+    """Return the accelerator and the count of a host with GPUs."""
     match = _TYPE.fullmatch(name)
     if match is None:
         return None

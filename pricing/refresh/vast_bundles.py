@@ -33,7 +33,7 @@ _MIB_PER_GIB = 1024
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: medians by model and number of GPUs, for anywhere."""
+    """Return one reading: medians by model and number of GPUs, for anywhere."""
     question = Question(name="bundles.json", body=json.dumps(_SEARCH).encode())
     of = ListOf(
         provider="vast", source="Vast.ai POST /api/v0/bundles", day=asked.today, confidence="medium"
@@ -85,6 +85,6 @@ def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: ListOf) -> 
 
 
 def _least(found: list[Mapping[str, Any]], key: str, unit: int) -> str:
-    """The least of a figure: what all of the machines have."""
+    """Return the least of a figure: what all of the machines have."""
     told = [size for offer in found if (size := number(offer.get(key)))]
     return f"{min(told) / unit:.4g}" if len(told) == len(found) else ""

@@ -34,7 +34,7 @@ _LEAST_SHARE = 0.92  # of a GPU's memory: below it is a slice, as in `pricing.ha
 
 
 def read(asked: Asked) -> FeedReading:
-    """One reading: on demand, each region; preemptible prices of bare metal as spot.
+    """Return one reading: on demand, each region; preemptible prices of bare metal as spot.
 
     Raises:
         InputError: more plans follow than one page holds.

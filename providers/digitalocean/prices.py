@@ -34,7 +34,7 @@ def fetch(request: Request) -> PriceReading:
     access = read_access(request.environment)
     with sdk_errors(access, "reading sizes"):
         sizes = list(_sizes(access))
-        remarks = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
+        notes = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
         rows = [
             row
             for size in sizes
@@ -52,7 +52,7 @@ def fetch(request: Request) -> PriceReading:
         read_on=request.now.date(),
         rows=tuple(rows),
         purchases=("on_demand", "spot"),
-        remarks=tuple(remarks),
+        notes=tuple(notes),
     )
 
 

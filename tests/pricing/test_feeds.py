@@ -164,7 +164,7 @@ def test_a_marketplace_tells_the_middle_of_its_machines(tmp_path: Path) -> None:
     (row,) = reading.rows
     assert (row["instance_type"], row["usd_per_hour"]) == ("1x_H100-SXM-80GB_median", "2.3")
     assert "median of 6 machines, 0.001 to 2.5" in row["notes"]
-    assert reading.remarks == (
+    assert reading.notes == (
         "1 lines left out: a machine that is not verified",
         "2 lines left out: fewer than 3 machines of a kind",
     )

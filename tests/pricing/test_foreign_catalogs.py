@@ -239,7 +239,7 @@ def test_flags_of_gpuhunt_say_what_is_not_on_demand(tmp_path: Path) -> None:
         ("a3-highgpu-1g", "us-central1", "spot", "11.06"),
         ("a3-megagpu-8g", "us-central1", "on_demand", "92.90"),
     ]
-    assert reading.remarks == (
+    assert reading.notes == (
         "1 lines left out: flag something-new is not known and may mean another way of selling",
         "1 lines left out: not sold on demand",
         "1 lines left out: reserved for dates ahead (DWS calendar mode), not on demand",
@@ -285,7 +285,7 @@ def test_googles_hosts_and_gpus_add_up(tmp_path: Path) -> None:
         ("a2-highgpu-1g", "us-central1", "on_demand", "3.673385", "A100-SXM-40GB"),
         ("a2-highgpu-1g", "us-central1", "spot", "1.46975", "A100-SXM-40GB"),
     ]
-    assert [remark.partition(" ")[0] for remark in reading.remarks] == ["1", "1"]
+    assert [note.partition(" ")[0] for note in reading.notes] == ["1", "1"]
 
 
 def test_the_form_of_a_card_is_read_where_the_table_tells_it(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_the_form_of_a_card_is_read_where_the_table_tells_it(tmp_path: Path) -> 
     skypilot(tmp_path, "verda", f"1B300.30V,B300,1.0,30.0,275.0,6.99,FIN-03,{blackwell},2.447")
     runpod, verda = readings_of("skypilot", tmp_path, DAY)
     assert [row[0] for row in told(runpod)] == ["2x_A100-PCIe-80GB_secure"]
-    assert runpod.remarks == (
+    assert runpod.notes == (
         "1 lines left out: a spot price of nothing, or that of on demand again",
     )
     assert {row[4] for row in told(verda)} == {"B300-SXM"}

@@ -92,11 +92,11 @@ def test_a_size_without_region_is_kept_and_said_not_creatable(digitalocean: Digi
 
 
 def test_a_size_that_is_not_available_is_left_out_and_said(digitalocean: DigitalOcean) -> None:
-    """available: false is not for sale; the reading names it in its remarks."""
+    """available: false is not for sale; the reading names it in its notes."""
     digitalocean.sizes[-1]["available"] = False
     reading = ask()
     assert "gpu-b200x1-180gb-spot" not in {row["instance_type"] for row in reading.rows}
-    assert reading.remarks == ("gpu-b200x1-180gb-spot: not available, so not sold now",)
+    assert reading.notes == ("gpu-b200x1-180gb-spot: not available, so not sold now",)
 
 
 @pytest.mark.parametrize(
