@@ -49,7 +49,7 @@ def test_staying_costs_nothing(region: str) -> None:
 
 def test_another_region_bills_the_traffic_between_regions() -> None:
     """AWS takes 2 cents a GB from region to region, with nothing free."""
-    found = move(today(), an_offer(provider="aws", region="us-west-2"), 10**12, None, CATALOG)
+    found = move(today(), an_offer(provider="aws", region="us-west-2"), 1000 * 2**30, None, CATALOG)
     assert found is not None
     assert found.once_usd == Decimal(20)
 
@@ -69,12 +69,12 @@ def test_data_not_stated_is_unknown() -> None:
 
 def test_a_terabyte_leaves_aws_at_its_tiers() -> None:
     """100 GB a month are free, the rest is 9 cents a GB; the slower network sets the time."""
-    found = moved(1100 * 10**9)
+    found = moved(1100 * 2**30)
     assert found is not None
     assert found.once_usd == Decimal(90)
     assert found.pays_back_days == pytest.approx(30.4 * 0.9)
     speeds = [s for s in (today().offer.network_gbps, 10.0) if s]  # type: ignore[union-attr]
-    assert found.hours == pytest.approx(1100 * 8 / min(speeds) / 3600)
+    assert found.hours == pytest.approx(1.1 * 2**30 * 8 / 10**6 / min(speeds) / 3600)
 
 
 @pytest.mark.parametrize("amount", [0, 1, GIB])
