@@ -16,12 +16,11 @@ FILES = {
     "skypilot": "skypilot.yaml.j2",
     "dstack": "dstack.yaml.j2",
     "kubernetes": "kubernetes.yaml.j2",
-    "terraform": "terraform.tf.j2",
+    "terraform": "terraform.{provider}.tf.j2",
 }
-"""The template of each tool."""
+"""The template of each tool, for each provider where they differ."""
 
 _IDLE_MIN = 10  # minutes that SkyPilot waits after the command before it takes machines down
-_POWERS_OFF = ("aws", "gcp")  # where a machine that is off has no hourly price of its GPUs
 _AMD = ("MI", "Radeon")
 
 
@@ -35,11 +34,10 @@ def render_task(tool: str, task: ToolTask) -> str:
     amd = task.offer.gpu.startswith(_AMD)
     return (
         _environment()
-        .get_template(FILES[tool])
+        .get_template(FILES[tool].format(provider=task.provider))
         .render(
             task=task,
             idle_min=_IDLE_MIN,
-            powers_off=task.offer.provider in _POWERS_OFF,
             gpu_spec=f"{task.gpu}:{task.gpus}",
             resource="amd.com/gpu" if amd else "nvidia.com/gpu",
         )

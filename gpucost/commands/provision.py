@@ -121,7 +121,8 @@ def _check(
         problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
     elif asked["ttl"] < 1:
         problems.append("--ttl must be a second or more.")
-    ways = [flag for flag, value in _ways(option_id, placement, type_) if value is not None]
+    named = {"--option": option_id, "--placement": placement, "--type": type_}
+    ways = [flag for flag, value in named.items() if value is not None]
     if len(ways) > 1:
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
     if type_ is not None and plan is not None:
@@ -130,12 +131,6 @@ def _check(
         problems.append("--region goes with --type; an option of a plan has its own.")
     if problems:
         raise InputError(problems)
-
-
-def _ways(
-    option_id: str | None, placement: int | None, type_: str | None
-) -> tuple[tuple[str, object], ...]:
-    return ("--option", option_id), ("--placement", placement), ("--type", type_)
 
 
 def _choice(

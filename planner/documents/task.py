@@ -42,6 +42,8 @@ class ToolTask:
         image: of a container; None where the machine's own system is used.
         ttl_s: longest life; None for what serves.
         by_code: what only the program can do, a line each.
+        off_is_free: whether the hours of a machine end with its power.
+        names_both: whether the tool wants the GPU beside the type.
     """
 
     name: str
@@ -62,6 +64,8 @@ class ToolTask:
     image: str | None
     ttl_s: int | None
     by_code: tuple[str, ...]
+    off_is_free: bool
+    names_both: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,8 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         image=asked.image,
         ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
         by_code=tuple(_by_code(recipe)),
+        off_is_free=offer.provider in row.off_is_free,
+        names_both=offer.provider in row.names_both,
     )
 
 

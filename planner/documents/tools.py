@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from planner.plan_document.bill import OfferDocument
 
@@ -22,6 +23,8 @@ class Tool:
         types: the providers whose machine types it takes by their own names.
         gpus: its names of the catalog's GPUs.
         by_provider: those that differ at one provider.
+        off_is_free: the providers where the hours of a machine end with its power.
+        names_both: the providers where it wants the GPU beside the type.
     """
 
     title: str
@@ -29,6 +32,8 @@ class Tool:
     types: tuple[str, ...]
     gpus: Mapping[str, str]
     by_provider: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    off_is_free: tuple[str, ...] = ()
+    names_both: tuple[str, ...] = ()
 
     def takes_type(self, offer: OfferDocument) -> bool:
         """Whether it knows the machine by the provider's own name of it."""
@@ -48,10 +53,11 @@ class Tool:
 def tools() -> Mapping[str, Tool]:
     """Return the tools by the word that `gpucost export --to` takes."""
     text = files("planner.documents").joinpath("tools.toml").read_text(encoding="utf-8")
-    return {
-        word: Tool(**{**row, "types": tuple(row["types"])})
-        for word, row in tomllib.loads(text).items()
-    }
+    return {word: Tool(**{**row, **_tuples(row)}) for word, row in tomllib.loads(text).items()}
+
+
+def _tuples(row: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
 
 
 def that_start(offer: OfferDocument) -> tuple[str, ...]:

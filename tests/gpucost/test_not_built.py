@@ -24,6 +24,7 @@ CONTRACT = (
     "list",
     "show",
     "down",
+    "extend",
     "reap",
     "run",
     "verify",
@@ -50,7 +51,7 @@ OPTIONS = (
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
-    ("export", "--to", "terraform"),
+    ("export", "--to", "slurm"),
     ("provision", "--recipe", "recipe.json"),
     ("provision", "--idle", "30m"),
 )
@@ -64,7 +65,7 @@ BUILT = {
     "--whole-machine --machine-only --fail-over-increase --base",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
-    "export": "--to -o",
+    "export": "--to -o --option --run --ttl --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "
