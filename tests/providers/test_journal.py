@@ -339,7 +339,7 @@ def _machine(lived_s: float | None) -> JournaledResource:
         ("digitalocean", 3600, 3600, "35.28"),
         ("aws", 30, 60, "0.588042"),  # at least a minute; the address by the second
         ("aws", 61, 61, "0.597885"),
-        ("nebius", 90, 3600, "35.28"),  # no documented step: whole hours
+        ("crusoe", 90, 3600, "35.28"),  # no documented step: whole hours
     ],
 )
 def test_the_bill_follows_the_providers_rule(
