@@ -63,9 +63,27 @@ def sellers_of(provider: str, purchase: str) -> Sellers:
 def moved(offer: "Offer", day: date) -> PriceRange:
     """Return between which factors the price lies on a day, over what was read.
 
-    A price that starts after `day`, or was read on it, has not moved.
+    A price that starts after `day`, or was read on it, has not moved. Where a later reading of less
+    trust says that the provider's list rose since, the range reaches that far.
     """
-    return moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
+    found = moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
+    return PriceRange(low=found.low, high=max(found.high, _reread(offer, day)))
+
+
+def _reread(offer: "Offer", day: date) -> Decimal:
+    """Return by how much a later reading says it rose: that GPU, else the same list."""
+    if offer.purchase != "on_demand":
+        return _ONE
+    later = [
+        row
+        for row in _rereadings()
+        if row["provider"] == offer.provider
+        and offer.as_of <= date.fromisoformat(row["from_date"])
+        and date.fromisoformat(row["as_of"]) <= day
+    ]
+    own = [row for row in later if row["gpu"] == offer.gpu]
+    rises = (Decimal(row["to_usd"]) / Decimal(row["from_usd"]) for row in own or later)
+    return max(rises, default=_ONE)
 
 
 def risen_at_most(offer: "Offer", day: date) -> Decimal:
@@ -90,6 +108,12 @@ def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
         low=from_.low + part * (to.low - from_.low),
         high=from_.high + part * (to.high - from_.high),
     )
+
+
+@cache
+def _rereadings() -> Sequence[Mapping[str, str]]:
+    """Later readings that are of too little trust to replace a price, and contradict it."""
+    return read_csv("price_rereadings.csv")
 
 
 @cache
