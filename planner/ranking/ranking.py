@@ -134,8 +134,10 @@ def _smaller(one: Weighed, context: JobContext) -> tuple[object, ...]:
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost; None where today's machine costs no more."""
-    trusted = (candidate for candidate in ranked if _is_known(candidate))
-    least = min(trusted, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
+    known = [candidate for candidate in ranked if _is_known(candidate)]
+    if not known and context.baseline.broken:
+        known = ranked  # something has to be taken, as in `_paying`
+    least = min(known, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
     today = None if context.baseline.broken else context.baseline.cost
     if least is None or (today is not None and today <= least.comparable):
         return None

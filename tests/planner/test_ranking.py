@@ -124,6 +124,16 @@ def test_only_what_pays_is_recommended(found: tuple[Offer, ...], rate: int, mont
         assert planned.choice is best or low <= min(best.cost_high, planned.choice.cost_high)
 
 
+def test_where_today_breaks_a_limit_the_cheapest_is_not_today() -> None:
+    """Also where no price that keeps it is dated: something has to be taken, and is named."""
+    elsewhere = sold("other", "1.00", provider="elsewhere", dated=False)
+    (planned,) = plan(
+        running(a_profile()), offers=(TODAY, elsewhere), providers=("elsewhere",)
+    ).jobs
+    assert planned.recommended != "o0"
+    assert planned.named.cheapest == planned.recommended
+
+
 @given(offers())
 def test_named_options_are_what_they_are_called(found: tuple[Offer, ...]) -> None:
     """Cheapest by expected dollars among what is known, first launchable in the list's order."""
