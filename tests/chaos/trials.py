@@ -199,7 +199,7 @@ class Stage:
         lived = timedelta()
         for born, died in self.account.lives().values():
             lived += (died or self.account.app.world.now()) - born
-        if lived > TTL * machines + _SLACK:
+        if lived > (TTL + _SLACK) * machines:
             count.cap += 1
             count.told.append(f"cap: {lived} of {TTL * machines}: {self.log}")
 
