@@ -35,7 +35,7 @@ AROUND_CHILD = 125
 _ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
 # Where no command runs: its end is asked for, or its stop; the sampler says something.
 _SERVED = _ENDING | {signal.SIGTSTP, MESSAGE}
-_HIDE_S = 0.2
+_HIDE_S = 1.0
 _LOOK_S = 0.05
 
 

@@ -199,8 +199,9 @@ class _Sampler:
     def _follow(self) -> None:
         """Show or hide the view as we are told."""
         words = self._channel.words
-        if self._view is not None and HIDE in words:
-            self._view.hide()
+        if HIDE in words:
+            if self._view is not None:
+                self._view.hide()
             self._channel.say(hidden=True)
         if self._view is not None and SHOW in words:
             self._view.show()

@@ -122,6 +122,7 @@ class Sampling:
         self.outcome: Outcome | None = None
         self.gone = False
         self.drawn = 0
+        self._draws = task.view
         self._hidden = True
         self._held_from_s = float("inf")
         self._begun = b""
@@ -167,8 +168,11 @@ class Sampling:
             select.select([self._socket], [], [], max(0.0, timeout_s))
 
     def hide(self, within_s: float) -> None:
-        """Have the view taken away, and wait a little until it is."""
-        if not self.drawn:
+        """Have the view taken away, and wait a little until it is.
+
+        It may have been drawn just now, and that not yet said: so it is asked in any case.
+        """
+        if not self._draws:
             return
         self._hidden = False
         self.tell(HIDE)

@@ -107,7 +107,8 @@ def test_ctrl_z_stops_job_and_us_and_fg_goes_on(shell: Callable[..., Shell]) -> 
     Path("job.py").write_text(
         "import os, pathlib, time\n"
         "pathlib.Path('pid').write_text(str(os.getpid()))\n"
-        "time.sleep(4); print('DONE')\n",
+        "while not pathlib.Path('go').exists(): time.sleep(0.05)\n"
+        "print('DONE')\n",
         encoding="utf-8",
     )
     bash.type(f"{PROFILE} -- {sys.executable} job.py\n")
@@ -118,6 +119,7 @@ def test_ctrl_z_stops_job_and_us_and_fg_goes_on(shell: Callable[..., Shell]) -> 
     assert bash.shows("Stopped")
     assert bash.shows("READY> ")
     assert _state(pid) == "T"
+    Path("go").touch()
     bash.type("fg\n")
     assert bash.shows("DONE")
     assert bash.shows("wrote profile.json")

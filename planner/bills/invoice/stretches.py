@@ -100,10 +100,11 @@ def _priced(usd: Decimal, pieces: list[tuple[date, str, timedelta]]) -> Iterator
     for number, (day, part, length) in enumerate(pieces):
         last = number == len(pieces) - 1
         share = Decimal(length // _TICK) / Decimal(whole // _TICK)
-        part_usd = left if last else EXACT.multiply(usd, share.quantize(_SHARE))
+        part_usd = left if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
         left = EXACT.subtract(left, part_usd)
         yield Stretch(day=day, part=part, usd=part_usd)
 
 
 _TICK = timedelta(microseconds=1)
-_SHARE = Decimal("1e-15")
+_FINEST = Decimal("1e-12")
+"""Of a part in dollars: so few digits that parts are added up exactly by anybody."""

@@ -5,7 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.bills.bill import BillLine
@@ -68,6 +68,8 @@ def test_days_are_told_where_a_line_is_of_one() -> None:
     assert days(line(FRIDAY, 240, ran="3"), UTC) == ()
 
 
+@example("UTC", datetime(2015, 1, 1, 0, 0, 0, 1), 101.0, Decimal("14815.627911052"))  # noqa: DTZ001
+@example("UTC", datetime(2015, 1, 1), 49.0, Decimal("14815.627911163"))  # noqa: DTZ001
 @given(
     st.sampled_from(ZONES),
     st.datetimes(datetime(2015, 1, 1), datetime(2027, 1, 1)),  # noqa: DTZ001 - made aware below
