@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pricing.hardware import gpus
+
 if TYPE_CHECKING:
     from planner.documents.task import ToolTask
 
@@ -21,7 +23,6 @@ FILES = {
 """The template of each tool, for each provider where they differ."""
 
 _IDLE_MIN = 10  # minutes that SkyPilot waits after the command before it takes machines down
-_AMD = ("MI", "Radeon")
 
 
 def render_task(tool: str, task: ToolTask) -> str:
@@ -31,7 +32,7 @@ def render_task(tool: str, task: ToolTask) -> str:
         tool: one of FILES.
         task: with the tool's own names.
     """
-    amd = task.offer.gpu.startswith(_AMD)
+    gpu = gpus().get(task.offer.gpu)
     return (
         _environment()
         .get_template(FILES[tool].format(provider=task.provider))
@@ -39,7 +40,7 @@ def render_task(tool: str, task: ToolTask) -> str:
             task=task,
             idle_min=_IDLE_MIN,
             gpu_spec=f"{task.gpu}:{task.gpus}",
-            resource="amd.com/gpu" if amd else "nvidia.com/gpu",
+            resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
         )
     )
 

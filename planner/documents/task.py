@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.actions.instructions import HOW_TO
-from planner.documents.machine import read_machine
 from planner.documents.recipe import Recipe
 from planner.documents.tools import CLUSTER, that_start, tools
 from planner.plan_document.bill import OfferDocument
@@ -102,7 +101,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
     problems = [*_refusals(tool, found, offer), *_unsaid(tool, found, asked)]
     if problems:
         raise InputError(problems)
-    machine = read_machine(found)
+    machine = recipe.machine
     nodes = max(1, machine.nodes)
     by_type = tool != CLUSTER and row.takes_type(offer)
     several = machine.nproc_per_node > 1 or nodes > 1
@@ -118,9 +117,9 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         provider=row.providers.get(offer.provider),
         gpu=row.gpu(offer),
         instance_type=offer.instance_type if by_type else None,
-        environment=recipe.machine.environment,
+        environment=machine.environment,
         command=asked.command,
-        launcher=recipe.machine.launcher if several else None,
+        launcher=machine.launcher if several else None,
         serves=_serves(found) and asked.ttl_s is None,
         image=asked.image,
         ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
