@@ -14,8 +14,8 @@ from gpucost.files.writing import write_file
 from gpucost.prices.cache import price_folder
 from gpucost.prices.keeping import kept_files
 from pricing.errors import GpucostError, InputError, ProviderError
+from pricing.feeds.feeds import reader
 from pricing.refresh.feed import Answers, Asked, Feed, FeedReading
-from pricing.refresh.feeds import reader
 from pricing.refresh.reading import PriceReading
 from providers.price_feed import FeedFiles, FeedServer, Validators
 from providers.price_source import Request, fetcher

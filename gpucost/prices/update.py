@@ -9,8 +9,8 @@ from gpucost.prices.keeping import Keeper, StoredReading
 from gpucost.prices.update_view import show
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
+from pricing.feeds.feeds import FEEDS
 from pricing.refresh.feed import Feed
-from pricing.refresh.feeds import FEEDS
 from pricing.refresh.reading import PriceReading
 from providers.registry import priced
 

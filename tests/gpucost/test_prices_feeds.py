@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing.refresh.feeds import FEEDS
+from pricing.feeds.feeds import FEEDS
 from tests.gpucost.conftest import Call
 from tests.pricing.recorded_feeds import RECORDED, gpuhunt, lines_of, written
 from tests.providers.fakes.account import reach_this_machine_only

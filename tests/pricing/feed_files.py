@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from pricing.errors import InputError
+from pricing.feeds.feeds import FEEDS, reader
 from pricing.refresh.feed import Asked, FeedReading
-from pricing.refresh.feeds import FEEDS, reader
 from pricing.refresh.reading import PriceReading
 from providers.price_feed import FeedFiles
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.refresh.csv_document import rows_of
+from pricing.feeds.csv_document import rows_of
 from pricing.refresh.feed import Asked, FeedReading, Question, read_parts, whole
 from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
 from pricing.refresh.reading import PriceReading

@@ -116,4 +116,4 @@ FEEDS: Mapping[str, Feed] = MappingProxyType({feed.name: feed for feed in _ROWS}
 
 def reader(feed: Feed) -> Read:
     """Return the reader of a feed; it is imported when it reads."""
-    return cast("Read", import_module(f"pricing.refresh.{feed.module}").read)
+    return cast("Read", import_module(f"pricing.feeds.{feed.module}").read)

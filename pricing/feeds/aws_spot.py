@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError
+from pricing.feeds.json_document import parsed
 from pricing.refresh.feed import Asked, FeedReading, Question, whole
-from pricing.refresh.json_document import parsed
 from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
 
 _REGIONS: Mapping[str, str] = MappingProxyType(

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.refresh.csv_document import check_end, table
+from pricing.feeds.csv_document import check_end, table
 from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
 from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
 from pricing.refresh.reading import PriceReading

@@ -13,10 +13,10 @@ from statistics import median
 from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
+from pricing.feeds.json_document import document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.json_document import document, number
 from pricing.refresh.listed import Listed, ListOf, to_reading
 
 FEWEST = 3

@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
+from pricing.feeds.csv_document import rows_of
+from pricing.feeds.skypilot_gcp import with_hosts
 from pricing.hardware import find, has_memory
-from pricing.refresh.csv_document import rows_of
 from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
 from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
 from pricing.refresh.reading import PriceReading
-from pricing.refresh.skypilot_gcp import with_hosts
 
 CLOUDS = (
     "aws",

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError
+from pricing.feeds.json_document import digits, document, number
 from pricing.hardware import find
 from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.json_document import digits, document, number
 from pricing.refresh.listed import Listed, ListOf, to_reading
 
 _PLANS = (

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.errors import InputError
+from pricing.feeds.json_document import digits, document
 from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.json_document import digits, document
 from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
 
 _FILTER = (
