@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from pricing.catalog.offer import Offer  # noqa: E402 - of this checkout
 from providers.interface import MACHINE, Creation, JournaledResource, Resource  # noqa: E402
-from providers.lifecycle.journal import Journal  # noqa: E402
+from providers.journal.journal import Journal  # noqa: E402
 from tests.providers.fakes.account import TOKEN  # noqa: E402
 from tests.providers.fakes.digitalocean import DigitalOcean  # noqa: E402
 from tests.providers.fakes.server import serving  # noqa: E402

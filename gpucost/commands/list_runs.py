@@ -9,7 +9,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_list
 from pricing.errors import PartialError
 from providers.interface import Deployment
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from providers.lifecycle.presence import Presence
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session

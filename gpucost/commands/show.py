@@ -10,7 +10,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_run
 from pricing.errors import InputError, ProviderError
 from providers.interface import Deployment
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from providers.lifecycle.presence import Presence
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
 from pricing.errors import GpucostError
-from providers.lifecycle.journal import FILE, JournalError
+from providers.journal.journal import FILE, JournalError
 from providers.registry import CLOUDS
 
 _MOST_SKEW_S = 60.0

@@ -13,9 +13,9 @@ from pricing.errors import (
 )
 from pricing.money import show
 from providers.interface import Deployment, JournaledResource, Resource
+from providers.journal.journal import Journal
+from providers.journal.ledger import bill_run
 from providers.lifecycle.end import end_run, regions_of
-from providers.lifecycle.journal import Journal
-from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey

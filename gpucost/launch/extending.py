@@ -8,8 +8,8 @@ from gpucost.views.output import Output
 from pricing.errors import InputError, ProviderError, RefusedError
 from pricing.money import show
 from providers.interface import OUTSIDE, Deployment
+from providers.journal.journal import Journal
 from providers.lifecycle.extend import Extension
-from providers.lifecycle.journal import Journal
 from providers.lifecycle.session import Session
 from providers.registry import CLOUDS
 from templates.bootstrap_deadline import END_S

@@ -27,8 +27,8 @@ from providers.interface import (
     Place,
     Resource,
 )
+from providers.journal.ledger import quote_machines
 from providers.launch_preview import Preview
-from providers.lifecycle.ledger import quote_machines
 from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS

@@ -13,8 +13,8 @@ from gpucost.views.output import Output
 from gpucost.views.runs import show_run
 from pricing.errors import GpucostError
 from providers.interface import OWN, Cloud, LaunchSpec
+from providers.journal.journal import JournalError
 from providers.launch_preview import Preview
-from providers.lifecycle.journal import JournalError
 from providers.lifecycle.launch import launch
 from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
 from providers.offline import offline

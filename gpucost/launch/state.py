@@ -15,8 +15,8 @@ from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, MissingCredentialsError
 from providers.interface import Cloud, Connection, Deployment, Resource
-from providers.lifecycle.journal import Journal, JournalError
-from providers.lifecycle.journal_file import DamagedJournalError, NewerJournalError, set_aside
+from providers.journal.journal import Journal, JournalError
+from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ownership_tags import keep_owner, owner_of

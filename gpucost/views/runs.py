@@ -11,7 +11,7 @@ import click
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.money import cents, show
 from providers.interface import Deployment, JournaledResource
-from providers.lifecycle.ledger import RunCost, bill_machine, bill_run
+from providers.journal.ledger import RunCost, bill_machine, bill_run
 from providers.lifecycle.presence import Presence
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"

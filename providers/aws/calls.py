@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pricing.money import plain
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
-from providers.lifecycle.ledger import price_within
+from providers.journal.ledger import price_within
 from providers.ownership_tags import PREFIX, Marks
 
 PROVIDER = "aws"

@@ -11,8 +11,8 @@ from functools import partial
 
 from pricing.errors import PartialError, ProviderError
 from providers.interface import MACHINE, Deployment, JournaledResource, Resource
+from providers.journal.journal import JournalError
 from providers.lifecycle.accounts import elsewhere, why_unproved
-from providers.lifecycle.journal import JournalError
 from providers.lifecycle.presence import (
     AnswersSoFar,
     Listing,

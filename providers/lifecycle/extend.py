@@ -13,8 +13,8 @@ from functools import partial
 
 from pricing.errors import PartialError, ProviderError, RefusedError
 from providers.interface import OUTSIDE, Deployment, JournaledResource, Resource
+from providers.journal.ledger import bill_run
 from providers.lifecycle.end import as_resource
-from providers.lifecycle.ledger import bill_run
 from providers.lifecycle.presence import ask
 from providers.lifecycle.session import Session
 from providers.ssh.login import Login, Proof

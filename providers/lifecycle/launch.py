@@ -10,10 +10,10 @@ from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, P
 from pricing.money import EXACT, show
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Place, Resource
+from providers.journal.ledger import bill_machine, usd_for
 from providers.lifecycle.accounts import account_of
 from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
-from providers.lifecycle.ledger import bill_machine, usd_for
 from providers.lifecycle.presence import ask, evidence_of
 from providers.lifecycle.readiness import MOST_SKEW, await_ready, check_time
 from providers.lifecycle.session import Session

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pricing.catalog.offer import Offer
 from providers.interface import Cloud, Resource
-from providers.lifecycle.journal import Journal, JournalError
+from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ssh.login import Login
 

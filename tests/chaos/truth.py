@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from providers.interface import Deployment, JournaledResource
-from providers.lifecycle.journal import FILE, Journal, JournalError
-from providers.lifecycle.ledger import bill_machine
+from providers.journal.journal import FILE, Journal, JournalError
+from providers.journal.ledger import bill_machine
 from tests.chaos.accounts import Account
 from tests.chaos.wire import Ended
 

@@ -23,7 +23,7 @@ from unittest import mock
 from urllib.parse import parse_qs
 
 from gpucost import cli
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from tests.chaos.exchange import Answer, Call, answered
 from tests.chaos.surroundings import patched
 from tests.providers.fakes.driven_time import DrivenTime

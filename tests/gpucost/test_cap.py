@@ -15,7 +15,7 @@ from gpucost.launch.preview import Wish, build_spec, preview
 from pricing.catalog.catalog import Catalog
 from providers.aws.calls import creations
 from providers.interface import MACHINE
-from providers.lifecycle.ledger import price_within, usd_for
+from providers.journal.ledger import price_within, usd_for
 from providers.offline import offline
 from templates.bootstrap_deadline import END_S
 from tests.providers.launches import a_spec, an_offer

@@ -72,8 +72,8 @@ def run(cloud: DigitalOcean, call: Call) -> str:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a journal that is held for a moment only."""
-    monkeypatch.setattr("providers.lifecycle.journal_file.BUSY_MS", 50)
-    monkeypatch.setattr("providers.lifecycle.journal.BUSY_AGAIN_MS", 1)
+    monkeypatch.setattr("providers.journal.journal_file.BUSY_MS", 50)
+    monkeypatch.setattr("providers.journal.journal.BUSY_AGAIN_MS", 1)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from tests.gpucost.conftest import Call
 from tests.providers.launches import a_spec
 

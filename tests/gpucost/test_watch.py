@@ -13,7 +13,7 @@ import pytest
 
 from gpucost.launch.watch_schedule import Schedule, keep_environment, read_environment
 from pricing.errors import InputError
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from providers.private_files import NotOursError
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare

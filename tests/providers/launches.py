@@ -10,7 +10,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import ProviderError
 from pricing.money import usd
 from providers.interface import Cloud, LaunchSpec, Place, Resource
-from providers.lifecycle.journal import Journal
+from providers.journal.journal import Journal
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
 from providers.ownership_tags import Marks, new_run

@@ -20,9 +20,9 @@ from pricing.errors import GpucostError, ProviderError
 from providers.errors import NoCapacityError, ThrottledError, UncertainError
 from providers.in_memory import Fault, MemoryCloud
 from providers.interface import MACHINE, LaunchSpec, Resource
+from providers.journal.journal import Journal
 from providers.lifecycle.end import end_run
 from providers.lifecycle.extend import extend, plan_extension
-from providers.lifecycle.journal import Journal
 from providers.lifecycle.launch import launch
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session

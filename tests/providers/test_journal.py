@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from providers.interface import MACHINE, Creation, Deployment, JournaledResource, Resource
-from providers.lifecycle.journal import Journal, JournalError, set_aside
-from providers.lifecycle.journal_file import DamagedJournalError, HeldJournalError
-from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
-from providers.lifecycle.ledger import bill_machine, bill_run
+from providers.journal.journal import Journal, JournalError, set_aside
+from providers.journal.journal_file import DamagedJournalError, HeldJournalError
+from providers.journal.journal_rows import offer_from_text, offer_to_text
+from providers.journal.ledger import bill_machine, bill_run
 from providers.private_files import NotOursError
 from tests.providers.disks import fill_up
 from tests.providers.launches import a_spec, an_offer
@@ -149,8 +149,8 @@ def test_a_journal_that_another_process_holds_is_read_and_not_touched(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer elsewhere stops no reader; writing says that it is held, first late, then soon."""
-    monkeypatch.setattr("providers.lifecycle.journal_file.BUSY_MS", 50)
-    monkeypatch.setattr("providers.lifecycle.journal.BUSY_AGAIN_MS", 1)
+    monkeypatch.setattr("providers.journal.journal_file.BUSY_MS", 50)
+    monkeypatch.setattr("providers.journal.journal.BUSY_AGAIN_MS", 1)
     spec = a_spec(regions=("here",))
     journal.open_run(spec, Decimal(1), AT)
     with _held(journal.path, "BEGIN EXCLUSIVE"):
@@ -167,7 +167,7 @@ def test_a_journal_that_is_held_against_readers_is_called_held(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where not even reading is possible the file is said to be held, and is as it was after."""
-    monkeypatch.setattr("providers.lifecycle.journal_file.BUSY_MS", 50)
+    monkeypatch.setattr("providers.journal.journal_file.BUSY_MS", 50)
     journal.close()
     with (
         _held(journal.path, "PRAGMA locking_mode = EXCLUSIVE", "BEGIN IMMEDIATE"),

@@ -10,8 +10,8 @@ from pricing.errors import RefusedError
 from providers.errors import NoCapacityError, ThrottledError
 from providers.in_memory import Fault, MemoryCloud
 from providers.interface import Creation, Resource
+from providers.journal.ledger import usd_for
 from providers.lifecycle.launch import launch
-from providers.lifecycle.ledger import usd_for
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock
 from providers.ownership_tags import new_run

@@ -11,8 +11,8 @@ from pricing.errors import LaunchInterruptedError, PartialError, ProviderError
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.in_memory import Fault, MemoryCloud
 from providers.interface import Creation, Resource
+from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.end import end_run
-from providers.lifecycle.journal import Journal, JournalError
 from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import Presence
 from providers.lifecycle.session import Session

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from providers.in_memory import MemoryCloud
+from providers.journal.terms import terms_of
 from providers.lifecycle.launch import launch
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey
-from providers.lifecycle.terms import terms_of
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Login, Proof, Status
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait

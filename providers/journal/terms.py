@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from providers.interface import LaunchSpec
-from providers.lifecycle.ledger import price_within, usd_for
+from providers.journal.ledger import price_within, usd_for
 from providers.terms import Terms
 
 TABLE = (

@@ -19,8 +19,8 @@ from typing import Any
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
-from providers.lifecycle import terms
-from providers.lifecycle.journal_file import (
+from providers.journal import terms
+from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
     DamagedJournalError,
@@ -32,7 +32,7 @@ from providers.lifecycle.journal_file import (
     set_aside,
     told,
 )
-from providers.lifecycle.journal_rows import offer_from_text, offer_to_text
+from providers.journal.journal_rows import offer_from_text, offer_to_text
 from providers.ownership_tags import Marks
 from providers.redaction import redact
 from providers.terms import Terms

@@ -1,0 +1,1 @@
+"""What was launched, as this machine keeps it: intent before the call, and what it cost."""
