@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 WANTED = (
     "gpucost/cli.py",
-    "gpucost/commands/plan.py",
+    "gpucost/commands/planning/plan.py",
     "gpucost/examples/visual-search.json",
     "gpucost/examples/fleet/infer-ranking.json",
     "gpucost/py.typed",

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from gpucost.launch.state import CLOCK, open_cloud, open_journal, state_folder
+from gpucost.machines.state import CLOCK, open_cloud, open_journal, state_folder
 from pricing.errors import GpucostError
 from providers.journal.journal import FILE, JournalError
 from providers.registry import CLOUDS

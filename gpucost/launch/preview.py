@@ -10,7 +10,7 @@ from decimal import Decimal
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live
-from gpucost.launch.state import PATIENCE, this_owner
+from gpucost.machines.state import PATIENCE, this_owner
 from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
 from pricing.catalog.dates import STALE_AFTER_DAYS

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
-from gpucost.launch.ssh_access import login_to
-from gpucost.launch.state import CLOCK, open_journal, session_with, state_folder
+from gpucost.machines.ssh_access import login_to
+from gpucost.machines.state import CLOCK, open_journal, session_with, state_folder
 from gpucost.views.launch import show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run

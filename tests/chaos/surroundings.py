@@ -15,7 +15,8 @@ import gpucost
 import pricing
 import providers
 import templates
-from gpucost.launch import live_price, provisioning, state
+from gpucost.launch import live_price, provisioning
+from gpucost.machines import state
 from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
 from providers.aws import access, cloud

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from gpucost.commands import provision
+from gpucost.commands.machines import provision
 from tests.chaos.accounts import ACCOUNTS, Account
 from tests.chaos.computers import BOOT_S, LOOK_S, Boot
 from tests.chaos.exchange import exchange

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.launch import state
+from gpucost.machines import state
 from pricing.errors import ProviderError
 from providers.digitalocean import access
 from providers.interface import Resource

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.interruption import interruptible
-from gpucost.launch import state
+from gpucost.machines import state
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Status

@@ -8,7 +8,7 @@ import pytest
 from gpucost.arguments.project_options import MAY_SET
 from gpucost.arguments.settings import load_settings, long_options
 from gpucost.cli import COMMANDS
-from gpucost.commands.plan import command
+from gpucost.commands.planning.plan import command
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, training

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-COMMANDS = sorted((ROOT / "gpucost" / "commands").glob("*.py"))
+COMMANDS = sorted((ROOT / "gpucost" / "commands").rglob("*.py"))
 MOST_LINES = 80
 
 

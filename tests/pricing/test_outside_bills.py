@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.commands.quote import offer as quote_offer
+from gpucost.commands.money.quote import offer as quote_offer
 from pricing.billing.quote import Quote, Usage, quote
 from tests.pricing.factories import ASKED_ON, an_offer
 

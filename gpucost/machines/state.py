@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpucost.arguments.parameters import today
-from gpucost.launch.ssh_access import login_again
+from gpucost.machines.ssh_access import login_again
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer

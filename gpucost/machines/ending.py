@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpucost.launch.state import Reached, sessions, state_folder, this_owner
+from gpucost.machines.state import Reached, sessions, state_folder, this_owner
 from gpucost.views.output import Output
 from pricing.errors import (
     GpucostError,

@@ -2,9 +2,9 @@
 
 import click
 
-from gpucost.launch.confirm import confirm
-from gpucost.launch.ending import end, find_runs, tell
-from gpucost.launch.state import open_journal
+from gpucost.machines.confirm import confirm
+from gpucost.machines.ending import end, find_runs, tell
+from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError, PartialError, ProviderError
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import click
 
-from gpucost.launch.reaping import Judged, carry_out_all
-from gpucost.launch.state import open_journal, sessions, this_owner
+from gpucost.machines.reaping import Judged, carry_out_all
+from gpucost.machines.state import open_journal, sessions, this_owner
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import (
     MissingCredentialsError,

@@ -16,14 +16,14 @@ from gpucost.launch.choice import (
     choose_type,
     with_dearest,
 )
-from gpucost.launch.confirm import confirm
 from gpucost.launch.preview import (
     Wish,
     check_end_role,
     check_self_destroy,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, previewed
-from gpucost.launch.state import open_cloud, open_journal
+from gpucost.machines.confirm import confirm
+from gpucost.machines.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options

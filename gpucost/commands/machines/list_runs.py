@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from gpucost.launch.state import CLOCK, open_journal, sessions, this_owner
+from gpucost.machines.state import CLOCK, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_list
 from pricing.errors import PartialError

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import click
 
-from gpucost.launch.ssh_access import door_of
-from gpucost.launch.state import CLOCK, open_journal, sessions, state_folder
+from gpucost.machines.ssh_access import door_of
+from gpucost.machines.state import CLOCK, open_journal, sessions, state_folder
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_run
 from pricing.errors import InputError, ProviderError

@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from gpucost.launch.ending import refuse_others
-from gpucost.launch.state import sessions, this_owner
+from gpucost.machines.ending import refuse_others
+from gpucost.machines.state import sessions, this_owner
 from gpucost.views.output import Output
 from pricing.errors import InputError, ProviderError, RefusedError
 from pricing.money import show

@@ -5,9 +5,9 @@ from decimal import Decimal
 import click
 
 from gpucost.arguments.parameters import DOLLARS, DURATION
-from gpucost.launch.confirm import confirm
-from gpucost.launch.extending import end_of, hold_cap, session_of, tell
-from gpucost.launch.state import CLOCK, open_journal
+from gpucost.machines.confirm import confirm
+from gpucost.machines.extending import end_of, hold_cap, session_of, tell
+from gpucost.machines.state import CLOCK, open_journal
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_run
 from pricing.errors import InputError, RefusedError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from gpucost.commands import reap
-from gpucost.launch.state import open_cloud, state_folder
-from gpucost.launch.watch_schedule import (
+from gpucost.commands.machines import reap
+from gpucost.machines.state import open_cloud, state_folder
+from gpucost.machines.watch_schedule import (
     MINUTES,
     install_timer,
     keep_environment,

@@ -1,0 +1,1 @@
+"""Commands that launch machines, look at them and end them."""

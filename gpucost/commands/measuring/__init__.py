@@ -1,0 +1,1 @@
+"""Commands that measure a job, or read what measured it."""

@@ -1,0 +1,1 @@
+"""Machines that run: found in the journal, reached, extended, ended, reaped."""
