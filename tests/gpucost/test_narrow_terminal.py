@@ -3,8 +3,8 @@
 import os
 
 from tests.conftest import ROOT
-from tests.gpucost.test_live_view import COLUMNS, Terminal
-from tests.gpucost.test_profile import GPUCOST
+from tests.gpucost.profiling.test_live_view import COLUMNS, Terminal
+from tests.gpucost.profiling.test_profile import GPUCOST
 
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
 

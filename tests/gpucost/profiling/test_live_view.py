@@ -16,7 +16,7 @@ import pytest
 
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import Scenario
-from tests.gpucost.test_profile import GPUCOST, STEPPING
+from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
 
 ROWS, COLUMNS = 24, 90
 JOB = (

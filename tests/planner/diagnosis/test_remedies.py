@@ -19,8 +19,8 @@ from planner.models.failures import checkpoint_every_s, mean_up_s
 from planner.models.interruption import CheckpointCosts
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, read_signals
+from tests.planner.diagnosis.test_diagnose import profiles
 from tests.planner.factories import a_profile
-from tests.planner.test_diagnose import profiles
 
 each_action = pytest.mark.parametrize("one", ACTIONS.values(), ids=lambda a: a.code)
 BUSY, SM, HELD = "util.kernel_time", "util.sm_active", "mem.used_gib"

@@ -14,7 +14,7 @@ from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile, Statistics
 from planner.signals.signals import SIGNALS
 from pricing.money import cents
-from tests.planner.diagnosed import (
+from tests.planner.diagnosis.diagnosed import (
     ALSO,
     BUSY,
     FIRST,

@@ -20,7 +20,7 @@ from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import CRASHES, HANGS, Failure, Scenario
-from tests.gpucost.test_profile import GPUCOST, PATIENCE_S
+from tests.gpucost.profiling.test_profile import GPUCOST, PATIENCE_S
 
 UNKNOWN = 999
 JOB = """\

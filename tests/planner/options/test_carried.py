@@ -10,7 +10,7 @@ from planner.options.search import find_candidates
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, plan, running, sold
-from tests.planner.test_candidates import BUSY, EIGHT, H100, SERVING, T4, full
+from tests.planner.options.test_candidates import BUSY, EIGHT, H100, SERVING, T4, full
 
 L40S = sold("l40s", "0.90", "L40S", gpu_memory_gib=48)
 DOUBLE = {"gpu": "V100-16GB", "precision": "fp64"}

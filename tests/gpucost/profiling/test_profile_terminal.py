@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpucost.test_profile import FAST, GPUCOST, PATIENCE_S
+from tests.gpucost.profiling.test_profile import FAST, GPUCOST, PATIENCE_S
 
 PROFILE = " ".join((GPUCOST, "profile", *FAST))
 STATE = re.compile(r"\) (\S) ")

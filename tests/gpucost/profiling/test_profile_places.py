@@ -11,7 +11,7 @@ import pytest
 
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
-from tests.gpucost.test_profile import FAST, GPUCOST
+from tests.gpucost.profiling.test_profile import FAST, GPUCOST
 
 # Nothing can be made there, not even by root.
 READ_ONLY = "/proc"

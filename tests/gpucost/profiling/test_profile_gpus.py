@@ -13,7 +13,7 @@ from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows
-from tests.gpucost.test_profile import GPUCOST, STEPPING
+from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
 
 Nvml = Callable[[Scenario], dict[str, str]]
 EVERY = ("--interval", "0.1s")

@@ -170,7 +170,7 @@ def test_of_two_that_are_not_told_apart_the_smaller_change_wins(
 
 def test_the_published_case_stays_where_it_is() -> None:
     """Six dollars a month are not worth a move: the fix, at today's provider."""
-    path = Path(__file__).parents[2] / "examples" / "visual-search.json"
+    path = Path(__file__).parents[3] / "examples" / "visual-search.json"
     profiles = parse_profiles(path.read_bytes(), path.name)
     made = make_plan(profiles, load_catalog(ASKED_ON), Requirements(), as_of=ASKED_ON)
     (planned,) = made.jobs

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.gpucost.test_profile import GPUCOST
+from tests.gpucost.profiling.test_profile import GPUCOST
 
 # Everything that a program can find out about how it was started, written down by a shell, which
 # changes nothing of it (Python would: it ignores SIGPIPE).

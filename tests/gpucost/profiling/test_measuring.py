@@ -13,7 +13,7 @@ from gpucost.profiling.notebook import arguments
 from planner.telemetry.probe import PATH
 from pricing.errors import InputError
 
-STAND_IN = Path(__file__).resolve().parents[1] / "probe" / "stand_in"
+STAND_IN = Path(__file__).resolve().parents[2] / "probe" / "stand_in"
 MEASURE = "with gpucost.measure('mine', gpu=False, interval_s=0.1, quiet=True) as m:\n"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpucost.test_profile import FAST, GPUCOST, PATIENCE_S
+from tests.gpucost.profiling.test_profile import FAST, GPUCOST, PATIENCE_S
 
 LOG = str(Path(__file__).parent / "signal_log.py")
 JOB = (sys.executable, LOG, "signals.txt")

@@ -1,0 +1,1 @@
+"""Tests of machines that run, and of their end."""

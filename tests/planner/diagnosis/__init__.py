@@ -1,0 +1,1 @@
+"""Tests of signals, findings and remedies."""

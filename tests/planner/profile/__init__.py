@@ -1,0 +1,1 @@
+"""Tests of planner.profile and of what builds profiles."""

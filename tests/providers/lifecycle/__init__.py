@@ -1,0 +1,1 @@
+"""Tests of the life of a run and of its journal."""
