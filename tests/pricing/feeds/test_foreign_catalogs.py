@@ -12,7 +12,7 @@ from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import check
 from pricing.refresh.reading import PriceReading
-from tests.pricing.feed_files import problems_of, readings_of
+from tests.pricing.feeds.feed_files import problems_of, readings_of
 
 DAY = date(2026, 11, 21)
 SKY = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice"

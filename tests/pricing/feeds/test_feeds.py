@@ -11,8 +11,8 @@ from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.errors import GpucostError
 from pricing.refresh.integrity_gate import Passed, check
 from pricing.refresh.reading import PriceReading
-from tests.pricing.feed_files import feed_of, problems_of, readings_of
-from tests.pricing.recorded_feeds import (
+from tests.pricing.feeds.feed_files import feed_of, problems_of, readings_of
+from tests.pricing.feeds.recorded_feeds import (
     RECORDED,
     TODAY,
     Line,

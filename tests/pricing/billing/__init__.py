@@ -1,0 +1,1 @@
+"""Tests of bills: rules, quotes, and the bills of others."""

@@ -1,0 +1,1 @@
+"""Tests of price feeds and of what keeps planted errors out."""
