@@ -16,6 +16,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "templates")
 FOLDERS = (*PACKAGES, "tests", "examples", "benchmarks")
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 50
+MOST_MODULES = 14  # about a dozen, beside __init__.py
 VAGUE = re.compile(r"(util|helper|manager|handler|common|misc|stuff|data\d|info)s?")
 MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 
@@ -118,6 +119,16 @@ def test_every_folder_of_code_is_a_package_with_types(package: str) -> None:
     assert (ROOT / package / "py.typed").is_file()
     for folder in {module.path.parent for module in _modules(package)} - {ROOT / PROBE}:
         assert (folder / "__init__.py").is_file(), folder
+
+
+def test_a_folder_of_code_holds_about_a_dozen_modules() -> None:
+    """What lies in a folder of the product can be taken in at a glance."""
+    modules = Counter(
+        module.path.parent.relative_to(ROOT).as_posix()
+        for module in _modules(*PACKAGES)
+        if module.path.stem != "__init__"
+    )
+    assert {name: n for name, n in modules.items() if n > MOST_MODULES} == {}, "make a folder"
 
 
 def test_a_test_states_its_guarantee() -> None:
