@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
-from templates import report_text
+from templates import advice, report_text
 from templates.markdown import cell, command
 from templates.totals import total
 
@@ -38,6 +38,7 @@ def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") ->
     return template.render(
         plan=plan,
         w=report_text,
+        advice=advice,
         total=total,
         why_not=why_not,
         next_steps=next_steps,

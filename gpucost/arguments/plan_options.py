@@ -108,6 +108,12 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
         ),
         click.option(
+            "--launchable",
+            "launchable_only",
+            is_flag=True,
+            help="Only options that `gpucost provision` can start.",
+        ),
+        click.option(
             "--spot-trace",
             type=click.Path(dir_okay=False),
             help="Availability of spot capacity: lost work, wall time and deadlines from it.",

@@ -16,16 +16,13 @@ from planner.plan_document.find import FoundOption, find_option, find_recommende
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
+from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError, NotBuiltYetError
 from pricing.money import show
 from providers.interface import OWN
 from providers.ownership_tags import clean
 from providers.registry import launchable
 from providers.ssh.address import check_address
-
-BOUGHT = ("on_demand", "spot")
-"""Ways of buying that a launch can use; terms are bought at the provider's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +240,7 @@ def _elsewhere(name: str, option: OptionDocument) -> str:
     """What starts it instead: another tool, or a person."""
     tools = that_start(option.offer)
     by_hand = f"Rent it at {page_of(option.offer.provider)}."
-    if not tools or option.offer.purchase not in BOUGHT:
+    if not tools:
         return by_hand
     told = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
     return f"{by_hand} Or have another tool start it: {told}"

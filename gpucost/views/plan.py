@@ -6,7 +6,7 @@ from gpucost.views.output import Output, Table, print_table, printable
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
-from templates import report_text
+from templates import advice, report_text
 from templates.totals import total
 
 _RIGHT = frozenset(("hours", "saves"))
@@ -14,7 +14,7 @@ _SPARE = ("price read", "per work", "hours", "GPU", "how")
 _CSV = (
     "job option recommended provider instance_type region gpus gpu count purchase actions "
     "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
-    "price_as_of stale net_benefit_usd"
+    "price_as_of stale net_benefit_usd launchable"
 )
 _OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 
@@ -30,16 +30,16 @@ def print_plan(plan: PlanDocument, output: Output) -> None:
     if plan.fleet:
         _print_fleet(plan.fleet, plan, output)
     for job in plan.jobs:
-        paid, advice = report_text.headline(job, plan)
+        paid, todo = advice.headline(job, plan)
         click.echo(printable(f"{job.name}: {paid}"))
-        click.echo(printable(advice))
+        click.echo(printable(todo))
         click.echo(printable(f"Confidence {report_text.confidence(job)}."))
         for finding in job.findings:
             click.echo(printable(f"  {_finding(finding)}"))
         rows = tuple(_rows(job))
         print_table(Table(columns=_columns(plan), rows=rows, right=_RIGHT, spare=_SPARE), output)
         if job.options:
-            click.echo(printable(f"  named: {report_text.named(job)}"))
+            click.echo(printable(f"  named: {advice.named(job)}"))
         if job.probe:
             click.echo(printable(f"  probe: {report_text.probe(job.probe)}"))
     for note in (*plan.assumptions, *plan.warnings):
@@ -107,6 +107,7 @@ def _record(found: FoundOption) -> tuple[str, ...]:
         offer.as_of if offer else None,
         "yes" if offer and offer.stale else "no",
         option.benefit.net_usd if option and option.benefit else None,
+        "yes" if option and option.provisionable else "no",
     )
     return tuple("" if value is None else str(value) for value in values)
 

@@ -22,7 +22,7 @@ from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCos
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.known_names import unknown_names
-from pricing.catalog.offer import PURCHASES, parse_place
+from pricing.catalog.offer import BOUGHT, PURCHASES, Offer, parse_place
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.hardware import matching
@@ -82,6 +82,8 @@ class Requirements:
             run counts one run.
         launchable: providers on which this version can launch; None: not said, so none is known.
             `gpucost.make_plan` fills it in.
+        launchable_only: every option must be one that this version can launch; today's machine,
+            which runs already, stays the alternative.
         spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
         checkpoints: what surviving an interruption costs.
         site: grid, PUE and host share, for energy and carbon.
@@ -115,6 +117,7 @@ class Requirements:
     engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
     horizon_months: Decimal | None = None
     launchable: frozenset[str] | None = None
+    launchable_only: bool = False
     spot_trace: Availability | None = None
     checkpoints: CheckpointCosts = CHECKPOINTS
     site: Site = UNKNOWN_SITE
@@ -128,6 +131,11 @@ class Requirements:
             raise InputError(problems)
         object.__setattr__(self, "gpus", models)
         object.__setattr__(self, "regions", tuple(region.lower() for region in self.regions))
+
+    def can_launch(self, offer: Offer) -> bool:
+        """Return whether a launch can buy an offer: terms and contracts are bought by hand."""
+        bought = offer.purchase in BOUGHT and not offer.contract_only
+        return bought and offer.provider in (self.launchable or ())
 
     @property
     def horizon(self) -> Decimal:

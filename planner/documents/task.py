@@ -11,7 +11,7 @@ from planner.documents.tools import CLUSTER, that_start, tools
 from planner.plan_document.bill import OfferDocument
 from planner.plan_document.find import FoundOption
 from planner.profile.kinds import JobKind
-from pricing.catalog.offer import EVERYWHERE
+from pricing.catalog.offer import BOUGHT, EVERYWHERE
 from pricing.errors import InputError
 
 _NAME = re.compile(r"[^a-z0-9]+")
@@ -131,6 +131,13 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
 
 def _refusals(tool: str, found: FoundOption, offer: OfferDocument) -> list[str]:
     row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
+    if tool != CLUSTER and offer.purchase not in BOUGHT:
+        told = (
+            f"{found.name}: {where} is planned as {offer.purchase}, and {row.title} rents on demand"
+            f" or spot only. Buy the term at {offer.provider} and start the job there, or export "
+            "an option of `gpucost plan --purchase on_demand`."
+        )
+        return [told]
     if tool != CLUSTER and not row.can_start(offer):
         others = that_start(offer)
         how = f"--to {', --to '.join(others)} can" if others else "none of the exports can"

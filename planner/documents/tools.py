@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from planner.plan_document.bill import OfferDocument
+from pricing.catalog.offer import BOUGHT
 
 CLUSTER = "kubernetes"
 """The tool that starts jobs on machines which are there already."""
@@ -45,7 +46,7 @@ class Tool:
 
     def can_start(self, offer: OfferDocument) -> bool:
         """Whether it rents such a machine: it knows the provider, and the type or the GPU."""
-        known = offer.provider in self.providers
+        known = offer.provider in self.providers and offer.purchase in BOUGHT
         return known and (self.takes_type(offer) or self.gpu(offer) is not None)
 
 

@@ -12,7 +12,7 @@ from planner.prediction.chip_needs import missing
 from planner.profile.model import Profile
 from planner.signals.signals import holds_in_advance, worst_latency_ms
 from planner.signals.thresholds import NODE_NETWORK_GBPS
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
@@ -24,7 +24,7 @@ _FAST_LINKS = ("nvlink", "xgmi")
 
 def refusals(offer: Offer, context: JobContext) -> Iterator[tuple[Reason, str]]:
     """Yield why the offer cannot run the job, the plainest reason first."""
-    for check in (_who, _how_many, _region, _purchase, _capable, _fits, _carried, _connected):
+    for check in _CHECKS:
         yield from check(offer, context)
 
 
@@ -200,6 +200,31 @@ def _connected(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]
             "interconnect",
             f"{network:g} Gbit/s between {count} machines; this job splits its model over them",
         )
+
+
+def _started(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    asked = context.asked
+    if asked.launchable_only and not asked.can_launch(offer):
+        yield "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
+
+
+_CHECKS = (
+    _who,
+    _how_many,
+    _region,
+    _purchase,
+    _capable,
+    _fits,
+    _carried,
+    _connected,
+    _started,
+)
+
+
+def _why_not(offer: Offer) -> str:
+    if offer.purchase not in BOUGHT:
+        return f"{offer.purchase} is bought at the provider's"
+    return "sold by contract" if offer.contract_only else f"no launches at {offer.provider}"
 
 
 def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:

@@ -19,7 +19,6 @@ from planner.ranking.benefit import Weighed, weigh
 from planner.ranking.changes import codes, size, why
 from planner.ranking.first_step import must_end
 from planner.signals.signals import is_snapshot, saw_no_gpu
-from pricing.catalog.offer import Offer
 
 STAY = "o0"
 _LISTED = 15
@@ -67,7 +66,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
     best = _best(paying, context)
     smallest = min(paying, key=lambda one: _smaller(one, context), default=None)
     cheapest = _cheapest(ranked, context)
-    first = next((d for d in ranked if _is_launchable(d.offer, context.asked.launchable)), None)
+    first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
     wanted = (best, smallest.candidate if smallest else None, cheapest, first)
     listed = _shortlist(
         ranked, [candidate for candidate in wanted if candidate is not None], context
@@ -200,7 +199,7 @@ def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
         id=id_,
         offer=candidate.offer,
         count=candidate.count,
-        provisionable=_is_launchable(candidate.offer, context.asked.launchable),
+        provisionable=context.asked.can_launch(candidate.offer),
         actions=actions,
         speed=candidate.speed,
         hours=candidate.hours,
@@ -219,9 +218,3 @@ def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
         distribution=spread,
         machine=machine,
     )
-
-
-def _is_launchable(offer: Offer, providers: frozenset[str] | None) -> bool:
-    """Return whether a launch can buy it: terms and contracts are bought at the provider's."""
-    bought = offer.purchase in ("on_demand", "spot") and not offer.contract_only
-    return bought and offer.provider in (providers or ())

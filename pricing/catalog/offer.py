@@ -11,6 +11,9 @@ from pricing.errors import InputError
 from pricing.hardware import gpus
 
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y", "reserved_3y")
+BOUGHT = ("on_demand", "spot")
+"""Ways of buying that a launch, or a tool that launches, can use; terms are bought by hand."""
+
 TERMS_H = MappingProxyType(
     {
         "reserved_180d": Decimal(180 * 24),

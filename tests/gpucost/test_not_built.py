@@ -62,7 +62,7 @@ BUILT = {
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
-    "--whole-machine --machine-only --fail-over-increase --base",
+    "--whole-machine --machine-only --fail-over-increase --base --launchable",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
     "export": "--to -o --option --run --ttl --image --numeric --focus-version",

@@ -8,7 +8,6 @@ from gpucost.arguments.later import later_option
 from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.launch.choice import (
-    BOUGHT,
     LaunchChoice,
     change,
     choose_option,
@@ -27,6 +26,7 @@ from gpucost.machines.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options
+from pricing.catalog.offer import BOUGHT
 from pricing.errors import InputError, RefusedError
 from providers.ssh.caller_address import networks
 

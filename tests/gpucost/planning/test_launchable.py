@@ -1,0 +1,91 @@
+"""What gpucost can start itself is named beside the best, and `--launchable` plans nothing else."""
+
+from typing import Any
+
+import pytest
+
+from planner.plan_document.document import PlanDocument
+from providers.registry import launchable
+from templates.advice import headline
+from templates.render import render_report
+from tests.conftest import ROOT
+from tests.gpucost.conftest import Call
+from tests.gpucost.documents import AS_OF
+from tests.planner.plan_document.kept import as_values
+
+EXAMPLES = sorted(
+    path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("**/*.json")
+)
+_WAYS = ("on_demand", "spot", "reserved_1y")
+WORDS = tuple(word for way in _WAYS for word in ("--purchase", way))
+
+
+def _plan(call: Call, path: str, *arguments: str) -> Any:
+    ran = call("plan", str(ROOT / path), *arguments, "--as-of", AS_OF, "-f", "json", "-q")
+    assert ran.code in (0, 3), ran.err
+    return ran.json
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_launchable_plans_only_what_can_be_started(path: str, call: Call) -> None:
+    """Every option can be provisioned; what cannot is rejected as unavailable, and says why."""
+    everything = _plan(call, path, *WORDS)
+    for job, before in zip(
+        _plan(call, path, *WORDS, "--launchable")["jobs"], everything["jobs"], strict=True
+    ):
+        assert all(one["provisionable"] for one in job["options"])
+        assert {one["offer"]["provider"] for one in job["options"]} <= launchable()
+        told = [one for one in job["rejected"] if "--launchable" in one["detail"]]
+        assert {one["reason"] for one in told} <= {"unavailable"}
+        started = [one["offer"] for one in before["options"] if not one["provisionable"]]
+        refused = {one["offer"] for one in told}
+        # One rejection stands for a size, however it is bought.
+        lost = {f"{offer['provider']}/{offer['instance_type']}" for offer in started}
+        kept = {f"{o['offer']['provider']}/{o['offer']['instance_type']}" for o in job["options"]}
+        assert {name for name in lost - kept if not name.startswith(tuple(launchable()))} <= refused
+        if job["options"]:
+            first = next(one for one in before["options"] if one["provisionable"])
+            assert job["first_launchable"] == job["options"][0]["id"]
+            assert job["options"][0]["offer"] == first["offer"]
+
+
+def _values(call: Call, path: str) -> PlanDocument:
+    return as_values(_plan(call, path))
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_the_headline_names_what_can_be_started(path: str, call: Call) -> None:
+    """Where the best cannot be started, the headline says so, and which is the first that can."""
+    plan = _values(call, path)
+    for job in plan.jobs:
+        best, first = job.choice, job.option(job.first_launchable)
+        advice, today = headline(job, plan)[1], job.baseline.offer
+        same = best is not None and today is not None and today.instance_type
+        stays = same == (best.offer.instance_type if best else None)
+        if best is None or best.provisionable or stays:
+            assert "cannot start" not in advice
+        elif first is not None:
+            assert f"first that it can is {first.id}, {first.offer.provider}/" in advice
+            assert "first to launch |" in render_report(plan)
+        else:
+            assert "gpucost can start none of the options" in advice
+
+
+def test_some_example_needs_the_sentence(call: Call) -> None:
+    """The test above is not empty: the best of some example cannot be started."""
+    plans = [_values(call, path) for path in EXAMPLES]
+    said = [headline(job, plan)[1] for plan in plans for job in plan.jobs]
+    assert any("the first that it can is" in advice for advice in said)
+
+
+@pytest.mark.parametrize("tool", ["skypilot", "dstack", "terraform"])
+def test_a_reserved_option_is_not_exported_as_something_else(tool: str, call: Call) -> None:
+    """A term that the plan counts on is refused with what to do; nothing is rented on demand."""
+    path = str(ROOT / "examples" / "visual-search.json")
+    asked = ("--provider", "aws", "--purchase", "reserved_1y", "--as-of", AS_OF, "-q")
+    assert call("plan", path, *asked, "-o", "plan.json").code == 0
+    start = ("--run", "python train.py", "--ttl", "8h", "--option", "o1")
+    ran = call("export", "plan.json", "--to", tool, *start)
+    assert (ran.code, ran.out) == (2, "")
+    assert "planned as reserved_1y" in ran.err
+    assert "gpucost plan --purchase on_demand" in ran.err
