@@ -2,7 +2,7 @@
 
 A provider is a `Cloud`: it says which calls a launch needs (pure, so a dry run needs no account),
 makes one resource a call, finds everything that carries our marks, and destroys one resource. All
-order, waiting, journalling and repair is in `providers.lifecycle.launch`, `ending` and `reaping`.
+order, waiting, journalling and repair is in `providers.lifecycle`.
 """
 
 from collections.abc import Mapping

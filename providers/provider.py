@@ -84,7 +84,7 @@ class Provider:
         title: for people.
         cloud: module with `connect(connection) -> Cloud` and its class as `CLOUD`; the SDK is
             imported when it connects.
-        prices: module with `fetch(request) -> Reading`; empty: it tells no live prices.
+        prices: module with `fetch(request) -> PriceReading`; empty: it tells no live prices.
         offered: whether options of a plan can be launched there.
         user: who logs in to its machines over SSH.
         end: how its machines end themselves.

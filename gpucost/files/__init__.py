@@ -1,1 +1,1 @@
-"""Files that commands read and write, beside telemetry."""
+"""Documents that commands read and write, as files or on standard output, beside telemetry."""

@@ -1,1 +1,1 @@
-"""What is written from a plan: the recipe, the selection for an invoice, the FOCUS export."""
+"""What is written from a plan: recipe, task for another tool, selection for an invoice, FOCUS."""

@@ -1,4 +1,4 @@
 """Laws of one quantity each: estimates, speeds, communication, power, interruptions.
 
-`coefficients` reads the fitted figures in `data/`.
+They know no job and no offer. `coefficients` reads the fitted figures in `data/`.
 """

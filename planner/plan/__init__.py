@@ -1,1 +1,1 @@
-"""The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
+"""The plan as a value, and what is said of all its jobs: savings, notes, the next experiment."""

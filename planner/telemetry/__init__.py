@@ -1,4 +1,4 @@
-"""What GPUs reported, read from the files people already have.
+"""What GPUs reported: read from the files people already have, or measured beside a command.
 
 `sources` is the door: it opens a source, recognises it by content (`formats.sniff`), has the module
 of its format read it into a `Recording` with what `parsing` offers, and `profiling` says which rows

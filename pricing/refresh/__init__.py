@@ -1,1 +1,1 @@
-"""New prices from outside: read, checked, kept."""
+"""New prices from outside: what every reader shares, what is kept out, what is kept."""

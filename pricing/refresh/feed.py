@@ -121,7 +121,7 @@ class Feed:
         name: as `--from` takes it.
         title: for people.
         url: where it is.
-        module: in pricing.refresh, with `read(asked) -> FeedReading`.
+        module: in pricing.feeds, with `read(asked) -> FeedReading`.
         providers: whose prices it tells, as far as is known.
         takes: what `--from` takes beside an address.
         most_mib: the largest document, unpacked.

@@ -1,8 +1,15 @@
 """The life of a run: launch, wait, end, reap; what of it is kept lies in `providers.journal`.
 
-Three things end a machine. Itself, at its deadline, with nobody there: `templates/bootstrap`. The
-user: `gpucost down` (`gpucost.machines.ending`), a failed launch, or what `gpucost reap` and
-`watch` find past its deadline (`reap` here); all of them through `end.end_run`, which asks the
-provider's `Cloud.destroy` until `presence` proves that each is gone. The provider: spot, or a
-balance at zero.
+What ends a machine:
+
+- itself, with nobody there: `templates/bootstrap`, at its deadline, or where its bootstrap failed;
+- a schedule at the provider, where one was asked for (`providers.aws.schedule`);
+- the user, `gpucost down`: `gpucost.machines.ending`;
+- a launch that fails (`launch`), and what `gpucost reap` and `watch` find past its deadline or
+  belonging to no run (`reap`);
+- `duplicates`: the second machine of one name, which a repeated call made;
+- the provider: spot, or a balance at zero.
+
+All that goes out from here asks `Cloud.destroy` until `presence` proves that each is gone; `end` is
+where a run ends.
 """

@@ -1,1 +1,1 @@
-"""Machines that the user already has, over SSH."""
+"""Machines that the user already has; and the SSH connections to machines of any provider."""
