@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,32 +22,35 @@ ROOT = Path(__file__).resolve().parent.parent
 # tests/outside, all are marked `outside`.
 OUTSIDE = Path(os.environ.get("GPUCOST_OUTSIDE_DATA") or ROOT.parent / "shared")
 
-# What starts processes, servers or machines, draws thousands of cases, or runs the documentation.
-# `make quick` leaves it out; a new file is quick until it is named here.
+# Folders and files of which every test starts processes or servers, or runs the documentation;
+# single tests are marked where they stand. `make quick` leaves all of them out, and holds the rest
+# to it.
 SLOW = (
     "bootstrap/",
     "chaos/",
+    "diagnosis/test_verdicts.py",
+    "gpucost/launch/",
+    "gpucost/machines/test_end_role.py",
+    "gpucost/machines/test_extend.py",
+    "gpucost/machines/test_gone.py",
+    "gpucost/machines/test_journal_trouble.py",
+    "gpucost/machines/test_secrets.py",
+    "gpucost/machines/test_watch.py",
+    "gpucost/prices/test_prices_feeds.py",
+    "gpucost/prices/test_prices_update",
+    "gpucost/profiling/",
+    "gpucost/test_installed_command.py",
+    "gpucost/test_settings.py",
     "measure/",
     "outside/",
+    "planner/telemetry/test_sniff.py",
     "probe/",
     "providers/",
-    "torch/",
-    "gpucost/test_gone.py",
-    "gpucost/test_installed_command.py",
-    "gpucost/test_launch",
-    "gpucost/test_live_view.py",
-    "gpucost/test_measuring.py",
-    "gpucost/test_prices_feeds.py",
-    "gpucost/test_prices_update",
-    "gpucost/test_profile",
-    "gpucost/test_provision",
-    "gpucost/test_secrets.py",
-    "gpucost/test_settings.py",
-    "planner/telemetry/test_sniff.py",
     "templates/test_report.py",
     "test_docs.py",
     "test_package.py",
     "test_same_bytes.py",
+    "torch/",
 )
 
 
@@ -58,14 +62,54 @@ def shared() -> Path:
     return OUTSIDE
 
 
+def _is_slow(path: Path) -> bool:
+    """Whether a file or folder of tests is named in SLOW, or lies in a folder that is."""
+    place = path.relative_to(ROOT / "tests").as_posix()
+    return place.startswith(SLOW) or f"{place}/" in SLOW
+
+
+def _only_quick(config: pytest.Config) -> bool:
+    return config.option.markexpr == "not slow"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what `make quick` leaves out."""
+    inside = collection_path.is_relative_to(ROOT / "tests")
+    return True if _only_quick(config) and inside and _is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, by the table above, and what needs data of others, by its fixture."""
-    tests = ROOT / "tests"
     for item in items:
-        if item.path.relative_to(tests).as_posix().startswith(SLOW):
+        if _is_slow(item.path):
             item.add_marker("slow")
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("outside")
+            item.add_marker("slow")
+
+
+_STARTS = frozenset(("subprocess.Popen", "os.posix_spawn", "os.fork", "socket.bind"))
+_quick_now = False
+
+
+def _hold_to_quick(event: str, _: object) -> None:
+    """Fail a quick test at the first process or server that it starts."""
+    if _quick_now and event in _STARTS:
+        pytest.fail(f"a quick test comes to {event}: mark it slow, or name its file in SLOW")
+
+
+sys.addaudithook(_hold_to_quick)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tell the hook above which kind of test runs."""
+    global _quick_now  # noqa: PLW0603 - an audit hook knows no test
+    _quick_now = item.get_closest_marker("slow") is None
+    try:
+        return (yield)
+    finally:
+        _quick_now = False
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -74,7 +118,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
     Each worker costs the imports of all tests.
     """
-    each = 1 if "not slow" in config.option.markexpr else 2
+    each = 1 if _only_quick(config) else 2
     return each * len(os.sched_getaffinity(0))
 
 

@@ -5,11 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
+from tests.conftest import SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("gpucost", "planner", "pricing", "providers", "templates")
@@ -46,7 +48,7 @@ MEASURE = "planner/telemetry/measure/"
 Node = TypeVar("Node", bound=ast.AST)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
     """A file of Python, read and parsed once."""
 
@@ -55,9 +57,14 @@ class Module:
     text: str
     tree: ast.Module
 
+    @cached_property
+    def everything(self) -> tuple[ast.AST, ...]:
+        """Every node, walked once."""
+        return tuple(ast.walk(self.tree))
+
     def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
         """Return the nodes of these kinds."""
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        return (node for node in self.everything if isinstance(node, kinds))
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Return every function, nested ones included."""
@@ -129,6 +136,12 @@ def test_a_folder_of_code_holds_about_a_dozen_modules() -> None:
         if module.path.stem != "__init__"
     )
     assert {name: n for name, n in modules.items() if n > MOST_MODULES} == {}, "make a folder"
+
+
+def test_what_is_called_slow_is_there() -> None:
+    """Every file and folder that `make quick` leaves out by its name exists."""
+    places = {module.name.removeprefix("tests/") for module in _modules("tests")}
+    assert [name for name in SLOW if not any(place.startswith(name) for place in places)] == []
 
 
 def test_a_test_states_its_guarantee() -> None:
@@ -212,10 +225,9 @@ def test_a_class_name_has_one_meaning() -> None:
     """No two classes of ours have one name."""
     found = Counter(
         node.name
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if not path.is_relative_to(ROOT / PROBE)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for module in _modules(*PACKAGES)
+        if not module.path.is_relative_to(ROOT / PROBE)
+        for node in module.tree.body
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []

@@ -103,6 +103,7 @@ def test_a_range_of_counts_is_read(least: int, more: int) -> None:
     assert COUNTS.convert(f"{least}..{least + more}", None, None) == (least, least + more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DURATION, SIZE, DOLLARS, DAY, COUNTS, WORK, MAPPING], ids=_id)
 @given(text=st.text(max_size=30))
 def test_no_text_is_a_surprise(kind: click.ParamType[Any], text: str) -> None:

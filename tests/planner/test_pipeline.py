@@ -40,6 +40,7 @@ OFFERS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.permutations(JOBS), st.permutations(OFFERS))
 def test_the_order_of_inputs_does_not_change_the_plan(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def test_nothing_forbidden_is_promised(data: st.DataObject) -> None:
     assert list(broken(Drawn(data.draw))) == []
 
 
+@pytest.mark.slow
 def test_nothing_forbidden_is_promised_to_many() -> None:
     """The same for jobs rolled one after another: 0 breaches."""
     rolled = ((seed, list(broken(Rolled(seed)))) for seed in range(FIRST, FIRST + ROLLED))

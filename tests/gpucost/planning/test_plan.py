@@ -178,6 +178,7 @@ def test_consolidation_can_be_switched(call: Call, write: Write) -> None:
     assert _plan(call, one, "--consolidate")["fleet"] is not None
 
 
+@pytest.mark.slow
 def test_the_order_of_inputs_does_not_show(call: Call, write: Write) -> None:
     """Any order of the same files gives the same bytes, also for jobs of one name, and again."""
     jobs = [inference("same"), inference("same", memory_gib=9.0), training("b"), training("a")]

@@ -16,6 +16,12 @@ from tests.planner.bills.generated import FORMS, drawn
 from tests.planner.bills.world import GPUS, HIDDEN, SHOWN, Metered, World
 
 SEEDS = range(int(os.environ.get("GPUCOST_DRAWS", "6")))
+EACH = [
+    pytest.param(form, marks=pytest.mark.slow) if one.grain == "hour" else form
+    for form, one in FORMS.items()
+]
+"""Every form of bill; a row for each hour takes seconds to draw."""
+
 SIZES = gpu_sizes(load_catalog())
 
 
@@ -33,7 +39,7 @@ def reviewed(form: str, seed: int) -> tuple[World, Review, dict[str, Metered]]:
     return world, found, dict(zip(sources, world.rows, strict=True))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH)
 def test_what_nobody_used_is_found_and_nothing_else(form: str) -> None:
     """Of what a bill can show 95 % of the dollars are found; none of what was used."""
     planted = found_usd = false = Decimal(0)
@@ -49,7 +55,7 @@ def test_what_nobody_used_is_found_and_nothing_else(form: str) -> None:
     assert found_usd >= planted * Decimal("0.95"), f"{found_usd} of {planted}"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH)
 def test_what_a_bill_cannot_show_is_said_to_be_open(form: str) -> None:
     """Disks that lie beside a running machine are in the sum that the bill does not tell."""
     for seed in SEEDS:
@@ -60,7 +66,7 @@ def test_what_a_bill_cannot_show_is_said_to_be_open(form: str) -> None:
         assert hidden <= sum((one.usd for one in found.undecided), Decimal(0)) + told - shown
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH)
 def test_gpu_dollars_and_hours_are_those_of_the_machines(form: str) -> None:
     """Each size has the dollars of its rows, and the GPU hours where the form counts hours."""
     for seed in SEEDS:
@@ -84,7 +90,7 @@ def test_gpu_dollars_and_hours_are_those_of_the_machines(form: str) -> None:
             assert told == hours
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH)
 def test_nights_and_weekends_are_never_too_many(form: str) -> None:
     """No part of the week has more dollars than ran in it; hourly and whole rows tell all of it."""
     for seed in SEEDS:

@@ -138,6 +138,7 @@ def test_all_of_a_machine_may_leave() -> None:
     assert found.recommended.mid == 2 * 100 * ONE.usd_per_hour
 
 
+@pytest.mark.slow
 @given(held=st.lists(st.integers(1, 3), min_size=2, max_size=8), data=st.booleans())
 def test_the_parts_are_the_bill(held: list[int], *, data: bool) -> None:
     """However many GPUs each holds, the parts add up to the machine's bill and each job's data."""

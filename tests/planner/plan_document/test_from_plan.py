@@ -65,6 +65,7 @@ def test_an_example_made_now_is_the_example_read_back(name: str) -> None:
     check_the_same(make_plan(profiles_of(name), catalog, Requirements(), as_of=DAY))
 
 
+@pytest.mark.slow
 @given(jobs=st.lists(drawn_jobs(), min_size=1, max_size=3))
 def test_any_plan_made_now_is_the_plan_read_back(jobs: list[Profile]) -> None:
     """The same for drawn jobs of every kind, packed where there are several."""

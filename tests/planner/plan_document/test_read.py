@@ -196,6 +196,7 @@ ODD = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(place=st.sampled_from(PLACES), value=ODD)
 def test_no_change_of_a_file_is_a_crash(place: str, value: object) -> None:
     """A plan with any value replaced or removed is read, or refused; nothing else is raised."""

@@ -94,6 +94,7 @@ def test_paces_of_0_05_s_and_60_s_mix() -> None:
     assert found.mean == pytest.approx(60 / 3660, rel=0.1)
 
 
+@pytest.mark.slow
 @given(gib=st.integers(1, 79))
 def test_mib_and_gib_give_the_same_memory(
     gib: int, tmp_path_factory: pytest.TempPathFactory
