@@ -40,6 +40,7 @@ SLOW = (
     "gpucost/prices/test_prices_update",
     "gpucost/profiling/",
     "gpucost/test_installed_command.py",
+    "gpucost/test_name_clashes.py",
     "gpucost/test_settings.py",
     "measure/",
     "outside/",

@@ -284,6 +284,7 @@ def test_explain_names_the_nearest_code(call: Call) -> None:
     assert "data-loading" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_for_the_shell(shell: str, call: Call) -> None:
     """`completion` prints a script that calls gpucost."""

@@ -42,6 +42,7 @@ def test_the_names_are_complete_and_sorted() -> None:
         assert getattr(gpucost, name) is not None
 
 
+@pytest.mark.slow
 def test_completion_in_a_shell_shows_the_names() -> None:
     """`dir(gpucost)` names everything public before it was used."""
     code = "import gpucost; print(set(gpucost.__all__) - set(dir(gpucost)))"
@@ -173,6 +174,7 @@ def test_load_profile_wants_one_profile(content: object, told: str, write: Write
     assert "profiles.json" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     """`import gpucost` loads neither pandas nor numpy nor jinja2 nor rich."""
     code = (

@@ -213,6 +213,7 @@ def test_money_is_exact_and_what_is_unknown_is_none() -> None:
     assert plan.jobs[0].findings[0].waste_usd is None
 
 
+@pytest.mark.slow
 def test_only_who_reads_a_plan_back_pays_for_it() -> None:
     """Planning, and making the values of a plan, import no reader."""
     code = (

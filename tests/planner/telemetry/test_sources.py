@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PROFILE = b'{"schema": "gpucost.profile/v1", "job": {"name": "ready"}, "hardware": {"gpu": "T4"}}'
 
 
+@pytest.mark.slow
 def test_a_ready_profile_needs_neither_pandas_nor_numpy(tmp_path: Path) -> None:
     """Planning from profile.json starts without the heavy libraries."""
     file = tmp_path / "profile.json"
