@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
     "diagnose": ("measuring.diagnose", "Say what a job wastes and why."),
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
+    "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
     "report": ("planning.report", "Write the report of a plan."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),
@@ -51,7 +52,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 LATER = (
     "capacity",
     "run",
-    "verify",
 )
 
 

@@ -34,7 +34,7 @@ def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") ->
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    template = _environment().get_template(f"report.{style}.j2")
+    template = environment().get_template(f"report.{style}.j2")
     return template.render(
         plan=plan,
         w=report_text,
@@ -60,8 +60,9 @@ def check_style(style: str, lang: str) -> None:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return what fills the templates of reports."""
+    filled = Environment(
         loader=PackageLoader("templates", "reports"),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -69,8 +70,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
     )
-    environment.filters["cell"] = cell
-    return environment
+    filled.filters["cell"] = cell
+    return filled
 
 
 def has_energy(today: BaselineDocument, columns: list[tuple[str, OptionDocument]]) -> bool:

@@ -173,12 +173,12 @@ def _totals(result: Reconciliation) -> ReconciliationTotals:
     everything = (*result.matched, *result.only_planned, *result.only_billed)
     matched = _both(result.matched)
     return ReconciliationTotals(
-        predicted_usd=_sum(one.predicted for one in everything),
-        actual_usd=_sum(one.actual for one in everything),
-        apart_usd=_sum(one.actual for one in result.apart),
+        predicted_usd=sum_usd(one.predicted for one in everything),
+        actual_usd=sum_usd(one.actual for one in everything),
+        apart_usd=sum_usd(one.actual for one in result.apart),
         matched=MatchedTotal(
-            predicted_usd=_sum(one.predicted for one in result.matched),
-            actual_usd=_sum(one.actual for one in result.matched),
+            predicted_usd=sum_usd(one.predicted for one in result.matched),
+            actual_usd=sum_usd(one.actual for one in result.matched),
             difference_usd=None if matched is None else cents(matched.difference or Decimal(0)),
             difference_fraction=_number(fraction(matched)) if matched else None,
         ),
@@ -197,7 +197,8 @@ def _both(matched: tuple[Compared, ...]) -> Compared | None:
     return Compared(keys=matched[0].keys, jobs=(), predicted=next(sides), actual=next(sides))
 
 
-def _sum(sides: Iterable[Side | None]) -> Decimal:
+def sum_usd(sides: Iterable[Side | None]) -> Decimal:
+    """Return the dollars of these sides in cents; what is missing counts nothing."""
     total = Decimal(0)
     for side in sides:
         total = EXACT.add(total, side.usd if side else Decimal(0))

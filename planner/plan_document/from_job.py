@@ -135,7 +135,7 @@ def _step(step: FirstStep | None) -> StepDocument | None:
 
 def _machine_size(size: MachineSize, plan: Plan) -> ShapeDocument:
     return ShapeDocument(
-        offer=offer_document(size.offer, plan),
+        offer=offer_document(size.offer, plan.as_of),
         count=size.count,
         gpus=size.gpus,
         hours=rounded(size.hours),
@@ -150,7 +150,7 @@ def _experiment(probe: Experiment, plan: Plan) -> ExperimentDocument:
     return ExperimentDocument(
         option=probe.option,
         what=probe.what,
-        offer=offer_document(probe.offer, plan) if probe.offer else None,
+        offer=offer_document(probe.offer, plan.as_of) if probe.offer else None,
         count=probe.count,
         minutes=probe.minutes,
         usd=cents(probe.usd),

@@ -1,6 +1,7 @@
 """What is rented and what it costs, of a plan that was just made: rounded as it is written."""
 
 from collections.abc import Iterable
+from datetime import date
 from decimal import Decimal
 
 from planner.actions.machine_settings import MachineSettings
@@ -46,7 +47,7 @@ def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
     return BaselineDocument(
         assumed=baseline.assumed,
         breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
-        offer=offer_document(baseline.offer, plan) if baseline.offer else None,
+        offer=offer_document(baseline.offer, plan.as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
         share=_share(baseline.tenancy) if baseline.tenancy else None,
@@ -68,7 +69,7 @@ def option_document(option: Option, plan: Plan) -> OptionDocument:
     """Return one way to run a job."""
     return OptionDocument(
         id=option.id,
-        offer=offer_document(option.offer, plan),
+        offer=offer_document(option.offer, plan.as_of),
         count=option.count,
         provisionable=option.provisionable,
         actions=option.actions,
@@ -105,8 +106,8 @@ def _basis(option: Option, plan: Plan) -> str:
     return f"90 % interval: the hours ({option.hours.basis}); {price}"
 
 
-def offer_document(offer: Offer, plan: Plan) -> OfferDocument:
-    """Return what is rented, at its price."""
+def offer_document(offer: Offer, as_of: date) -> OfferDocument:
+    """Return what is rented, at its price as of a day."""
     return OfferDocument(
         provider=offer.provider,
         region=offer.region,
@@ -117,8 +118,8 @@ def offer_document(offer: Offer, plan: Plan) -> OfferDocument:
         usd_per_hour=Decimal(plain(offer.usd_per_hour)),
         as_of=offer.as_of,
         source=offer.source,
-        stale=offer.is_stale(plan.as_of),
-        age_days=max(0, (plan.as_of - offer.as_of).days),
+        stale=offer.is_stale(as_of),
+        age_days=max(0, (as_of - offer.as_of).days),
         confidence=offer.confidence,
         host=offer.host,
         by_hand_at=offer.by_hand_at,

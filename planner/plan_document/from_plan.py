@@ -75,7 +75,7 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
 def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
     return PlacementDocument(
         id=placement.id,
-        offer=offer_document(placement.offer, plan),
+        offer=offer_document(placement.offer, plan.as_of),
         gpu=placement.gpu,
         mode=placement.mode,
         jobs=placement.jobs,

@@ -63,6 +63,7 @@ BUILT = {
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
     "--whole-machine --machine-only --fail-over-increase --base --launchable",
+    "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
     "export": "--to -o --option --run --ttl --image --numeric --focus-version",
@@ -79,6 +80,7 @@ BUILT = {
 
 PRINTING = (
     "diagnose",
+    "verify",
     "plan",
     "quote",
     "prices",

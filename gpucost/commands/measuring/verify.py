@@ -1,0 +1,106 @@
+"""`gpucost verify`: was it faster after the change, what is that worth, and is it sure?"""
+
+from datetime import date
+from decimal import Decimal
+
+import click
+
+from gpucost.arguments.parameters import DAY, DOLLARS, HOURS_A_MONTH, today
+from gpucost.files.bill_files import read_bills
+from gpucost.files.measured_runs import read_run
+from gpucost.files.plan_file import load_plan
+from gpucost.files.writing import write_file
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, output_options, print_json
+from gpucost.views.verification import print_verification
+from planner.baseline.requirements import Requirements
+from planner.plan_document.encode import encode, to_text
+from planner.proof.same_job import CHANGEABLE
+from planner.proof.verification_document import VerificationDocument, verification_document
+from planner.proof.verify import Grounds, verify
+from pricing.errors import InputError
+
+
+@click.command(
+    name="verify",
+    epilog="Example: gpucost verify before.json after.json --plan plan.json --report proof.md",
+)
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@click.option("--plan", "plan_path", metavar="PLAN", help="The plan that proposed the change.")
+@click.option("--option", "chosen", metavar="JOB/ID", help="Which option.  [default: what fits]")
+@click.option("--bill", "bills", multiple=True, metavar="INVOICE", help="What was charged.")
+@click.option("--job", help="Which job, where a source holds several.")
+@click.option(
+    "--changed",
+    type=click.Choice(CHANGEABLE),
+    multiple=True,
+    help="Changed on purpose; else two jobs that differ in it are refused.",
+)
+@click.option("--price", type=DOLLARS, help="What one of today's machines costs an hour.")
+@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours held a month.")
+@click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
+@click.option("-o", "--output", "target", help="Write the JSON document here; - is stdout.")
+@click.option("--report", "report_path", help="Write the markdown report here.")
+@output_options
+def command(
+    before: str,
+    after: str,
+    plan_path: str | None,
+    chosen: str | None,
+    bills: tuple[str, ...],
+    job: str | None,
+    changed: tuple[str, ...],
+    price: Decimal | None,
+    hours_per_month: float | None,
+    as_of: date | None,
+    target: str | None,
+    report_path: str | None,
+    output: Output,
+) -> None:
+    """Prove that a change made a job faster or cheaper, or say that it did not.
+
+    BEFORE and AFTER are what `plan` takes, of one job each. Two different jobs are refused.
+    """
+    if chosen is not None and plan_path is None:
+        raise InputError("--option names an option of a plan: give --plan, too.")
+    grounds = Grounds(
+        plan=load_plan(plan_path) if plan_path else None,
+        option=chosen,
+        changed=changed,
+        bills=read_bills(bills),
+        asked=Requirements(price_usd_per_hour=price, hours_per_month=hours_per_month),
+    )
+    runs = [read_run(path, job, output.say) for path in (before, after)]
+    found = verify(
+        runs[0], runs[1], grounds, lambda: load_catalog(as_of or today(), say=output.say)
+    )
+    document = verification_document(found)
+    _write(document, target, report_path, output)
+    if target != "-":
+        _print(document, output)
+
+
+def _write(
+    document: VerificationDocument, target: str | None, report_path: str | None, output: Output
+) -> None:
+    if target is not None:
+        write_file(target, to_text(document))
+    if report_path is not None:
+        from templates.proof_report import render_proof  # noqa: PLC0415 - jinja2 only for reports
+
+        write_file(report_path, render_proof(document))
+    for path in (target, report_path):
+        if path not in (None, "-"):
+            output.say(f"wrote {path}")
+
+
+def _print(document: VerificationDocument, output: Output) -> None:
+    if output.format == "json":
+        print_json(encode(document))
+    elif output.format == "md":
+        from templates.proof_report import render_proof  # noqa: PLC0415 - jinja2 only for reports
+
+        click.echo(render_proof(document), nl=False)
+    else:
+        print_verification(document, output)

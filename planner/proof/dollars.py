@@ -1,0 +1,210 @@
+"""What the measured speed-up is worth: the bill before, and the bill after at that speed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from planner.baseline.baseline import find_baseline, find_today
+from planner.baseline.bill_of_work import bill_of_work
+from planner.baseline.requirements import Requirements
+from planner.baseline.workload import choose_period, workload
+from planner.plan_document.bill import CostLine, OfferDocument
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import FoundOption
+from planner.plan_document.from_option import cost_lines, offer_document
+from planner.profile.kinds import JobKind
+from planner.profile.model import Profile
+from planner.proof.interval import MeasuredRatio
+from pricing.billing.quote import OF_THE_DATA
+from pricing.catalog.catalog import Catalog
+from pricing.errors import InputError
+from pricing.money import EXACT
+
+Period = Literal["month", "run"]
+_ZERO = Decimal(0)
+_ASK = Requirements()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rented:
+    """The machines of the run after the change, and their bill of one period.
+
+    Attributes:
+        offer: one of them.
+        count: how many.
+        lines: the bill, as if it ran `hours`.
+        hours: that the lines are for.
+    """
+
+    offer: OfferDocument
+    count: int
+    lines: tuple[CostLine, ...]
+    hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dollars:
+    """The bill before and after the change, for one period and the same work.
+
+    Attributes:
+        period: what the dollars are for.
+        before: exact.
+        low: after, at the high end of the speed-up.
+        mid: after, as measured.
+        high: after, at the low end of the speed-up.
+        hours_before: of the period.
+        hours_after: of the period, as measured.
+        rented: the machines after, and their bill as measured.
+        follows_speed: whether a faster run needs fewer hours; else hours are held time and stay.
+        notes: what was assumed.
+    """
+
+    period: Period
+    before: Decimal
+    low: Decimal
+    mid: Decimal
+    high: Decimal
+    hours_before: float
+    hours_after: float
+    rented: Rented
+    follows_speed: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def saved_low(self) -> Decimal:
+        """Least dollars saved, at the ends of the speed-up's 95 % interval."""
+        return EXACT.subtract(self.before, self.high)
+
+    @property
+    def saved(self) -> Decimal:
+        """Dollars saved as measured; below 0 where it costs more."""
+        return EXACT.subtract(self.before, self.mid)
+
+    @property
+    def saved_high(self) -> Decimal:
+        """Most dollars saved."""
+        return EXACT.subtract(self.before, self.low)
+
+
+def by_plan(plan: PlanDocument, found: FoundOption, speed: MeasuredRatio) -> Dollars | None:
+    """Return the dollars on the machines of a plan's option; None where a bill is not known."""
+    today, cost = found.job.baseline.cost.total, found.cost
+    if today is None or cost is None or found.offer is None:
+        return None
+    hours = found.job.baseline.hours.mid
+    follows = plan.period == "run" or JobKind(found.job.kind).has_fixed_work
+    notes = (f"today's bill, hours and prices are those of the plan of {plan.as_of}.",)
+    rented = Rented(offer=found.offer, count=found.count, lines=cost.lines, hours=found.hours.mid)
+    return _dollars(plan.period, today, hours, rented, speed, follows=follows, notes=notes)
+
+
+def by_catalog(
+    before: Profile,
+    after: Profile,
+    catalog: Catalog,
+    speed: MeasuredRatio,
+    asked: Requirements = _ASK,
+) -> Dollars:
+    """Return the dollars at the catalog's prices, as `plan` prices a job today.
+
+    A run after that does not say where it ran, on the GPUs of the run before, ran there.
+
+    Raises:
+        InputError: no price of one of the two is known, or no GPU is named.
+    """
+    period = choose_period((before,), asked)
+    work = workload(before, asked, period)
+    today = find_baseline(before, work, catalog, asked)
+    if today.offer is None or today.cost is None:
+        raise InputError(today.notes or f"{before.job.name}: no price of today's machine is known.")
+    notes = today.notes
+    offer, count = today.offer, today.count
+    if _elsewhere(before, after):
+        place = find_baseline(after, work, catalog, Requirements())
+        if place.offer is None:
+            raise InputError(place.notes)
+        offer, count = place.offer, place.count
+        notes = (*notes, *find_today(after, catalog, Requirements())[2])
+    hours = work.hours.mid / speed.mid if work.fixed_work else work.hours.mid
+    bill = bill_of_work(offer, count, hours, work, catalog)
+    rented = Rented(
+        offer=offer_document(offer, catalog.as_of),
+        count=count,
+        lines=cost_lines(bill.lines),
+        hours=hours,
+    )
+    return _dollars(
+        period,
+        today.cost,
+        work.hours.mid,
+        rented,
+        speed,
+        follows=work.fixed_work,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _elsewhere(before: Profile, after: Profile) -> bool:
+    """Return whether the run after stood on other machines than the run before, by what it says."""
+    here, there = before.hardware, after.hardware
+    stated = there.provider is not None and there.instance_type is not None
+    moved = stated and (there.provider, there.instance_type) != (here.provider, here.instance_type)
+    return moved or (there.gpu, after.gpu_count) != (here.gpu, before.gpu_count)
+
+
+def _dollars(  # noqa: PLR0913 - a bill has that many parts
+    period: Period,
+    before: Decimal,
+    hours: float,
+    rented: Rented,
+    speed: MeasuredRatio,
+    *,
+    follows: bool,
+    notes: tuple[str, ...],
+) -> Dollars:
+    ends = {
+        end: hours / ratio if follows else hours
+        for end, ratio in (("low", speed.high), ("mid", speed.mid), ("high", speed.low))
+    }
+    bills = {end: _scaled(rented, to_hours) for end, to_hours in ends.items()}
+    return Dollars(
+        period=period,
+        before=before,
+        low=_total(bills["low"]),
+        mid=_total(bills["mid"]),
+        high=_total(bills["high"]),
+        hours_before=hours,
+        hours_after=ends["mid"],
+        rented=replace(rented, lines=bills["mid"], hours=ends["mid"]),
+        follows_speed=follows,
+        notes=notes,
+    )
+
+
+def _scaled(rented: Rented, hours: float) -> tuple[CostLine, ...]:
+    """Return the bill for other hours: machines follow them, a job's data stay."""
+    if not rented.hours or hours == rented.hours:
+        return rented.lines
+    factor = Decimal(str(hours)) / Decimal(str(rented.hours))
+    return tuple(_line(line, factor) for line in rented.lines)
+
+
+def _line(line: CostLine, factor: Decimal) -> CostLine:
+    if line.what in OF_THE_DATA:
+        return line
+    return replace(
+        line,
+        usd=EXACT.multiply(line.usd, factor),
+        how=f"({line.how}) x {factor:.4f}, for the measured hours",
+        parts=tuple(
+            replace(part, quantity=EXACT.multiply(part.quantity, factor)) for part in line.parts
+        ),
+    )
+
+
+def _total(lines: Iterable[CostLine]) -> Decimal:
+    total = _ZERO
+    for line in lines:
+        total = EXACT.add(total, line.usd)
+    return total

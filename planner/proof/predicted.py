@@ -1,0 +1,116 @@
+"""Which option of a plan a run was, what it predicted, and whether that held."""
+
+from dataclasses import dataclass
+
+from planner.models.estimate import Estimate
+from planner.plan_document.bill import OfferDocument
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import FoundOption, every_option, find_option
+from planner.plan_document.jobs import JobDocument
+from planner.profile.model import Profile
+from planner.proof.interval import MeasuredRatio
+from pricing.errors import InputError
+from pricing.hardware import find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """What a plan said of the run after the change.
+
+    Attributes:
+        found: the option.
+        speedup: its 90 % interval over the profiled run.
+    """
+
+    found: FoundOption
+    speedup: Estimate
+
+    def held(self, measured: MeasuredRatio) -> bool:
+        """Return whether what was measured lies in the predicted interval."""
+        return self.speedup.low <= measured.mid <= self.speedup.high
+
+
+def option_run(
+    plan: PlanDocument, before: Profile, after: Profile, named: str | None
+) -> FoundOption | None:
+    """Return the option that the run after the change was; None where none fits.
+
+    The named one, else those on the GPUs (and, where it is stated, the machine) of that run: the
+    recommended one of them, else the first in the plan's order.
+
+    Raises:
+        InputError: the name fits no option, the named one is of other GPUs, or the plan has several
+            jobs and none of this name.
+    """
+    if named is not None:
+        found = find_option(plan, named)
+        if found.offer is not None and not _gpus_fit(found.offer, found.count, after):
+            raise InputError(
+                f"--option {named} is on {found.count * found.offer.gpu_count:g}x "
+                f"{found.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}: "
+                "name the option that was run, or leave --option out."
+            )
+        return found
+    job = _job(plan, before)
+    fitting = [
+        one
+        for one in every_option(job)
+        if one.option is not None
+        and one.offer is not None
+        and _gpus_fit(one.offer, one.count, after)
+        and _machine_fits(one.offer, job, after)
+    ]
+    recommended = [one for one in fitting if one.is_recommended]
+    return next(iter([*recommended, *fitting]), None)
+
+
+def prediction_of(found: FoundOption) -> Predicted | None:
+    """Return what the plan predicted of an option; None for today's machine, which changes nothing.
+
+    Plans of versions that did not write the speed-up tell it by the hours.
+    """
+    option = found.option
+    if option is None:
+        return None
+    speedup = option.speed
+    if speedup is None:
+        now, then = found.job.baseline.hours.mid, option.hours
+        if not (now and then.low):
+            return None
+        speedup = Estimate(
+            low=now / then.high, mid=now / then.mid, high=now / then.low, basis=then.basis
+        )
+    return Predicted(found=found, speedup=speedup)
+
+
+def _job(plan: PlanDocument, before: Profile) -> JobDocument:
+    named = [job for job in plan.jobs if job.name == before.job.name]
+    if not named and len(plan.jobs) == 1:
+        return plan.jobs[0]
+    if not named:
+        names = ", ".join(job.name for job in plan.jobs)
+        raise InputError(
+            f"the plan has no job {before.job.name!r} (it has {names or 'none'}); give its plan, "
+            "or --option JOB/ID."
+        )
+    return named[0]
+
+
+def _gpus_fit(offer: OfferDocument, count: int, after: Profile) -> bool:
+    """Return whether so many of an offer have the GPUs of a run; what it does not say fits."""
+    measured = find(after.hardware.gpu, memory_gib=after.hardware.gpu_memory_gib)
+    stated = after.hardware.gpu_count or len(after.gpus)
+    alike = measured is None or measured.name == offer.gpu
+    return alike and (not stated or max(1.0, offer.gpu_count) * count == stated)
+
+
+def _machine_fits(offer: OfferDocument, job: JobDocument, after: Profile) -> bool:
+    """Return whether it is the stated machine; where none is stated, today's, if it has the GPU."""
+    stated = (after.hardware.provider, after.hardware.instance_type)
+    if None not in stated:
+        return stated == (offer.provider, offer.instance_type)
+    today = job.baseline.offer
+    if today is None or not _gpus_fit(today, job.baseline.count, after):
+        return True
+    here = (today.provider, today.instance_type)
+    return here == (offer.provider, offer.instance_type)

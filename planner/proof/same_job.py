@@ -1,0 +1,158 @@
+"""Are two runs one job? What must agree, what may differ and is said, and what nobody knows."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.profile.kinds import JobKind
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from pricing.hardware import find
+
+_ALIKE = 0.01  # sizes of data and models are told in different ways; no job changes by so little
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What is not the same in the two runs.
+
+    Attributes:
+        what: one word.
+        before: of the run before.
+        after: of the run after.
+        asked: whether the user or the plan said that it would change; else it is said only.
+    """
+
+    what: str
+    before: str
+    after: str
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sameness:
+    """What was compared of two runs of one job.
+
+    Attributes:
+        agreed: what is the same.
+        differs: what is not, and may be.
+        unknown: what a run does not say.
+    """
+
+    agreed: tuple[str, ...]
+    differs: tuple[Difference, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Guard:
+    """One thing that is compared.
+
+    Attributes:
+        what: one word.
+        read: its value; None where unknown.
+        must: whether two jobs that differ in it are two jobs.
+    """
+
+    what: str
+    read: Callable[[Profile], float | str | None]
+    must: bool
+
+
+def _kind(profile: Profile) -> str | None:
+    return None if profile.job.kind is JobKind.UNKNOWN else str(profile.job.kind)
+
+
+def _gpu(profile: Profile) -> str | None:
+    """Return the GPU's canonical name, else the name that was recorded."""
+    stated = profile.hardware
+    known = find(stated.gpu, memory_gib=stated.gpu_memory_gib)
+    return known.name if known else stated.gpu
+
+
+def _gpus(profile: Profile) -> float | None:
+    return profile.hardware.gpu_count or (len(profile.gpus) or None)
+
+
+_GUARDS = (
+    _Guard(what="name", read=lambda p: p.job.name, must=True),
+    _Guard(what="kind", read=_kind, must=True),
+    _Guard(what="framework", read=lambda p: p.job.framework, must=True),
+    _Guard(what="data", read=lambda p: p.job.dataset_gib, must=True),
+    _Guard(what="parameters", read=lambda p: p.job.parameters, must=True),
+    _Guard(what="batch", read=lambda p: p.job.batch_per_gpu, must=True),
+    _Guard(what="precision", read=lambda p: p.job.precision, must=False),
+    _Guard(what="parallelism", read=lambda p: p.job.parallelism, must=False),
+    _Guard(what="GPU", read=_gpu, must=False),
+    _Guard(what="GPUs", read=_gpus, must=False),
+    _Guard(what="nodes", read=lambda p: p.hardware.nodes, must=False),
+    _Guard(what="machine", read=lambda p: p.hardware.instance_type, must=False),
+    _Guard(what="cores", read=lambda p: p.hardware.cpu_cores, must=False),
+)
+CHANGEABLE = tuple(guard.what for guard in _GUARDS if guard.must)
+"""What makes two jobs of two runs, unless it was changed on purpose."""
+
+_CHANGED_BY: dict[str, tuple[str, ...]] = {
+    "batch": (
+        "larger-batch",
+        "gradient-accumulation",
+        "gradient-checkpointing",
+        "dynamic-batching",
+    ),
+    "parameters": ("pruning",),
+}
+"""Actions that change what must agree."""
+
+
+def changed_by(actions: Collection[str]) -> frozenset[str]:
+    """Return what these actions change of the things that must agree."""
+    return frozenset(what for what, codes in _CHANGED_BY.items() if set(codes) & set(actions))
+
+
+def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> Sameness:
+    """Return what two runs agree in, and what differs though they are one job.
+
+    Args:
+        before: the run before the change.
+        after: the run after it.
+        changed: words of CHANGEABLE that were changed on purpose.
+
+    Raises:
+        InputError: they are two jobs; everything that says so is listed.
+    """
+    found: dict[Literal["agreed", "unknown"], list[str]] = {"agreed": [], "unknown": []}
+    differs, problems = [], []
+    for guard in _GUARDS:
+        one, other = guard.read(before), guard.read(after)
+        if one is None or other is None:
+            found["unknown"].append(guard.what)
+        elif _alike(one, other):
+            found["agreed"].append(guard.what)
+        elif guard.must and guard.what not in changed:
+            problems.append(
+                f"{guard.what}: {_shown(one)} before, {_shown(other)} after: two different jobs "
+                f"prove nothing. If it is one job and that was changed on purpose: --changed "
+                f"{guard.what}."
+            )
+        else:
+            asked = guard.what in changed
+            differs.append(
+                Difference(what=guard.what, before=_shown(one), after=_shown(other), asked=asked)
+            )
+    if problems:
+        raise InputError(problems)
+    return Sameness(
+        agreed=tuple(found["agreed"]), differs=tuple(differs), unknown=tuple(found["unknown"])
+    )
+
+
+def _alike(one: float | str, other: float | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return str(one) == str(other)
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    return abs(one - other) <= _ALIKE * max(abs(one), abs(other))
+
+
+def _shown(value: float | str) -> str:
+    return str(value) if isinstance(value, str) else f"{value:.6g}"

@@ -1,0 +1,234 @@
+"""Holds a run after a change against the run before it: proved, not proved, or worse.
+
+`verify` is the list of its questions in order: is it one job, does it learn the same, how much
+faster is it, what is that worth, was it predicted, and what does the invoice say.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+from planner.baseline.requirements import Requirements
+from planner.bills.bill import Bill
+from planner.bills.reconcile import Reconciliation, reconcile
+from planner.documents.selection import Selection
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import FoundOption
+from planner.proof.dollars import Dollars, by_catalog, by_plan
+from planner.proof.interval import MeasuredRatio
+from planner.proof.losses import LossCurves, compare_losses
+from planner.proof.predicted import Predicted, option_run, prediction_of
+from planner.proof.same_job import Sameness, changed_by, compare
+from planner.proof.speed import MeasuredRun, speed_up
+from planner.proof.step_series import mean_step_s
+from pricing.catalog.catalog import Catalog
+from pricing.errors import InputError
+
+Verdict = Literal["proved", "not-proved", "worse"]
+Subject = Literal["dollars", "speed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What the two runs are held against.
+
+    Attributes:
+        plan: that proposed the change; None without one.
+        option: JOB/ID of it; None: the one that fits the run after.
+        changed: what was changed on purpose of what must agree.
+        bills: the files of an invoice; empty without one.
+        asked: hours and prices, as of a plan.
+    """
+
+    plan: PlanDocument | None = None
+    option: str | None = None
+    changed: tuple[str, ...] = ()
+    bills: tuple[Bill, ...] = ()
+    asked: Requirements = field(default_factory=Requirements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The answer.
+
+    Attributes:
+        before: the run before.
+        after: the run after.
+        same: what was compared of the two.
+        losses: whether it learns the same.
+        speed: how many times as fast.
+        dollars: what that is worth; None where a price is not known.
+        predicted: what the plan said; None where it said nothing of this run.
+        bill: the invoice beside the measured bill; None without one.
+        subject: what the verdict is about.
+        verdict: proved, not proved or worse.
+        why: one sentence.
+        notes: what a reader must know.
+    """
+
+    before: MeasuredRun
+    after: MeasuredRun
+    same: Sameness
+    losses: LossCurves
+    speed: MeasuredRatio
+    dollars: Dollars | None
+    predicted: Predicted | None
+    bill: Reconciliation | None
+    subject: Subject
+    verdict: Verdict
+    why: str
+    notes: tuple[str, ...]
+
+
+def verify(
+    before: MeasuredRun, after: MeasuredRun, grounds: Grounds, catalog: Callable[[], Catalog]
+) -> Verification:
+    """Return whether a change made a job faster, or cheaper, than it was.
+
+    Args:
+        before: the run before the change.
+        after: the run after it.
+        grounds: what they are held against.
+        catalog: every known price; asked for only where a plan does not tell the dollars.
+
+    Raises:
+        InputError: they are two jobs, or have no measure in common; the plan or the option does
+            not fit.
+    """
+    plan = grounds.plan
+    found = option_run(plan, before.profile, after.profile, grounds.option) if plan else None
+    same = compare(before.profile, after.profile, _asked_changes(grounds.changed, found))
+    losses = compare_losses(before.steps, after.steps)
+    speed = speed_up(before, after)
+    dollars, unpriced = _dollars(before, after, grounds, found, speed, catalog)
+    predicted = prediction_of(found) if found else None
+    subject = _subject(plan, dollars)
+    verdict, why = _verdict(subject, speed, dollars, losses)
+    return Verification(
+        before=before,
+        after=after,
+        same=same,
+        losses=losses,
+        speed=speed,
+        dollars=dollars,
+        predicted=predicted,
+        bill=_bill(dollars, grounds.bills, before.profile.job.name),
+        subject=subject,
+        verdict=verdict,
+        why=why,
+        notes=(
+            *unpriced,
+            *(dollars.notes if dollars else ()),
+            *_notes(before, after, grounds, found),
+        ),
+    )
+
+
+def _asked_changes(changed: Collection[str], found: FoundOption | None) -> frozenset[str]:
+    return frozenset(changed) | (changed_by(found.actions) if found else frozenset())
+
+
+def _dollars(  # noqa: PLR0913, PLR0917 - where a plan tells them, else a catalog
+    before: MeasuredRun,
+    after: MeasuredRun,
+    grounds: Grounds,
+    found: FoundOption | None,
+    speed: MeasuredRatio,
+    catalog: Callable[[], Catalog],
+) -> tuple[Dollars | None, tuple[str, ...]]:
+    """Return the dollars, and why they are not known."""
+    if grounds.plan is not None and found is not None:
+        planned = by_plan(grounds.plan, found, speed)
+        if planned is not None:
+            return planned, ()
+    try:
+        return by_catalog(before.profile, after.profile, catalog(), speed, grounds.asked), ()
+    except InputError as error:
+        return None, tuple(f"dollars are not known: {problem}" for problem in error.problems)
+
+
+def _subject(plan: PlanDocument | None, dollars: Dollars | None) -> Subject:
+    """Return what is to be proved: dollars where the price an hour changed, else the speed.
+
+    At one price an hour a fixed amount of work costs less exactly where it is done faster.
+    """
+    if dollars is None or (plan is not None and plan.objective == "time"):
+        return "speed"
+    if not dollars.follows_speed:
+        return "speed" if dollars.saved == 0 else "dollars"
+    return "dollars"
+
+
+def _verdict(
+    subject: Subject, speed: MeasuredRatio, dollars: Dollars | None, losses: LossCurves
+) -> tuple[Verdict, str]:
+    if subject == "dollars" and dollars is not None:
+        better, worse = dollars.saved_low > 0, dollars.saved_high < 0
+        what = "the bill after the change"
+        told = ("lower", "higher")
+    else:
+        better, worse = speed.is_faster, speed.is_slower
+        what = "the speed after the change"
+        told = ("higher", "lower")
+    if worse:
+        return "worse", f"{what} is {told[1]}, at both ends of the 95 % interval."
+    if not better:
+        return "not-proved", f"the 95 % interval of {what} holds no change, too: run longer."
+    if losses.alike == "changed":
+        return "not-proved", losses.why
+    return "proved", f"{what} is {told[0]}, at both ends of the 95 % interval."
+
+
+def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Reconciliation | None:
+    """Return the invoice held against the bill of the run after, at its measured speed."""
+    if dollars is None or not bills:
+        return None
+    rented = dollars.rented
+    measured = Selection(
+        job=job,
+        option="measured",
+        offer=rented.offer,
+        machines=rented.count,
+        hours=Decimal(str(rented.hours)),
+        low=dollars.low,
+        mid=dollars.mid,
+        high=dollars.high,
+        lines=rented.lines,
+    )
+    return reconcile((measured,), bills, period=dollars.period)
+
+
+def _notes(
+    before: MeasuredRun, after: MeasuredRun, grounds: Grounds, found: FoundOption | None
+) -> list[str]:
+    notes = []
+    machines = {run.profile.hardware.machine for run in (before, after)}
+    if len(machines) == 1 and None not in machines:
+        notes.append(
+            "both runs stood on one machine: the second may have found its data in memory (page "
+            "cache) that the first had to read."
+        )
+    if grounds.plan is not None and found is None:
+        notes.append("no option of the plan is on the machine of the run after: none is compared.")
+    trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
+    if trends:
+        notes.append(
+            f"the second half of a run is not as fast as its first ({', '.join(trends)} time a "
+            "step): it had not settled, or the machine changed meanwhile."
+        )
+    return notes
+
+
+_DRIFTS = 0.1  # our choice of what is worth a line
+
+
+def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
+    """Return by how much the mean step of each run's second half differs from its first."""
+    found = []
+    for name, run in (("before", before), ("after", after)):
+        half = len(run.steps) // 2
+        if half:
+            first, second = (mean_step_s(part) for part in (run.steps[:half], run.steps[half:]))
+            found.append((name, second / first - 1.0))
+    return found
