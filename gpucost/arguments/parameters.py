@@ -97,6 +97,14 @@ class SizeType(_Type):
         return int(size)
 
 
+class BootDiskType(SizeType):
+    """`100GiB` -> bytes; `none` -> 0."""
+
+    def parse(self, text: str) -> int:
+        """Return bytes."""
+        return 0 if text == "none" else super().parse(text)
+
+
 class DestinationType(_Type):
     """`china`, `au`, `europe-west4` -> the country or continent in words; `internet` -> empty."""
 
@@ -241,6 +249,7 @@ class MappingType(_Type):
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
+BOOT_DISK = BootDiskType()
 DESTINATION = DestinationType()
 INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()

@@ -8,8 +8,10 @@ import click
 from gpucost.arguments.later import later_option
 from gpucost.arguments.parameters import (
     AMOUNT,
+    BOOT_DISK,
     COUNTS,
     DAY,
+    DESTINATION,
     DOLLARS,
     DURATION,
     GRID,
@@ -21,7 +23,9 @@ from gpucost.arguments.parameters import (
     SIZE,
     SLOWDOWN,
 )
+from gpucost.arguments.usage_options import EGRESS_TO
 from planner.baseline.requirements import (
+    BOOT_DISK_GIB,
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,
     INCLUDABLE,
@@ -71,7 +75,21 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Units of one run; the plan is then per run.",
         ),
         click.option("--egress", type=SIZE, help="Data sent out in the period: 500GiB."),
+        click.option("--egress-to", type=DESTINATION, help=EGRESS_TO),
         click.option("--storage", type=SIZE, help="Data kept for the period: 2TiB."),
+        click.option(
+            "--boot-disk",
+            type=BOOT_DISK,
+            default=f"{BOOT_DISK_GIB}GiB",
+            show_default=True,
+            help="Disk that each machine boots from, today's too; none leaves it out.",
+        ),
+        click.option(
+            "--public-address/--no-public-address",
+            default=True,
+            show_default=True,
+            help="Each machine has a public IPv4 address, today's too.",
+        ),
         click.option("--slo-ms", type=AMOUNT, help="Latency target, milliseconds."),
         click.option(
             "--consolidate/--no-consolidate",
@@ -102,7 +120,7 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--machine-only",
             is_flag=True,
-            help="Leave the disk of the data set (job.dataset_gib) out of every bill.",
+            help="Leave boot disks, addresses and the disk of the data set out of every bill.",
         ),
         click.option(
             "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."

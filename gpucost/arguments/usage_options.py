@@ -5,14 +5,21 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DESTINATION, DURATION, MOST_MACHINES, SIZE
+from gpucost.arguments.parameters import BOOT_DISK, DESTINATION, DURATION, MOST_MACHINES, SIZE
+
+EGRESS_TO = "Where the data sent out goes: china, australia, a region. Some providers price by it."
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
 _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
     "egress-to": (
         "egress_to",
         DESTINATION,
-        "Where the data sent out goes: china, australia, a region. Some providers price by it.",
+        EGRESS_TO,
+    ),
+    "boot-disk": (
+        "boot_disk_bytes",
+        BOOT_DISK,
+        "Disk that each machine boots from, where its price holds none: 100GiB.",
     ),
     "snapshots": ("snapshot_bytes", SIZE, "Snapshots kept meanwhile: 100GB."),
     "object-storage": ("object_storage_bytes", SIZE, "Objects kept meanwhile: 1TiB."),

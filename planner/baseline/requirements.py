@@ -35,6 +35,10 @@ Period = Literal["run", "month"]
 HORIZON_MONTHS = Decimal(6)
 ENGINEER_USD_PER_HOUR = Decimal(100)
 
+BOOT_DISK_GIB = 100
+"""Disk that a machine is taken to boot from where nobody says: what dstack and nodes of GKE have by
+default (100 GB: dstack.ai/docs, cloud.google.com/kubernetes-engine, 2026-11)."""
+
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 INCLUDABLE = ("community", "any-vendor", "any-arch")
 _RANGES: dict[str, NumberRange] = {
@@ -44,6 +48,7 @@ _RANGES: dict[str, NumberRange] = {
     "work_total": WORK,
     "egress_bytes": BYTES,
     "storage_bytes": BYTES,
+    "boot_disk_bytes": BYTES,
     "slo_ms": MILLISECONDS,
     "max_slowdown": SLOWDOWN,
     "price_usd_per_hour": DOLLARS,
@@ -68,14 +73,18 @@ class Requirements:
         hours_per_month: held hours of every job, in place of the profiles' own.
         work_total: units of one run; makes the period a run.
         egress_bytes: data sent out in the period; None = the profile's own.
+        egress_to: country or continent that they are sent to, in words, where prices differ by it.
         storage_bytes: data kept for the period; None = the profile's own.
+        boot_disk_bytes: disk that each machine boots from, on every bill; 0 leaves it out.
+        public_address: each machine has a public IPv4 address, on every bill.
         slo_ms: latency target of every job, in place of the profiles' own.
         consolidate: put several jobs on one GPU; None = when there is more than one job.
         max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
         whole_machine: a job on part of a machine bears all of its bill.
-        machine_only: the disk that holds a job's data set is left out of every bill.
+        machine_only: boot disks, addresses and the disk of a job's data set are left out of every
+            bill.
         include: of INCLUDABLE, what is left out by default.
         engineer_usd_per_hour: rate of the people who apply actions.
         horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
@@ -105,7 +114,10 @@ class Requirements:
     hours_per_month: float | None = None
     work_total: float | None = None
     egress_bytes: int | None = None
+    egress_to: str = ""
     storage_bytes: int | None = None
+    boot_disk_bytes: int = BOOT_DISK_GIB * 2**30
+    public_address: bool = True
     slo_ms: float | None = None
     consolidate: bool | None = None
     max_slowdown: float = 1.2

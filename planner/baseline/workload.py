@@ -25,6 +25,9 @@ class Workload:
         storage_bytes: data kept, as stated.
         storage_h: how long data are kept.
         dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out.
+        boot_disk_bytes: disk that each machine boots from; 0 where it is left out.
+        public_address: whether each machine has a public IPv4 address.
+        egress_to: country or continent that data are sent to, in words; empty: not said.
         replicas: copies of the job, each on machines of its own.
         notes: what was assumed.
     """
@@ -36,6 +39,9 @@ class Workload:
     storage_bytes: int
     storage_h: Decimal | None
     dataset_bytes: int = 0
+    boot_disk_bytes: int = 0
+    public_address: bool = False
+    egress_to: str = ""
     replicas: int = 1
     notes: tuple[str, ...] = ()
 
@@ -146,6 +152,9 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         ),
         storage_h=HOURS_PER_MONTH if month else None,
         dataset_bytes=0 if requirements.machine_only else _bytes(None, profile.job.dataset_gib),
+        boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
+        public_address=requirements.public_address and not requirements.machine_only,
+        egress_to=requirements.egress_to,
         replicas=replicas,
         notes=tuple(notes),
     )

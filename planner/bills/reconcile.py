@@ -18,6 +18,7 @@ _ZERO = Decimal(0)
 # A bill knows machine hours only; a plan knows what they were spent on.
 _BILLED_AS = {
     **dict.fromkeys(("boot", "lost-work", "checkpoint", "idle-tail"), MACHINE),
+    "boot-disk": "disk",
     "move": "egress",
 }
 _DAY = timedelta(days=1)

@@ -57,6 +57,7 @@ _MACHINES = _FocusService("Compute", "Virtual Machines")
 _SERVICES = {
     **dict.fromkeys(_MACHINE, _MACHINES),
     "control-plane": _FocusService("Compute", "Containers"),
+    "boot-disk": _FocusService("Storage", "Block Storage"),
     "disk": _FocusService("Storage", "Block Storage"),
     "snapshot": _FocusService("Storage", "Backup Storage"),
     "object-storage": _FocusService("Storage", "Object Storage"),

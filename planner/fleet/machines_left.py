@@ -59,7 +59,14 @@ def find(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None)
         count = math.ceil(needed / size.gpu_count)
         while size is today and count < machines and not _host_fits(tenants, size, count):
             count += 1
-        return quote(size, Usage(duration_s=hours * 3600, count=count, as_of=day))
+        use = Usage(
+            duration_s=hours * 3600,
+            count=count,
+            boot_disk_bytes=home.quote.usage.boot_disk_bytes,
+            addresses=count if home.quote.usage.addresses else 0,
+            as_of=day,
+        )
+        return quote(size, use)
 
     bills = [(size, bill(size)) for size in sizes]
     size, chosen = min(bills, key=lambda one: (one[1].exact, one[0] is not today, one[0].place))

@@ -1,6 +1,6 @@
 """All that the checks of one job need, and how many machines of a size the job would take."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -24,6 +24,10 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of, placed
 from pricing.hardware import Gpu
+from pricing.money import HOURS_PER_MONTH
+
+_OF_EACH_MACHINE = ("boot-disk", "address")
+_MONTH_S = HOURS_PER_MONTH * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +73,27 @@ class JobContext:
     def dearest(self, what: str, usage: Usage) -> Decimal | None:
         """Return the most that anybody asks for a part of a bill; None where nobody's is known.
 
-        A disk that is kept for the period costs the same whatever runs beside it.
+        A disk that is kept for the period costs the same whatever runs beside it. What each machine
+        has for as long as it lives is asked for once, for a machine and a month.
         """
+        if what in _OF_EACH_MACHINE:
+            month = replace(
+                usage,
+                duration_s=_MONTH_S,
+                count=1,
+                addresses=1,
+                boot_s=0,
+                lost_work_s=0,
+                checkpoint_s=0,
+                idle_tail_s=0,
+            )
+            most = self._most(what, usage.boot_disk_bytes, month)
+            return None if most is None else most * usage.count * usage.life_s / _MONTH_S
         kept = what == "disk" and usage.storage_h is not None
         key = (usage.storage_bytes, usage.storage_kind, usage.storage_h) if kept else usage
+        return self._most(what, key, usage)
+
+    def _most(self, what: str, key: object, usage: Usage) -> Decimal | None:
         if (what, key) not in self._dearest:
             self._dearest[what, key] = dearest(what, usage, self.catalog.offers)
         return self._dearest[what, key]

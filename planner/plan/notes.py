@@ -17,6 +17,8 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
     over = f"{plain(asked.horizon)} months (--horizon)" if period == "month" else "one run"
     rate = f"{plain(asked.engineer_usd_per_hour)} USD/h (--engineer-rate)"
     found = [f"a change must earn its work and its move over {over}, at {rate}."]
+    if beside := _of_each_machine(asked):
+        found.append(f"{beside}, today and in every option; --machine-only leaves that out.")
     for job in jobs:
         found.extend(job.baseline.notes)
         if job.profile.job.kind == "unknown":
@@ -26,6 +28,15 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
                 f"{job.name}: the month's work stays the same, so hours = hours / speed-up."
             )
     return tuple(dict.fromkeys(found))
+
+
+def _of_each_machine(asked: Requirements) -> str:
+    """Return what stands on every bill beside machine time, in words; empty where nothing does."""
+    disk = f"boots from a disk of {asked.boot_disk_bytes / 2**30:g} GiB (--boot-disk)"
+    address = "has a public IPv4 address (--no-public-address)"
+    parts = ((asked.boot_disk_bytes, disk), (asked.public_address, address))
+    said = [] if asked.machine_only else [text for holds, text in parts if holds]
+    return f"each machine {' and '.join(said)}" if said else ""
 
 
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:

@@ -12,7 +12,7 @@ from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
 _CHARGES: dict[str, Callable[[Offer, Usage, ProviderRules], Charge]] = {
-    **dict.fromkeys(("disk", "snapshot", "object-storage"), charge_storage),
+    **dict.fromkeys(("boot-disk", "disk", "snapshot", "object-storage"), charge_storage),
     "egress": charge_traffic,
     **dict.fromkeys(("address", "control-plane"), charge_services),
 }

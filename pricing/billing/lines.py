@@ -10,6 +10,7 @@ from pricing.money import EXACT, price_text, quantity_text
 KINDS = (
     "compute",
     "boot",
+    "boot-disk",
     "disk",
     "snapshot",
     "object-storage",

@@ -1,11 +1,11 @@
-"""What is kept beside the machines' own disks costs: volumes, snapshots, objects."""
+"""What disks cost beyond those in a machine's price: boot disks, volumes, snapshots, objects."""
 
 from decimal import Decimal
 from typing import NamedTuple
 
 from pricing.billing.amount import SECONDS_PER_HOUR, by_month, by_size, words_of
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
-from pricing.billing.lines import NOTHING, Charge, together
+from pricing.billing.lines import NOTHING, Charge, QuoteLine, together
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import EVERYWHERE, Offer
@@ -23,17 +23,47 @@ class _Kept(NamedTuple):
     words: str
 
 
+_BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", "boot disk")
 _DISK = _Kept("disk", "storage_bytes", "volume_storage", "volume storage")
 _SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
 _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
 
 
 def charge_storage(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """Return the lines of what is kept: disk, snapshot, object-storage; only what was asked for."""
-    if not (usage.storage_bytes or usage.snapshot_bytes or usage.object_storage_bytes):
-        return NOTHING
+    """Return the lines of disks and of what is kept; only what was asked for."""
+    found = [_boot_disk(offer, usage, rules)] if usage.boot_disk_bytes else []
     kept = [kind for kind in (_DISK, _SNAPSHOT, _OBJECTS) if getattr(usage, kind.asked)]
-    return together(_charge(kind, offer, usage, rules) for kind in kept)
+    found += [_charge(kind, offer, usage, rules) for kind in kept]
+    return together(found) if found else NOTHING
+
+
+def _boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+    """Return what the machines boot from: in their price, else at its own or the volumes' price."""
+    size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
+    if size_bytes <= included * BYTES_PER_UNIT["GiB"]:
+        return Charge((_comes_along(offer, included),), ())
+    terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
+    terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
+    if not terms:
+        return Charge((), (_unknown(_BOOT, "", offer, rules),), (_BOOT.what,))
+    if terms[0].each_gib is not None:
+        return _in_pieces(_BOOT, terms, offer, usage)
+    size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
+    amount = by_size(terms, size, usage.life_s, usage.start)
+    line = amount.line(_BOOT.what, terms[0], words_of(terms[0], _BOOT.words))
+    return Charge((line,), caveats(terms))
+
+
+def _comes_along(offer: Offer, gib: Decimal) -> QuoteLine:
+    return QuoteLine(
+        what=_BOOT.what,
+        usd=_ZERO,
+        formula="{0} GiB come with the machine",
+        numbers=(gib,),
+        rule="boot disk in the price of the machine",
+        source=offer.source,
+        as_of=offer.date_text,
+    )
 
 
 def _charge(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
@@ -62,11 +92,11 @@ def kept_s(usage: Usage) -> Decimal:
 
 def _unknown(kept: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> str:
     of_kind = f" of kind {kind!r}" if kind else ""
-    known = rules.kinds(kept.rule)
+    known = () if kept is _BOOT else rules.kinds(kept.rule)
     others = f"; kinds with a known price: {', '.join(known)}" if known else ""
     return (
         f"{kept.what}: the price of {kept.words}{of_kind} at {_where(offer)} is not known per GB "
-        f"and month; the storage is left out{others}"
+        f"and month; it is left out{others}"
     )
 
 
@@ -78,13 +108,15 @@ def _where(offer: Offer) -> str:
 def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], offer: Offer, usage: Usage) -> Charge:
     """Storage that is sold in disks of some sizes: as many of one size as cost least for it."""
     asked_bytes: int = getattr(usage, kept.asked)
+    boots = kept is _BOOT
+    disks_of, time_s = (usage.count, usage.life_s) if boots else (1, kept_s(usage))
 
     def pieces(size: BillingRule) -> int:
         each_bytes = int((size.each_gib or _ZERO) * BYTES_PER_UNIT["GiB"])
-        return -(-asked_bytes // each_bytes)
+        return -(-asked_bytes // each_bytes) * disks_of
 
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
-    amount = by_month(price, pieces(price), kept_s(usage), usage.start)
+    amount = by_month(price, pieces(price), time_s, usage.start)
     name = price.product or price.kind
     disks = f"{pieces(price)} disks of {quantity_text(price.each_gib or _ZERO)} GiB ({name})"
     words = f"{disks} at {price_text(price.amount)} each"

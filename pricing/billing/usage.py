@@ -20,6 +20,7 @@ _COUNTS = (
     "inter_zone_bytes",
     "inter_region_bytes",
     "nat_bytes",
+    "boot_disk_bytes",
     "storage_bytes",
     "snapshot_bytes",
     "object_storage_bytes",
@@ -32,7 +33,7 @@ _MICROSECOND_DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """One use of an offer. Times are of each machine; traffic and storage are of all together.
+    """One use of an offer. Times and boot disks are of each machine; the rest is of all together.
 
     Attributes:
         duration_s: life of an instance on the bill, from billing start to billing end, >= 0.
@@ -43,6 +44,8 @@ class Usage:
         egress_to: country that it goes to, in words; empty where that is not said.
         interrupted: the provider ends the spot machines itself, at the end of their life.
         committed: the machines are bought for whole terms, which are owed however long they run.
+        boot_disk_bytes: disk that each machine boots from, as long as it lives; it costs nothing
+            where the machine's price holds it.
         storage_bytes: volume storage beside the disks that come with the machine.
         storage_kind: the provider's name of another than its usual volume storage.
         storage_h: hours that storage, snapshots and objects are kept; None is as long as the
@@ -83,6 +86,7 @@ class Usage:
     ingress_bytes: int = 0
     inter_zone_bytes: int = 0
     inter_region_bytes: int = 0
+    boot_disk_bytes: int = 0
     storage_bytes: int = 0
     storage_kind: str = ""
     storage_h: Decimal | float | None = None

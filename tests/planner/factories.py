@@ -28,6 +28,8 @@ from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer
 
 Reading = float | Statistics
+MACHINES_ALONE: dict[str, Any] = {"boot_disk_bytes": 0, "public_address": False}
+"""Bills of machine time and data, as most tests count them; tests of whole machines say so."""
 PLAIN_JOB: dict[str, Any] = {"name": "job", "kind": "training", "precision": "amp-bf16"}
 PLAIN_MACHINE: dict[str, Any] = {"gpu": "A100-SXM-80GB", "gpu_count": 1}
 QUIET: dict[str, Reading] = {"util.kernel_time": 0.6, "mem.used_gib": Statistics(max=10.0)}
@@ -117,12 +119,13 @@ def running(profile: Profile, offer: Offer = TODAY) -> Profile:
 
 def plan(*profiles: Profile, offers: Iterable[Offer] = (TODAY,), **asked: Any) -> Plan:
     """The plan of the jobs over these offers."""
-    return make_plan(profiles, a_catalog(*offers), Requirements(**asked), as_of=ASKED_ON)
+    requirements = Requirements(**MACHINES_ALONE | asked)
+    return make_plan(profiles, a_catalog(*offers), requirements, as_of=ASKED_ON)
 
 
 def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> JobContext:
     """What the checks of one job need, made as the pipeline makes it."""
-    requirements = Requirements(**asked)
+    requirements = Requirements(**MACHINES_ALONE | asked)
     profile = apply_requirements(profile, requirements)
     return assess(profile, catalog, requirements, choose_period((profile,), requirements))
 

@@ -161,7 +161,7 @@ def test_a_price_is_above_zero(call: Call, write: Write) -> None:
     ran = plan(call, "--price", "0")
     assert ran.code == 2
     assert "--price 0" in ran.err
-    (job,) = document(call, "--price", "0.10")["jobs"]
+    (job,) = document(call, "--price", "0.10", "--machine-only")["jobs"]
     assert job["baseline"]["cost"]["total"] == "73.00"
 
 

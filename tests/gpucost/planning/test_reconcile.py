@@ -16,12 +16,16 @@ from tests.gpucost.documents import AS_OF, changed, training
 BILLS = ROOT / "tests" / "fixtures" / "bills"
 
 
+AS_BILLED = ("--boot-disk", "none", "--no-public-address", "--as-of", AS_OF, "-q")
+"""The bills name no boot disk and no address of their own."""
+
+
 @pytest.fixture
 def plan(call: Call, write: Write, empty_folder: Path) -> str:
     """A job that runs on g4dn.xlarge in us-east-1, with the bills beside its plan."""
     shutil.copytree(BILLS, empty_folder, dirs_exist_ok=True)
     write("profile.json", training())
-    assert call("plan", "--as-of", AS_OF, "-q", "-o", "plan.json").code == 0
+    assert call("plan", *AS_BILLED, "-o", "plan.json").code == 0
     return "plan.json"
 
 
@@ -37,6 +41,17 @@ def test_a_plan_that_came_true(name: str, plan: str, call: Call) -> None:
     assert ran.json["totals"]["matched"]["difference_usd"] == "0.00"
 
 
+def test_a_boot_disk_is_a_disk_on_a_bill(plan: str, call: Call) -> None:
+    """A bill knows disks: what machines boot from and what holds data are one line of it."""
+    disks = {}
+    for size in ("none", "100GiB"):
+        call("plan", *AS_BILLED, "--boot-disk", size, "--storage", "100GiB", "-o", plan)
+        ran = call("reconcile", plan, "aws_cur_2.csv", "--option", "train/o0", "-f", "json")
+        (disks[size],) = [line for line in ran.json["lines"] if line["what"] == "disk"]
+    assert Decimal(disks["none"]["predicted_usd"]) == 8
+    assert Decimal(disks["100GiB"]["predicted_usd"]) == 16
+
+
 def test_a_droplet_for_a_part_of_a_month(call: Call, write: Write, plan: str) -> None:
     """Against 340 of 730 h the difference is the rest, and the partial month is said."""
     job = training()
@@ -48,7 +63,7 @@ def test_a_droplet_for_a_part_of_a_month(call: Call, write: Write, plan: str) ->
     ):
         job = changed(job, ("hardware", key), value)
     write("profile.json", job)
-    assert call("plan", "--as-of", AS_OF, "-q", "-o", plan).code == 0
+    assert call("plan", *AS_BILLED, "-o", plan).code == 0
     ran = call("reconcile", plan, "digitalocean_invoice.json", "--option", "o0", "-f", "json")
     assert ran.code == 0, ran.err
     (one,) = [line for line in ran.json["lines"] if line["match"] == "both"]

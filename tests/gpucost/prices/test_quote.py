@@ -342,7 +342,7 @@ def test_an_unknown_price_is_no_line(call: Call) -> None:
     """What has no known price is left out with a note, also by kind."""
     ran = call(
         "quote",
-        "lambda/gpu_8x_h100_sxm5",
+        "verda/1H100.80S.32V",
         "--duration",
         "1h",
         "--addresses",

@@ -162,7 +162,7 @@ def test_egress_by_region(provider: str, region: str, terms: tuple[Any, ...]) ->
         assert price.tiers[0].amount == Decimal(first_price)
 
 
-@pytest.mark.parametrize("provider", ["nebius", "verda", "vast", "nobody"])
+@pytest.mark.parametrize("provider", ["verda", "vast", "nobody"])
 def test_undocumented_egress_is_unknown(provider: str) -> None:
     """Without a rule the price is unknown, not zero."""
     assert rules_of(provider, ASKED_ON).egress("*") is None

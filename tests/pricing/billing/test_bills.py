@@ -1,6 +1,6 @@
 """One table of bills, each with its arithmetic in words: 0 cents off.
 
-106 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
+113 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
 out are in outside_bills.csv.
 """
 
@@ -140,6 +140,20 @@ BY_HAND = [
      "19.00", "to Australia: 100 x 0.19"),
     (A3, {"duration_s": HOUR, "egress_bytes": 100 * GIB, "egress_to": "germany"}, "egress",
      "12.00", "elsewhere the usual price: 100 x 0.12"),
+    ("aws/g6.xlarge/us-east-1", {"duration_s": MONTH, "boot_disk_bytes": 100 * GIB}, "boot-disk",
+     "8.00", "gp3: 100 x 0.08"),
+    ("aws/g6.xlarge/us-east-1", {"duration_s": 73 * HOUR, "count": 4, "storage_h": 730,
+     "boot_disk_bytes": 100 * GIB}, "boot-disk", "3.20", "4 machines for 73 h: 4 x 8.00 / 10"),
+    ("azure/Standard_NC4as_T4_v3/eastus", {"duration_s": 20 * HOUR, "count": 2,
+     "boot_disk_bytes": 100 * GIB}, "boot-disk", "1.08", "a P10 each, 20 of 730 h: 2 x 0.54"),
+    (DO8, {"duration_s": MONTH, "boot_disk_bytes": 100 * GIB}, "boot-disk", "0.00",
+     "2,046 GiB come with the machine"),
+    ("lambda/gpu_1x_a10", {"duration_s": MONTH, "boot_disk_bytes": 100 * GIB}, "boot-disk", "0.00",
+     "it comes with its SSD; 0.20 is the filesystem's price"),
+    ("runpod/1x_A100-PCIe-80GB_secure", {"duration_s": MONTH, "boot_disk_bytes": 100 * GB},
+     "boot-disk", "10.00", "the container disk: 100 x 0.10"),
+    ("nebius/gpu-h100-sxm_1gpu-16vcpu-200gb", {"duration_s": MONTH, "addresses": 1}, "address",
+     "0.00", "free"),
     ("aws/g6.xlarge/us-east-1", {"duration_s": MONTH, "storage_bytes": 500 * GIB}, "disk", "40.00",
      "gp3: 500 x 0.08"),
     (FRANKFURT, {"duration_s": MONTH, "storage_bytes": 500 * GIB}, "disk",

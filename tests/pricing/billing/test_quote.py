@@ -39,6 +39,7 @@ def _sum(bill: Quote, what: str) -> str:
 DO8, DO1 = "digitalocean/gpu-h100x8-640gb", "digitalocean/gpu-h100x1-80gb"
 DO_ADA, P5 = "digitalocean/gpu-4000adax1-20gb", "aws/p5.48xlarge/us-east-1"
 A3, NEBIUS = "gcp/a3-highgpu-8g/us-central1", "nebius/gpu-h100-sxm_1gpu-16vcpu-200gb"
+VERDA = "verda/1H100.80S.32V"
 CRUSOE, RUNPOD = "crusoe/a100-80gb.1x/us-east1-a", "runpod/1x_A100-SXM-80GB_secure"
 AZURE, LAMBDA = "azure/Standard_NC8as_T4_v3/uksouth", "lambda/gpu_8x_h100_sxm5"
 
@@ -81,7 +82,7 @@ def test_conformance_bills(shared: Path) -> None:
          "interrupted": True}, "spot machines that it ends itself is not documented"),
         (LAMBDA, {"duration_s": 90}, "how a part of 60 s is rounded is not documented"),
         (DO1, {"duration_s": 5400, "as_of": date(2025, 6, 1)}, "a part of 3,600 s is rounded"),
-        (NEBIUS, {"duration_s": 60, "egress_bytes": GB}, "egress: the price of traffic out of neb"),
+        (VERDA, {"duration_s": 60, "egress_bytes": GB}, "egress: the price of traffic out of ver"),
         (A3, {"duration_s": 60, "egress_bytes": 20_000 * GIB, "egress_to": "china"},
          "beyond 10,240 GiB is not known; 9,760 GiB are left out"),
         ("oci/VM.GPU.A10.1", {"duration_s": 60, "egress_bytes": 20_000 * GB},
@@ -92,7 +93,8 @@ def test_conformance_bills(shared: Path) -> None:
          "volume storage p10 of 19.71 USD/month is a lead"),
         ("vultr/vultr-l40s-on-demand", {"duration_s": 60, "snapshot_bytes": GB},
          "how many bytes its GB has"),
-        (LAMBDA, {"duration_s": 60, "addresses": 1}, "price of a public IPv4 address at lambda"),
+        (VERDA, {"duration_s": 60, "addresses": 1}, "price of a public IPv4 address at verda"),
+        (VERDA, {"duration_s": 60, "boot_disk_bytes": GB}, "boot-disk: the price of boot disk at"),
         (P5, {"duration_s": 60, "control_plane": "ha"}, "kinds with a known price: extended"),
         (A3, {"duration_s": 60, "control_plane": "standard"}, "a part of an hour is rounded"),
         (NEBIUS, {"duration_s": 60, "snapshot_bytes": GB}, "snapshot: the price of snapshots at"),
@@ -110,11 +112,12 @@ def test_what_is_unknown_is_said(name: str, use: dict[str, Any], said: str) -> N
 @pytest.mark.parametrize(
     ("name", "use", "what"),
     [
-        (NEBIUS, {"egress_bytes": GB}, "egress"),
+        (VERDA, {"egress_bytes": GB}, "egress"),
+        (VERDA, {"boot_disk_bytes": GB}, "boot-disk"),
         ("aws/p5.48xlarge/ap-southeast-3", {"egress_bytes": 500 * GIB}, "egress"),
         ("aws/p4d.24xlarge/us-gov-west-1", {"storage_bytes": GB}, "disk"),
         (AZURE, {"storage_bytes": GB, "storage_kind": "p30"}, "disk"),
-        (DO1, {"addresses": 1}, "address"),
+        (VERDA, {"addresses": 1}, "address"),
         (LAMBDA, {"control_plane": "standard"}, "control-plane"),
         (LAMBDA, {"snapshot_bytes": GB}, "snapshot"),
         (LAMBDA, {"object_storage_bytes": GB}, "object-storage"),
