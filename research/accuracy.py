@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from planner.plan_document.encode import encode
 from pricing.errors import InputError
 from research.document import document, page
 from research.report import evaluate
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     if asked.page is not None:
         asked.page.write_text(page(sections), encoding="utf-8")
-    text = f"{json.dumps(document(sections), indent=1, ensure_ascii=False)}\n"
+    text = f"{json.dumps(encode(document(sections)), indent=1, ensure_ascii=False)}\n"
     if asked.scores is not None:
         asked.scores.write_text(text, encoding="utf-8")
     if asked.page is None and asked.scores is None:

@@ -1,11 +1,17 @@
 """Renders the scores as the page docs/accuracy.md, the same bytes for the same data."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from planner.documents.accuracy import (
+    SCHEMA,
+    AccuracyDocument,
+    ClassScore,
+    CoverageScore,
+    ErrorPercent,
+    MostPercent,
+    QuestionScore,
+)
 from research.score import Coverage, Errors, Row, Score, Section
-
-SCHEMA = "gpucost.accuracy/v1"
 
 _HEAD = """\
 # Accuracy
@@ -25,54 +31,55 @@ def page(sections: Iterable[Section]) -> str:
     return "\n".join([_HEAD, *(_section(section) for section in sections)])
 
 
-def document(sections: Sequence[Section]) -> dict[str, Any]:
+def document(sections: Sequence[Section]) -> AccuracyDocument:
     """Return what JSON says of the sections, and what ships with the package."""
-    return {
-        "schema": SCHEMA,
-        "rows": [_row(row) for section in sections for row in section.rows],
-        "scores": [_score(score) for section in sections for score in section.scores],
-        "coverages": [_covered(one) for section in sections for one in section.coverages],
-    }
+    return AccuracyDocument(
+        schema=SCHEMA,
+        rows=tuple(_row(row) for section in sections for row in section.rows),
+        scores=tuple(_score(score) for section in sections for score in section.scores),
+        coverages=tuple(_covered(one) for section in sections for one in section.coverages),
+    )
 
 
-def _row(row: Row) -> dict[str, Any]:
-    return {
-        "class": row.work,
-        "set": row.measured,
-        "left_out": row.left_out,
-        "cases": row.cases,
-        "groups": row.groups,
-        "percent": _errors(row.ours),
-        "inside_fraction": round(row.inside, 4),
-        "median_factor": round(row.factor, 3),
-        "baseline_percent": {name: _errors(one) for name, one in row.baselines.items()},
-        "misses": list(row.misses),
-    }
+def _row(row: Row) -> ClassScore:
+    return ClassScore(
+        work=row.work,
+        measured=row.measured,
+        left_out=row.left_out,
+        cases=row.cases,
+        groups=row.groups,
+        percent=_errors(row.ours),
+        inside_fraction=round(row.inside, 4),
+        median_factor=round(row.factor, 3),
+        baseline_percent={name: _errors(one) for name, one in row.baselines.items()},
+        misses=tuple(row.misses),
+    )
 
 
-def _score(score: Score) -> dict[str, Any]:
-    return {
-        "question": score.question,
-        "cases": score.cases,
-        "percent": _errors(score.ours),
-        "baseline": score.baseline[0] if score.baseline else None,
-        "baseline_percent": _errors(score.baseline[1]) if score.baseline else None,
-        "at_most_percent": dict(zip(("median", "mean"), score.bar, strict=True)),
-        "verdict": score.verdict if any(score.bar) else None,
-    }
+def _score(score: Score) -> QuestionScore:
+    median, mean = score.bar
+    return QuestionScore(
+        question=score.question,
+        cases=score.cases,
+        percent=_errors(score.ours),
+        baseline=score.baseline[0] if score.baseline else None,
+        baseline_percent=_errors(score.baseline[1]) if score.baseline else None,
+        at_most_percent=MostPercent(median=median, mean=mean),
+        verdict=score.verdict if any(score.bar) else None,
+    )
 
 
-def _covered(one: Coverage) -> dict[str, Any]:
-    return {
-        "question": one.question,
-        "inside_fraction": round(one.share, 4),
-        "median_factor": round(one.factor, 3),
-        "by_group": {name: round(share, 4) for name, share in sorted(one.groups.items())},
-    }
+def _covered(one: Coverage) -> CoverageScore:
+    return CoverageScore(
+        question=one.question,
+        inside_fraction=round(one.share, 4),
+        median_factor=round(one.factor, 3),
+        by_group={name: round(share, 4) for name, share in sorted(one.groups.items())},
+    )
 
 
-def _errors(found: Errors) -> dict[str, float]:
-    return {"median": round(found.median, 1), "mean": round(found.mean, 1)}
+def _errors(found: Errors) -> ErrorPercent:
+    return ErrorPercent(median=round(found.median, 1), mean=round(found.mean, 1))
 
 
 def _section(section: Section) -> str:

@@ -12,13 +12,12 @@ from gpucost.files.quote_values import (
     OwnershipDocument,
     OwnRate,
     QuotedCommitment,
-    QuotedLine,
     QuotedMonth,
     QuoteDocument,
-    QuotedOffer,
     Rival,
     RivalSwing,
 )
+from planner.plan_document.bill import PricedLine, rented_offer, whole
 from planner.plan_document.find import find_option
 from pricing.alternatives.commitment import Commitment, commit, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
@@ -149,9 +148,9 @@ def document_of(found: Quote) -> QuoteDocument:
         as_of=found.usage.as_of,
         currency="USD",
         total=found.total,
-        offer=_offer(found.offer),
+        offer=rented_offer(found.offer),
         count=found.usage.count,
-        duration_s=_whole(found.usage.duration_s),
+        duration_s=whole(found.usage.duration_s),
         billed_s=found.billed_s,
         lines=tuple(_line(line) for line in found.lines),
         warnings=found.warnings,
@@ -159,22 +158,8 @@ def document_of(found: Quote) -> QuoteDocument:
     )
 
 
-def _offer(offer: Offer) -> QuotedOffer:
-    return QuotedOffer(
-        provider=offer.provider,
-        region=offer.region,
-        instance_type=offer.instance_type,
-        gpu=offer.gpu,
-        gpu_count=_whole(offer.gpu_count),
-        purchase=offer.purchase,
-        usd_per_hour=_digits(offer.usd_per_hour),
-        as_of=offer.as_of,
-        source=offer.source,
-    )
-
-
-def _line(line: QuoteLine) -> QuotedLine:
-    return QuotedLine(
+def _line(line: QuoteLine) -> PricedLine:
+    return PricedLine(
         what=line.what,
         usd=_digits(line.usd),
         how=line.how,
@@ -257,7 +242,7 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipDocument:
         currency="USD",
         name=own.name,
         gpu=own.gpu,
-        gpu_count=_whole(own.gpus),
+        gpu_count=whole(own.gpus),
         annual_usd=cents(own.annual_usd),
         costs=tuple(OwnCost(what=cost.what, usd=cents(cost.usd)) for cost in own.costs),
         usd_per_gpu_hour=tuple(
@@ -305,8 +290,3 @@ def _rate(usd: Decimal) -> Decimal:
 def _digits(usd: Decimal) -> Decimal:
     """Return an amount without zeros at its end."""
     return Decimal(plain(usd))
-
-
-def _whole(value: Decimal | float) -> float:
-    """Return a number for JSON, without a decimal point where it is whole."""
-    return int(value) if value == int(value) else float(value)

@@ -3,38 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
-from planner.plan_document.bill import CostLine, OfferDocument
-
-_IF_KNOWN: dict[str, Any] = {"if_known": True}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedOffer:
-    """What is rented, at its dated price; the attributes are those of `OfferDocument`."""
-
-    provider: str
-    region: str
-    instance_type: str
-    gpu: str
-    gpu_count: float
-    purchase: str
-    usd_per_hour: Decimal
-    as_of: date
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedLine:
-    """One line of a bill; the attributes are those of `CostLine`."""
-
-    what: str
-    usd: Decimal
-    how: str
-    rule: str
-    source: str
-    as_of: str
+from planner.plan_document.bill import PricedLine, RentedOffer
+from planner.plan_document.encode import IF_KNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +60,16 @@ class QuoteDocument:
     as_of: date
     currency: str
     total: Decimal
-    offer: QuotedOffer | OfferDocument
+    offer: RentedOffer
     count: int
     duration_s: float
     billed_s: int | None
-    lines: tuple[QuotedLine, ...] | tuple[CostLine, ...]
+    lines: tuple[PricedLine, ...]
     warnings: tuple[str, ...]
-    at_least: bool | None = field(default=None, metadata=_IF_KNOWN)
-    months: tuple[QuotedMonth, ...] | None = field(default=None, metadata=_IF_KNOWN)
-    start: str | None = field(default=None, metadata=_IF_KNOWN)
-    commitment: QuotedCommitment | None = field(default=None, metadata=_IF_KNOWN)
+    at_least: bool | None = field(default=None, metadata=IF_KNOWN)
+    months: tuple[QuotedMonth, ...] | None = field(default=None, metadata=IF_KNOWN)
+    start: str | None = field(default=None, metadata=IF_KNOWN)
+    commitment: QuotedCommitment | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

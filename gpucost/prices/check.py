@@ -42,6 +42,16 @@ class Age:
     refreshed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPrices:
+    """What `gpucost prices check` found: the age of each provider's prices, and sentences."""
+
+    as_of: date
+    providers: tuple[Age, ...]
+    conflicts: tuple[str, ...]
+    doubtful: tuple[str, ...]
+
+
 def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     """Print the age of each provider's prices, conflicts, and rows that fail the gate.
 
@@ -55,16 +65,16 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     doubts = [text for name, text in _doubts(catalog.offers) if _asked(name, providers)]
     if output.format == "json":
         print_json(
-            {
-                "as_of": day.isoformat(),
-                "providers": [_document(age) for age in ages],
-                "conflicts": conflicts,
-                "doubtful": doubts,
-            }
+            CheckedPrices(
+                as_of=day,
+                providers=tuple(ages),
+                conflicts=tuple(conflicts),
+                doubtful=tuple(doubts),
+            )
         )
         return
     columns = ("provider", "offers", "newest", "oldest", "days", "stale", "refreshed")
-    rows = tuple(tuple(str(cell) for cell in _document(age).values()) for age in ages)
+    rows = tuple(tuple(str(getattr(age, name)) for name in columns) for age in ages)
     right = frozenset(("offers", "days", "stale", "refreshed"))
     print_table(Table(columns=columns, rows=rows, right=right), output)
     for line in (*conflicts, *doubts):
@@ -77,18 +87,6 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
 
 def _asked(provider: str, providers: tuple[str, ...]) -> bool:
     return not providers or provider in providers
-
-
-def _document(age: Age) -> dict[str, str | int]:
-    return {
-        "provider": age.provider,
-        "offers": age.offers,
-        "newest": age.newest.isoformat(),
-        "oldest": age.oldest.isoformat(),
-        "days": age.days,
-        "stale": age.stale,
-        "refreshed": age.refreshed,
-    }
 
 
 def _ages(catalog: Catalog) -> Iterator[Age]:

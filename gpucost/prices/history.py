@@ -1,9 +1,9 @@
 """`gpucost prices history`: what machines cost on other days, as a table with a sparkline each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog
@@ -28,6 +28,39 @@ _COLUMNS = (
     "change",
     "over time",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedPrice:
+    """What a machine cost on one day: USD an hour, how sure that is, and where it was read."""
+
+    date: date
+    usd_per_hour: Decimal
+    confidence: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceSeries:
+    """The readings of one price, the oldest first, as `gpucost prices history -f json` prints them.
+
+    Attributes:
+        provider: as in the catalog.
+        region: the provider's name for it.
+        instance_type: the provider's size.
+        gpu: canonical model.
+        gpu_count: GPUs of one machine.
+        purchase: how it is bought, as in the catalog.
+        prices: at least two.
+    """
+
+    provider: str
+    region: str
+    instance_type: str
+    gpu: str
+    gpu_count: float
+    purchase: str
+    prices: tuple[DatedPrice, ...]
 
 
 def print_history(
@@ -118,24 +151,22 @@ def _change(known: Sequence[SeenPrice]) -> Decimal:
     return known[-1].usd_per_hour / known[0].usd_per_hour - 1
 
 
-def _document(known: Sequence[SeenPrice]) -> dict[str, Any]:
+def _document(known: Sequence[SeenPrice]) -> PriceSeries:
     last = known[-1]
-    return {
-        "provider": last.provider,
-        "region": last.region,
-        "instance_type": last.instance_type,
-        "gpu": last.gpu,
-        "gpu_count": last.gpu_count,
-        "purchase": last.purchase,
-        "prices": list(_readings(known)),
-    }
-
-
-def _readings(known: Iterable[SeenPrice]) -> Iterable[dict[str, str]]:
-    for one in known:
-        yield {
-            "date": one.seen_on.isoformat(),
-            "usd_per_hour": plain(one.usd_per_hour),
-            "confidence": one.confidence,
-            "source": one.source,
-        }
+    return PriceSeries(
+        provider=last.provider,
+        region=last.region,
+        instance_type=last.instance_type,
+        gpu=last.gpu,
+        gpu_count=last.gpu_count,
+        purchase=last.purchase,
+        prices=tuple(
+            DatedPrice(
+                date=one.seen_on,
+                usd_per_hour=Decimal(plain(one.usd_per_hour)),
+                confidence=one.confidence,
+                source=one.source,
+            )
+            for one in known
+        ),
+    )

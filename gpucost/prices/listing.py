@@ -1,7 +1,7 @@
 """`gpucost prices list`: which known prices are wanted, and why each is what it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, print_json, print_table
-from pricing.billing.quote import offer_json
+from planner.plan_document.bill import RentedOffer, rented_offer
+from planner.plan_document.encode import IF_KNOWN
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, Offer
@@ -74,6 +75,31 @@ class Query:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffer(RentedOffer):
+    """An offer as `gpucost prices list -f json` prints it.
+
+    Attributes:
+        gpu_memory_gib: of one GPU.
+        vcpus: threads of the host; None where it is not known, as in the next two.
+        ram_gib: of the host.
+        interconnect: between its GPUs.
+        confidence: of the price: high, medium or low.
+        notes: of its source.
+        stale: whether the price is too old on the day that was asked for.
+        why: where it was read and what gave way to it, where that was asked for.
+    """
+
+    gpu_memory_gib: float
+    vcpus: float | None
+    ram_gib: float | None
+    interconnect: str | None
+    confidence: str
+    notes: str
+    stale: bool
+    why: str | None = field(default=None, metadata=IF_KNOWN)
+
+
 def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
     """Print the prices of a day that are wanted.
 
@@ -90,7 +116,7 @@ def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
 
 def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) -> None:
     if output.format == "json":
-        print_json([_json(offer, catalog, why=why) for offer in found])
+        print_json([_document(offer, catalog, why=why) for offer in found])
         return
     short = output.format == "table" and not output.verbose
     shown = found[:_SHOWN] if short else found
@@ -154,17 +180,24 @@ def _short(row: Offer) -> str:
     return f"{plain(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
 
 
-def _json(offer: Offer, catalog: Catalog, *, why: bool) -> dict[str, Any]:
-    document = {
-        **offer_json(offer),
-        "gpu_memory_gib": offer.gpu_memory_gib,
-        "vcpus": offer.vcpus,
-        "ram_gib": offer.ram_gib,
-        "interconnect": offer.interconnect,
-        "confidence": offer.confidence,
-        "notes": offer.notes,
-        "stale": catalog.is_stale(offer),
-    }
-    if why:
-        document["why"] = _reason(offer, catalog)
-    return document
+def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
+    rented = rented_offer(offer)
+    return ListedOffer(
+        provider=rented.provider,
+        region=rented.region,
+        instance_type=rented.instance_type,
+        gpu=rented.gpu,
+        gpu_count=rented.gpu_count,
+        purchase=rented.purchase,
+        usd_per_hour=rented.usd_per_hour,
+        as_of=rented.as_of,
+        source=rented.source,
+        gpu_memory_gib=offer.gpu_memory_gib,
+        vcpus=offer.vcpus,
+        ram_gib=offer.ram_gib,
+        interconnect=offer.interconnect,
+        confidence=offer.confidence,
+        notes=offer.notes,
+        stale=catalog.is_stale(offer),
+        why=_reason(offer, catalog) if why else None,
+    )

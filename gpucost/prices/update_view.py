@@ -1,15 +1,53 @@
 """What `gpucost prices update` prints: what was read, what changed, what was kept out and why."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from datetime import date
 
 from gpucost.prices.keeping import StoredReading
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.money import plain
-from pricing.refresh.integrity_gate import KeptOut
 
 _NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedPrice:
+    """A price that was not taken: of which offer, the fault in a word, and the sentence."""
+
+    offer: str
+    fault: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedPrices:
+    """What one reading changed, as `gpucost prices update -f json` prints it.
+
+    Attributes:
+        provider: whose prices.
+        source: where they were read.
+        read_on: day of the reading.
+        confirmed: prices that stayed as they were.
+        new: offers that were not known, each with its price.
+        changed: offers of another price than before, with the new one.
+        withdrawn: offers that the provider has no longer.
+        replaced: offers that a surer row stands for.
+        kept_out: prices that were not taken.
+        notes: of the reading.
+    """
+
+    provider: str
+    source: str
+    read_on: date
+    confirmed: int
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    withdrawn: tuple[str, ...]
+    replaced: tuple[str, ...]
+    kept_out: tuple[RefusedPrice, ...]
+    notes: tuple[str, ...]
 
 
 def show(everything: tuple[StoredReading, ...], output: Output) -> None:
@@ -76,28 +114,28 @@ def _priced(offer: Offer) -> str:
     return f"{offer.place}, {offer.purchase}: {plain(offer.usd_per_hour)} USD/h"
 
 
-def _document(kept: StoredReading) -> dict[str, Any]:
+def _document(kept: StoredReading) -> UpdatedPrices:
     update = kept.update
-    return {
-        "provider": kept.reading.provider,
-        "source": kept.reading.source,
-        "read_on": kept.reading.read_on.isoformat(),
-        "confirmed": len(update.same),
-        "new": [_priced(offer) for offer in update.new],
-        "changed": [_priced(offer) for offer in update.changed],
-        "withdrawn": [offer.place for offer in update.withdrawn],
-        "replaced": [offer.place for offer in update.replaced],
-        "kept_out": [
-            *(_reason(row) for row in kept.passed.kept_out),
-            *(_late(offer) for offer in update.outdated),
-        ],
-        "notes": list(kept.reading.notes),
-    }
-
-
-def _reason(row: KeptOut) -> dict[str, str]:
-    return {"offer": row.name, "fault": row.fault, "detail": row.detail}
-
-
-def _late(offer: Offer) -> dict[str, str]:
-    return {"offer": f"{offer.place}, {offer.purchase}", "fault": "outdated", "detail": _KNOWN}
+    return UpdatedPrices(
+        provider=kept.reading.provider,
+        source=kept.reading.source,
+        read_on=kept.reading.read_on,
+        confirmed=len(update.same),
+        new=tuple(_priced(offer) for offer in update.new),
+        changed=tuple(_priced(offer) for offer in update.changed),
+        withdrawn=tuple(offer.place for offer in update.withdrawn),
+        replaced=tuple(offer.place for offer in update.replaced),
+        kept_out=(
+            *(
+                RefusedPrice(offer=row.name, fault=row.fault, detail=row.detail)
+                for row in kept.passed.kept_out
+            ),
+            *(
+                RefusedPrice(
+                    offer=f"{offer.place}, {offer.purchase}", fault="outdated", detail=_KNOWN
+                )
+                for offer in update.outdated
+            ),
+        ),
+        notes=tuple(kept.reading.notes),
+    )

@@ -1,13 +1,15 @@
 """Prints the preview of a launch: what it costs, each changing call, what must be known."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import click
 
 from gpucost.views.output import Output, Table, print_json, print_table
-from pricing.billing.quote import offer_json
+from planner.plan_document.bill import RentedOffer, rented_offer
 from pricing.money import cents, plain, show
 from providers.interface import Creation
 from providers.launch_preview import Preview
@@ -15,12 +17,68 @@ from providers.launch_preview import Preview
 _LONGEST = 60
 SCHEMA = "gpucost.preview/v1"
 _TENTH = Decimal("0.1")
+_NOTHING = Decimal("0.00")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDocument:
+    """A changing call of a launch, the kind and name of what it makes, and its arguments."""
+
+    call: str
+    kind: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewDocument:
+    """A launch before anything is done, as `gpucost provision --dry-run -f json` prints it.
+
+    Attributes:
+        schema: of the document.
+        currency: of every amount.
+        provider: where it would run.
+        type: the provider's size.
+        region: None where it is chosen at launch.
+        offer: what is rented; None for the user's own machine.
+        count: machines.
+        ttl_s: their life at most.
+        deadline: when they end themselves.
+        owner: who launches.
+        plan: the plan that is followed.
+        total_at_ttl: dollars by the deadline, in cents.
+        end_s: how much later their bill ends at worst.
+        total_at_end: dollars by then.
+        max_cost: the cap.
+        calls: the changing calls, in order.
+        ends: what ends the machines, in words.
+        warnings: what must be known, and why it would be refused.
+    """
+
+    schema: str
+    currency: str
+    provider: str
+    type: str
+    region: str | None
+    offer: RentedOffer | None
+    count: int
+    ttl_s: int
+    deadline: str
+    owner: str
+    plan: str
+    total_at_ttl: Decimal
+    end_s: int
+    total_at_end: Decimal
+    max_cost: Decimal
+    calls: tuple[CallDocument, ...]
+    ends: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def show_preview(seen: Preview, output: Output, *, dry: bool) -> None:
     """Print a preview: on standard output in a dry run, else for people on standard error."""
     if dry and output.format == "json":
-        print_json(document(seen))
+        print_json(_document(seen))
         return
     if dry and output.format in ("csv", "md"):
         print_table(_calls(seen), output)
@@ -73,33 +131,32 @@ def _calls(seen: Preview) -> Table:
     return Table(columns=("call", "makes", "name", "region"), rows=rows)
 
 
-def document(seen: Preview) -> dict[str, Any]:
-    """The preview as JSON."""
-    spec, total = seen.spec, seen.total
+def _document(seen: Preview) -> PreviewDocument:
+    spec = seen.spec
     first = spec.places[0]
-    return {
-        "schema": SCHEMA,
-        "currency": "USD",
-        "provider": spec.provider,
-        "type": first.instance_type,
-        "region": first.region or None,
-        "offer": None if first.offer is None else offer_json(first.offer),
-        "count": spec.count,
-        "ttl_s": int(spec.ttl_s),
-        "deadline": spec.marks.deadline.isoformat(),
-        "owner": spec.marks.owner,
-        "plan": spec.marks.plan,
-        "total_at_ttl": "0.00" if total is None else str(total.total),
-        "end_s": int(spec.end_s),
-        "total_at_end": "0.00" if seen.most is None else str(seen.most.total),
-        "max_cost": str(cents(spec.max_usd)),
-        "calls": [
-            {"call": one.call, "kind": one.kind, "name": one.name, "arguments": dict(one.arguments)}
+    return PreviewDocument(
+        schema=SCHEMA,
+        currency="USD",
+        provider=spec.provider,
+        type=first.instance_type,
+        region=first.region or None,
+        offer=None if first.offer is None else rented_offer(first.offer),
+        count=spec.count,
+        ttl_s=int(spec.ttl_s),
+        deadline=spec.marks.deadline.isoformat(),
+        owner=spec.marks.owner,
+        plan=spec.marks.plan,
+        total_at_ttl=_NOTHING if seen.total is None else seen.total.total,
+        end_s=int(spec.end_s),
+        total_at_end=_NOTHING if seen.most is None else seen.most.total,
+        max_cost=cents(spec.max_usd),
+        calls=tuple(
+            CallDocument(call=one.call, kind=one.kind, name=one.name, arguments=one.arguments)
             for one in seen.calls
-        ],
-        "ends": list(seen.ends),
-        "warnings": [*seen.remarks, *seen.warnings, *seen.refusals],
-    }
+        ),
+        ends=seen.ends,
+        warnings=(*seen.remarks, *seen.warnings, *seen.refusals),
+    )
 
 
 def question(seen: Preview) -> str:

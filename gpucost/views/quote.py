@@ -21,8 +21,7 @@ _ROUNDED = "rounded half up to cents"
 def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], output: Output) -> None:
     """Print the documents: JSON is one object, or an array of several."""
     if output.format == "json":
-        written = [encode(document) for document in documents]
-        print_json(written[0] if len(written) == 1 else written)
+        print_json(documents[0] if len(documents) == 1 else documents)
         return
     quotes = [document for document in documents if isinstance(document, QuoteDocument)]
     if len(quotes) > 1 and output.format != "csv":

@@ -1,20 +1,26 @@
 """Prints runs: the list with cost so far and burn rate, and one run with all that happened."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from types import MappingProxyType
-from typing import Any
 
 import click
 
 from gpucost.views.output import Output, Table, print_json, print_table
-from pricing.money import cents, show
+from gpucost.views.run_documents import (
+    LIST_SCHEMA,
+    NONE_SEEN,
+    RUN_SCHEMA,
+    RunListDocument,
+    event_documents,
+    run_document,
+)
+from pricing.money import show
 from providers.interface import Deployment, JournaledResource
-from providers.journal.ledger import RunCost, bill_machine, bill_run
+from providers.journal.ledger import RunCost, bill_run
 from providers.lifecycle.presence import Presence
 
-LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 _COLUMNS = (
     "run",
     "plan",
@@ -27,10 +33,6 @@ _COLUMNS = (
     "so far",
     "predicted",
 )
-
-
-NONE_SEEN: Mapping[str, Presence] = MappingProxyType({})
-"""No machine was asked about."""
 
 
 def show_list(
@@ -51,8 +53,8 @@ def show_list(
     """
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
-        told = [run_json(run, now, seen) for run, _ in bills]
-        print_json({"schema": LIST_SCHEMA, "asked": list(asked), "runs": told})
+        told = tuple(run_document(run, now, seen) for run, _ in bills)
+        print_json(RunListDocument(schema=LIST_SCHEMA, asked=asked, runs=told))
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, seen) for run, bill in shown)
@@ -119,61 +121,6 @@ def _dollars(amount: Decimal | None) -> str:
     return "unknown" if amount is None else show(amount)
 
 
-def run_json(
-    run: Deployment, now: datetime, seen: Mapping[str, Presence] = NONE_SEEN
-) -> dict[str, Any]:
-    """Return a run as JSON: predicted against actual, in dollars and billed seconds."""
-    bill = bill_run(run, now)
-    return {
-        "run": run.marks.run,
-        "owner": run.marks.owner,
-        "plan": run.marks.plan,
-        "provider": run.provider,
-        "type": run.offer.instance_type if run.offer else None,
-        "region": run.region or None,
-        "state": run.state,
-        "started_at": run.started_at.isoformat(),
-        "deadline": run.marks.deadline.isoformat(),
-        "ended_at": None if run.ended_at is None else run.ended_at.isoformat(),
-        "machines": bill.machines,
-        "billed_s": bill.billed_s,
-        "usd": _json_dollars(bill.usd),
-        "usd_per_hour": _json_dollars(bill.usd_per_hour),
-        "predicted_usd": _json_dollars(run.predicted_usd),
-        "reason": run.reason or None,
-        "resources": [_resource(one, run, now, seen.get(one.id)) for one in run.resources],
-    }
-
-
-def _resource(
-    one: JournaledResource, run: Deployment, now: datetime, seen: Presence | None
-) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "kind": one.kind,
-        "name": one.name,
-        "id": one.id or None,
-        "region": one.region or None,
-        "state": one.state,
-    }
-    if seen is not None:
-        told["presence"] = seen.state
-    if one.billed_from is not None:
-        billed_s, usd = bill_machine(one, run.offer, now)
-        until = None if one.billed_until is None else one.billed_until.isoformat()
-        told |= {
-            "address": one.address or None,
-            "billed_from": one.billed_from.isoformat(),
-            "billed_until": until,
-            "billed_s": billed_s,
-            "usd": _json_dollars(usd),
-        }
-    return told
-
-
-def _json_dollars(amount: Decimal | None) -> str | None:
-    return None if amount is None else str(cents(amount))
-
-
 def show_run(
     run: Deployment,
     events: Iterable[tuple[datetime, str]],
@@ -182,18 +129,18 @@ def show_run(
     seen: Mapping[str, Presence] = NONE_SEEN,
 ) -> None:
     """Print one run with its resources and events."""
-    told = [{"at": at.isoformat(), "what": what} for at, what in events]
+    told = event_documents(events)
     if output.format == "json":
-        print_json({"schema": RUN_SCHEMA, **run_json(run, now, seen), "events": told})
+        print_json(replace(run_document(run, now, seen), schema=RUN_SCHEMA, events=told))
         return
     if output.format in ("csv", "md"):
-        rows = tuple((event["at"], event["what"]) for event in told)
+        rows = tuple((event.at, event.what) for event in told)
         print_table(Table(columns=("at", "what"), rows=rows), output)
         return
     for line in _lines(run, now, seen):
         click.echo(line)
     for event in told if output.verbose else told[-_SHOWN:]:
-        click.echo(f"  {event['at']}  {event['what']}")
+        click.echo(f"  {event.at}  {event.what}")
 
 
 _SHOWN = 20

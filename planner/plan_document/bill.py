@@ -5,11 +5,13 @@ from datetime import date
 from decimal import Decimal
 
 from planner.plan_document.checks import in_order, need, not_negative
+from pricing.catalog.offer import Offer
+from pricing.money import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferDocument:
-    """What is rented, at its dated price.
+class RentedOffer:
+    """What is rented, at its dated price, as a quote and a preview print it.
 
     Attributes:
         provider: as in the catalog.
@@ -21,12 +23,6 @@ class OfferDocument:
         usd_per_hour: of the whole machine.
         as_of: day on which the price was read.
         source: where.
-        stale: whether the price was too old on the plan's day; None where the plan does not say.
-        age_days: how old the price was on that day; None where the plan does not say.
-        confidence: of the price: high, medium or low; None where the plan does not say.
-        host: "provider", or "community" for machines of third parties.
-        by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
-            does.
     """
 
     provider: str
@@ -38,15 +34,50 @@ class OfferDocument:
     usd_per_hour: Decimal
     as_of: date
     source: str
+
+    def __post_init__(self) -> None:
+        need(self.gpu_count > 0, "gpu_count is not above 0")
+        not_negative(usd_per_hour=self.usd_per_hour)
+
+
+def rented_offer(offer: Offer) -> RentedOffer:
+    """Return an offer as it is printed: whole counts without a point, no zeros behind a price."""
+    return RentedOffer(
+        provider=offer.provider,
+        region=offer.region,
+        instance_type=offer.instance_type,
+        gpu=offer.gpu,
+        gpu_count=whole(offer.gpu_count),
+        purchase=offer.purchase,
+        usd_per_hour=Decimal(plain(offer.usd_per_hour)),
+        as_of=offer.as_of,
+        source=offer.source,
+    )
+
+
+def whole(value: Decimal | float) -> float:
+    """Return a number for JSON, without a decimal point where it is whole."""
+    return int(value) if value == int(value) else float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferDocument(RentedOffer):
+    """What an option of a plan rents.
+
+    Attributes:
+        stale: whether the price was too old on the plan's day; None where the plan does not say.
+        age_days: how old the price was on that day; None where the plan does not say.
+        confidence: of the price: high, medium or low; None where the plan does not say.
+        host: "provider", or "community" for machines of third parties.
+        by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
+            does.
+    """
+
     stale: bool | None = None
     age_days: int | None = None
     confidence: str | None = None
     host: str = "provider"
     by_hand_at: str | None = None
-
-    def __post_init__(self) -> None:
-        need(self.gpu_count > 0, "gpu_count is not above 0")
-        not_negative(usd_per_hour=self.usd_per_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +90,8 @@ class PricedPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostLine:
-    """One line of a predicted bill.
+class PricedLine:
+    """One line of a bill, as a quote prints it.
 
     Attributes:
         what: kind of cost, as in a quote.
@@ -69,7 +100,6 @@ class CostLine:
         rule: the billing rule in words.
         source: where the price was read.
         as_of: date of the price as its source prints it.
-        parts: the same amount as quantities at unit prices; empty where it is not such a product.
     """
 
     what: str
@@ -78,6 +108,16 @@ class CostLine:
     rule: str
     source: str = ""
     as_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine(PricedLine):
+    """One line of the predicted bill of an option.
+
+    Attributes:
+        parts: the same amount as quantities at unit prices; empty where it is not such a product.
+    """
+
     parts: tuple[PricedPart, ...] = ()
 
 

@@ -7,9 +7,13 @@ from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from planner.plan_document.document import PlanDocument
+
+IF_KNOWN: Mapping[str, bool] = MappingProxyType({"if_known": True})
+"""Metadata of a field that is left out of the file where it is None."""
 
 
 def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind

@@ -21,6 +21,7 @@ from planner.plan_document.bill import (
     PricedPart,
     TodayCost,
     UsdEnds,
+    whole,
 )
 from planner.plan_document.options import (
     BaselineDocument,
@@ -113,7 +114,7 @@ def offer_document(offer: Offer, as_of: date) -> OfferDocument:
         region=offer.region,
         instance_type=offer.instance_type,
         gpu=offer.gpu,
-        gpu_count=_whole_if(float(offer.gpu_count)),
+        gpu_count=whole(offer.gpu_count),
         purchase=offer.purchase,
         usd_per_hour=Decimal(plain(offer.usd_per_hour)),
         as_of=offer.as_of,
@@ -162,7 +163,7 @@ def rounded(estimate: Estimate) -> Estimate:
 
 def digits(value: float) -> float:
     """Return six significant digits, whole numbers without a point."""
-    return _whole_if(float(f"{value:.6g}"))
+    return whole(float(f"{value:.6g}"))
 
 
 def digits_of(value: float | None) -> float | None:
@@ -173,10 +174,6 @@ def digits_of(value: float | None) -> float | None:
 def in_cents(amount: Decimal | None) -> Decimal | None:
     """Return dollars rounded to cents where they are known."""
     return None if amount is None else cents(amount)
-
-
-def _whole_if(value: float) -> float:
-    return int(value) if value == int(value) else value
 
 
 def _share(tenancy: Tenancy) -> BilledShare:

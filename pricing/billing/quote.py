@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from pricing.billing.lines import KINDS, QuoteLine
 from pricing.billing.machine_time import Span, charge_machine_time
@@ -13,7 +12,7 @@ from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT, cents, plain
+from pricing.money import EXACT, cents
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
@@ -136,23 +135,3 @@ def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
             for p in line.parts
         ),
     )
-
-
-def offer_json(offer: Offer) -> dict[str, Any]:
-    """Return the offer as a quote and a plan carry it."""
-    return {
-        "provider": offer.provider,
-        "region": offer.region,
-        "instance_type": offer.instance_type,
-        "gpu": offer.gpu,
-        "gpu_count": _number(offer.gpu_count),
-        "purchase": offer.purchase,
-        "usd_per_hour": plain(offer.usd_per_hour),
-        "as_of": offer.as_of.isoformat(),
-        "source": offer.source,
-    }
-
-
-def _number(value: Decimal | float) -> int | float:
-    """Return a JSON number, without a decimal point where it is whole."""
-    return int(value) if value == int(value) else float(value)

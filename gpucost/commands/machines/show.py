@@ -7,7 +7,8 @@ import click
 from gpucost.machines.ssh_access import door_of
 from gpucost.machines.state import CLOCK, open_journal, sessions, state_folder
 from gpucost.views.output import Output, output_options
-from gpucost.views.runs import NONE_SEEN, show_run
+from gpucost.views.run_documents import NONE_SEEN
+from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError
 from providers.interface import Deployment
 from providers.journal.journal import Journal

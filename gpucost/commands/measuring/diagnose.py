@@ -1,7 +1,7 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
@@ -12,8 +12,8 @@ from planner.actions.machine_settings import today_settings
 from planner.actions.settings import profiled_run
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
-from planner.plan_document.encode import encode
 from planner.plan_document.from_job import finding_document, remedy_documents
+from planner.plan_document.jobs import FindingDocument, RemedyDocument
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
@@ -38,25 +38,42 @@ def command(sources: tuple[str, ...], output: Output) -> None:
     )
 
 
-def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> dict[str, Any]:
-    return {
-        "schema": "gpucost.diagnosis/v1",
-        "jobs": [
-            {
-                "name": profile.job.name,
-                "findings": [encode(finding_document(finding)) for finding in findings],
-                "remedies": _remedies(profile),
-            }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosedJob:
+    """A job, what it wastes (the first finding is the verdict), and what can be done about it."""
+
+    name: str | None
+    findings: tuple[FindingDocument, ...]
+    remedies: tuple[RemedyDocument, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisDocument:
+    """What `gpucost diagnose -f json` prints."""
+
+    schema: str
+    jobs: tuple[DiagnosedJob, ...]
+
+
+def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:
+    return DiagnosisDocument(
+        schema="gpucost.diagnosis/v1",
+        jobs=tuple(
+            DiagnosedJob(
+                name=profile.job.name,
+                findings=tuple(finding_document(finding) for finding in findings),
+                remedies=_remedies(profile),
+            )
             for profile, findings in found
-        ],
-    }
+        ),
+    )
 
 
-def _remedies(profile: Profile) -> list[dict[str, Any]]:
+def _remedies(profile: Profile) -> tuple[RemedyDocument, ...]:
     signals = read_signals(profile)
     machine = today_settings(signals, profiled_run(profile))
     fitted = (action(code, signals) for code in machine.values)
-    return [encode(one) for one in remedy_documents(fitted, machine)]
+    return remedy_documents(fitted, machine)
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from gpucost.views.output import Output, output_options, print_json
 from planner.bills.invoice.gpu_lines import gpu_sizes
 from planner.bills.invoice.review import Measured, review
 from planner.bills.invoice.review_document import review_document
-from planner.plan_document.encode import encode
 from planner.telemetry.parsing.hints import Hints
 
 
@@ -41,7 +40,7 @@ def command(
     found = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
     document = review_document(bills, found, zone)
     if output.format == "json":
-        print_json(encode(document))
+        print_json(document)
     else:
         print_review(document, output)
 

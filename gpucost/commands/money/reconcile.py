@@ -10,7 +10,6 @@ from gpucost.views.output import Output, output_options, print_json
 from planner.bills.reconcile import reconcile
 from planner.bills.reconcile_document import reconciliation_document
 from planner.documents.selection import select
-from planner.plan_document.encode import encode
 
 
 @click.command(
@@ -34,6 +33,6 @@ def command(plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], outp
     result = reconcile(chosen, bills, period=plan.period)
     document = reconciliation_document(plan, chosen, bills, result, unknown)
     if output.format == "json":
-        print_json(encode(document))
+        print_json(document)
     else:
         print_reconciliation(document, output)

@@ -1,12 +1,18 @@
 """`gpucost accuracy`: how far predictions are off on measurements that they were not fitted on."""
 
-import json
-from importlib.resources import files
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.documents.accuracy import (
+    ClassScore,
+    CoverageScore,
+    ErrorPercent,
+    MostPercent,
+    QuestionScore,
+    shipped_accuracy,
+)
 
 
 @click.command(name="accuracy", epilog="Example: gpucost accuracy")
@@ -17,68 +23,69 @@ def command(output: Output) -> None:
     Whole GPUs and whole tasks were left out. The data sets are not part of gpucost; these are the
     scores that shipped with this version.
     """
-    document = json.loads(files("planner.models.data").joinpath("accuracy.json").read_text("utf-8"))
+    shipped = shipped_accuracy()
     if output.format == "json":
-        print_json(document)
+        print_json(shipped)
         return
-    print_table(_class_table(document["rows"]), output)
-    print_table(_score_table(document["scores"]), output)
-    print_table(_coverage_table(document["coverages"]), output)
+    print_table(_class_table(shipped.rows), output)
+    print_table(_score_table(shipped.scores), output)
+    print_table(_coverage_table(shipped.coverages), output)
 
 
-def _class_table(rows: list[dict[str, Any]]) -> Table:
-    names = tuple(rows[0]["baseline_percent"]) if rows else ()
+def _class_table(rows: Sequence[ClassScore]) -> Table:
+    names = tuple(rows[0].baseline_percent) if rows else ()
     columns = ("class", "measured", "left out", "cases", "ours %", "inside", "x/÷", *names, "")
     lines = tuple(
         (
-            row["class"],
-            row["set"],
-            row["left_out"],
-            str(row["cases"]),
-            _percent(row["percent"]),
-            f"{row['inside_fraction']:.1%}",
-            f"{row['median_factor']:.2f}",
-            *(_percent(row["baseline_percent"][name]) for name in names),
-            "missed: " + "; ".join(row["misses"]) if row["misses"] else "held",
+            row.work,
+            row.measured,
+            row.left_out,
+            str(row.cases),
+            _percent(row.percent),
+            f"{row.inside_fraction:.1%}",
+            f"{row.median_factor:.2f}",
+            *(_percent(row.baseline_percent[name]) for name in names),
+            "missed: " + "; ".join(row.misses) if row.misses else "held",
         )
         for row in rows
     )
     return Table(columns=columns, rows=lines, right=frozenset(columns[3:-1]))
 
 
-def _percent(found: dict[str, float]) -> str:
-    return f"{found['median']:.1f} / {found['mean']:.1f}"
+def _percent(found: ErrorPercent) -> str:
+    return f"{found.median:.1f} / {found.mean:.1f}"
 
 
-def _score_table(scores: list[dict[str, Any]]) -> Table:
+def _score_table(scores: Sequence[QuestionScore]) -> Table:
     columns = ("predicted", "cases", "median / mean %", "baseline %", "at most", "")
     rows = tuple(
         (
-            score["question"],
-            str(score["cases"]),
-            _percent(score["percent"]),
-            _percent(score["baseline_percent"]) if score["baseline_percent"] else "-",
-            _bar(score["at_most_percent"]),
-            score["verdict"] or "",
+            score.question,
+            str(score.cases),
+            _percent(score.percent),
+            _percent(score.baseline_percent) if score.baseline_percent else "-",
+            _bar(score.at_most_percent),
+            score.verdict or "",
         )
         for score in scores
     )
     return Table(columns=columns, rows=rows, right=frozenset(columns[1:4]))
 
 
-def _bar(bar: dict[str, float | None]) -> str:
-    if not any(bar.values()):
+def _bar(bar: MostPercent) -> str:
+    both = (bar.median, bar.mean)
+    if not any(both):
         return "-"
-    return " / ".join("-" if value is None else f"{value:g}" for value in bar.values())
+    return " / ".join("-" if value is None else f"{value:g}" for value in both)
 
 
-def _coverage_table(coverages: list[dict[str, Any]]) -> Table:
+def _coverage_table(coverages: Sequence[CoverageScore]) -> Table:
     rows = tuple(
         (
-            one["question"],
-            f"{one['inside_fraction']:.1%}",
-            f"x/÷ {one['median_factor']:.2f}",
-            ", ".join(f"{name} {share:.0%}" for name, share in one["by_group"].items()),
+            one.question,
+            f"{one.inside_fraction:.1%}",
+            f"x/÷ {one.median_factor:.2f}",
+            ", ".join(f"{name} {share:.0%}" for name, share in one.by_group.items()),
         )
         for one in coverages
     )

@@ -11,7 +11,6 @@ from gpucost.files.writing import write_file
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.baseline.requirements import Requirements
-from planner.plan_document.encode import encode
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
@@ -43,7 +42,7 @@ def command(report_path: str, output: Output) -> None:
     if ours:
         write_file(report_path, render_report(plan))
     if output.format == "json":
-        print_json(encode(plan))
+        print_json(plan)
     elif output.format == "md":
         click.echo(render_report(plan), nl=False)
     else:

@@ -23,7 +23,7 @@ from planner.baseline.requirements import (
 from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import encode, to_text
+from planner.plan_document.encode import to_text
 from planner.plan_document.from_plan import plan_document
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
@@ -104,7 +104,7 @@ def _write(plan: PlanDocument, target: str | None, report_path: str | None, outp
 
 def _print(plan: PlanDocument, output: Output) -> None:
     if output.format == "json":
-        print_json(encode(plan))
+        print_json(plan)
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 

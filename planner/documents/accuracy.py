@@ -1,0 +1,111 @@
+"""How far predictions were off on what they were not fitted on: the scores that ship."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+SCHEMA = "gpucost.accuracy/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPercent:
+    """Median and mean of |predicted / measured - 1|, percent."""
+
+    median: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MostPercent:
+    """The bar: what median and mean may be at most; None where that is not asked."""
+
+    median: float | None
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassScore:
+    """One class of work on one set of measurements.
+
+    Attributes:
+        work: the class; `class` in the file.
+        measured: the set; `set` in the file.
+        left_out: what was left out of the fit.
+        cases: predictions scored.
+        groups: of cases, left out one by one.
+        percent: errors of what ships.
+        inside_fraction: share of the cases inside the 90 % interval.
+        median_factor: how wide it is: median of its factor x/÷.
+        baseline_percent: errors of simple methods on the same cases.
+        misses: which bars are missed, in words.
+    """
+
+    work: str = field(metadata={"name": "class"})
+    measured: str = field(metadata={"name": "set"})
+    left_out: str
+    cases: int
+    groups: int
+    percent: ErrorPercent
+    inside_fraction: float
+    median_factor: float
+    baseline_percent: Mapping[str, ErrorPercent]
+    misses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionScore:
+    """One question beside its baseline and its bar.
+
+    Attributes:
+        question: what is predicted, and what was left out.
+        cases: predictions scored.
+        percent: errors of what ships.
+        baseline: name of a simple method; None where there is none.
+        baseline_percent: its errors on the same cases.
+        at_most_percent: the bar.
+        verdict: `held`, or by how much the bar is missed; None where none is asked.
+    """
+
+    question: str
+    cases: int
+    percent: ErrorPercent
+    baseline: str | None
+    baseline_percent: ErrorPercent | None
+    at_most_percent: MostPercent
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageScore:
+    """How often the 90 % interval held, and how wide it was.
+
+    Attributes:
+        question: what was left out.
+        inside_fraction: share of the cases inside.
+        median_factor: median of the interval's factor x/÷.
+        by_group: share inside by group.
+    """
+
+    question: str
+    inside_fraction: float
+    median_factor: float
+    by_group: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyDocument:
+    """All scores of a version."""
+
+    schema: str
+    rows: tuple[ClassScore, ...]
+    scores: tuple[QuestionScore, ...]
+    coverages: tuple[CoverageScore, ...]
+
+
+def shipped_accuracy() -> AccuracyDocument:
+    """Return the scores that shipped with this version."""
+    from planner.plan_document.structure import converter  # noqa: PLC0415 - brings cattrs
+
+    text = files("planner.models.data").joinpath("accuracy.json").read_text("utf-8")
+    return converter().structure(json.loads(text), AccuracyDocument)
