@@ -67,7 +67,7 @@ class EventDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDocument:
+class DeploymentDocument:
     """A run: predicted against actual, in dollars and billed seconds.
 
     Attributes:
@@ -114,17 +114,17 @@ class RunDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunListDocument:
+class DeploymentListDocument:
     """Runs, and the providers that were asked about them."""
 
     schema: str
     asked: tuple[str, ...]
-    runs: tuple[RunDocument, ...]
+    runs: tuple[DeploymentDocument, ...]
 
 
 def run_document(
     run: Deployment, now: datetime, seen: Mapping[str, Presence] = NONE_SEEN
-) -> RunDocument:
+) -> DeploymentDocument:
     """Return a run as it is listed.
 
     Args:
@@ -133,7 +133,7 @@ def run_document(
         seen: what providers answered about machines, by id.
     """
     bill = bill_run(run, now)
-    return RunDocument(
+    return DeploymentDocument(
         run=run.marks.run,
         owner=run.marks.owner,
         plan=run.marks.plan,

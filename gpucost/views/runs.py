@@ -12,7 +12,7 @@ from gpucost.views.run_documents import (
     LIST_SCHEMA,
     NONE_SEEN,
     RUN_SCHEMA,
-    RunListDocument,
+    DeploymentListDocument,
     event_documents,
     run_document,
 )
@@ -54,7 +54,7 @@ def show_list(
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
         told = tuple(run_document(run, now, seen) for run, _ in bills)
-        print_json(RunListDocument(schema=LIST_SCHEMA, asked=asked, runs=told))
+        print_json(DeploymentListDocument(schema=LIST_SCHEMA, asked=asked, runs=told))
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, seen) for run, bill in shown)
