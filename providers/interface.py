@@ -1,8 +1,7 @@
 """What a provider must be able to do, and the values that pass between it and the lifecycle.
 
-A provider is a `Cloud`: it says which calls a launch needs (pure, so a dry run needs no account),
-makes one resource a call, finds everything that carries our marks, and destroys one resource. All
-order, waiting, journalling and repair is in `providers.lifecycle`.
+A provider is a `Cloud`: it says which calls a launch needs (pure), makes one resource a call, finds
+what carries our marks, destroys one. Order, waiting and repair are in `providers.lifecycle`.
 """
 
 from collections.abc import Mapping
@@ -100,6 +99,7 @@ class LaunchSpec:
         ssh_key: a key at the provider that may log in, too; empty: none.
         image: in place of the provider's image for the size; empty: that one.
         self_destroy: whether the machine ends itself at its deadline.
+        idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
         end_role: as whom the provider ends machines that did not; empty: nothing outside ends them.
         ssh_from: networks that may reach port 22 of the machines, such as "203.0.113.7/32".
         subnet: of a private network at the provider, for its machines; empty: the default one.
@@ -120,6 +120,7 @@ class LaunchSpec:
     security_group: str = ""
     end_s: Decimal = Decimal(0)
     end_role: str = ""
+    idle_s: int | None = None
 
     def __post_init__(self) -> None:
         problems = []

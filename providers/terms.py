@@ -13,8 +13,10 @@ class Terms:
         max_usd: the cap, where one was named; None: it was the previewed total.
         most_usd_per_hour: the highest price that the provider may ask for a machine; None for the
             user's own.
+        idle_s: its machines end themselves once no GPU has worked for so long; None: no such rule.
     """
 
     self_destroy: bool
     max_usd: Decimal | None
     most_usd_per_hour: Decimal | None
+    idle_s: int | None = None

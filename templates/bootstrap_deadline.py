@@ -21,6 +21,17 @@ SILENT_S = 1800
 TICK_S = 10
 """Seconds between two looks of the watch."""
 
+LOOK_S, ASK_S = 9, 4
+"""Most seconds for an answer about the GPUs, less than a tick, and for each question in it."""
+
+BLIND_S = 60
+"""How long the GPUs may be unreadable before what they may have done counts as work."""
+
+LEAST_IDLE_S = 60
+"""The shortest idle time after which a machine may end itself: several looks."""
+
+_IDLE_WARNING_S = 300
+
 RETRY_S = 60
 """Seconds until the end is asked for again."""
 
@@ -92,8 +103,8 @@ SCRIPTS: Mapping[str, str] = MappingProxyType(
 """Where each script of the watch lies on a machine, and its template."""
 
 
-def deadline_values(deadline: datetime) -> dict[str, Any]:
-    """Return what the scripts need to know of a deadline, an aware time."""
+def deadline_values(deadline: datetime, idle_s: int | None) -> dict[str, Any]:
+    """Return what the scripts need to know of a deadline, an aware time, and of the idle rule."""
     return {
         "deadline": _calendar(deadline),
         "deadline_s": int(deadline.timestamp()),
@@ -104,6 +115,10 @@ def deadline_values(deadline: datetime) -> dict[str, Any]:
         "id_s": ID_S,
         "call_s": CALL_S,
         "power_offs": POWER_OFFS,
+        "look_s": LOOK_S,
+        "ask_s": ASK_S,
+        "blind_s": BLIND_S,
+        "idle_warning_s": min(_IDLE_WARNING_S, (idle_s or 0) // 2),
     }
 
 

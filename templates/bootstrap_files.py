@@ -27,6 +27,7 @@ _SCRIPTS = (
     ("/opt/gpucost/run", "run.sh.j2"),
     ("/opt/gpucost/bind", "bind.sh.j2"),
 )
+_ACTIVITY = ("/opt/gpucost/activity", "activity.sh.j2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +49,10 @@ class MachineBootstrap:
         sharing: None, "mps" or "time-slicing".
         jobs: names of jobs that share the machine.
         scratch: whether empty disks may be formatted.
+        idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
 
     Raises:
-        InputError: `end` or `sharing` is of no known kind.
+        InputError: `end` or `sharing` is of no known kind, or it cannot end when it is idle.
     """
 
     run: str
@@ -67,8 +69,11 @@ class MachineBootstrap:
     sharing: str | None
     jobs: tuple[str, ...]
     scratch: bool
+    idle_s: int | None = None
 
     def __post_init__(self) -> None:
+        if self.idle_s is not None and (self.end == "none" or not self.gpu_count):
+            raise InputError("a machine that does not end itself, or has no GPU, cannot when idle.")
         if self.end not in ENDS or self.sharing not in (None, "mps", "time-slicing"):
             raise InputError(f"a machine cannot be set up for {self.end}, {self.sharing}.")
 
@@ -113,7 +118,7 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
     return {
         **plain,
         **launcher,
-        **deadline_values(machine.deadline),
+        **deadline_values(machine.deadline, machine.idle_s),
         "end_url": shlex.quote(machine.end_url),
         "end_id_url": shlex.quote(machine.end_id_url),
         "jobs": list(dict.fromkeys(names)),
@@ -124,7 +129,7 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
 def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
     values = _values(machine)
     yield _file("/etc/gpucost/environment", "0644", _variables(machine))
-    for path, name in _SCRIPTS:
+    for path, name in _SCRIPTS if machine.idle_s is None else (*_SCRIPTS, _ACTIVITY):
         yield _file(path, "0755", _environment().get_template(name).render(values))
 
 

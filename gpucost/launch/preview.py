@@ -33,7 +33,7 @@ from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
-from templates.bootstrap_deadline import END_S
+from templates.bootstrap_deadline import END_S, LEAST_IDLE_S
 from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
@@ -55,6 +55,7 @@ class Wish:
         self_destroy: whether the machine ends itself.
         ssh_from, subnet, security_group, end_role: as in `LaunchSpec`.
         waits: whether the launch waits until the machines are ready.
+        idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
     """
 
     ttl_s: Decimal
@@ -68,6 +69,7 @@ class Wish:
     security_group: str = ""
     end_role: str = ""
     waits: bool = True
+    idle_s: int | None = None
 
 
 def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
@@ -99,6 +101,30 @@ def check_end_role(provider: str, role: str) -> None:
         raise InputError(
             f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
         )
+
+
+def check_idle(choice: LaunchChoice, idle_s: Decimal | None, *, self_destroy: bool) -> None:
+    """Check that machines which are to end themselves when idle can.
+
+    Raises:
+        InputError: they do not end themselves, have no GPU, or the time is too short to tell.
+    """
+    if idle_s is None:
+        return
+    problems = []
+    if choice.provider == OWN:
+        problems.append("--idle: the machine is yours, and nothing ends it; leave --idle out.")
+    elif not self_destroy:
+        problems.append("--idle and --no-self-destroy exclude each other; leave one out.")
+    if any(offer.gpu_count < 1 for offer in choice.offers):
+        problems.append("--idle: a machine without a whole GPU has none that could be idle.")
+    if idle_s < LEAST_IDLE_S:
+        problems.append(
+            f"--idle {plain(idle_s)}s is shorter than {LEAST_IDLE_S} s: the machine looks every "
+            "ten seconds, and a pause between two epochs is not the end of a job."
+        )
+    if problems:
+        raise InputError(problems)
 
 
 def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
@@ -135,6 +161,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         security_group=wish.security_group,
         end_s=end_s,
         end_role=wish.end_role,
+        idle_s=wish.idle_s,
     )
 
 
@@ -178,6 +205,7 @@ def _machine(
         sharing=choice.sharing,
         jobs=choice.jobs,
         scratch=offer is not None,
+        idle_s=wish.idle_s,
     )
 
 

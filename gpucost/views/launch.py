@@ -48,6 +48,7 @@ class PreviewDocument:
         plan: the plan that is followed.
         total_at_ttl: dollars by the deadline, in cents.
         end_s: how much later their bill ends at worst.
+        idle_s: they end themselves once no GPU has worked for so long; None: no such rule.
         total_at_end: dollars by then.
         max_cost: the cap.
         calls: the changing calls, in order.
@@ -68,6 +69,7 @@ class PreviewDocument:
     plan: str
     total_at_ttl: Decimal
     end_s: int
+    idle_s: int | None
     total_at_end: Decimal
     max_cost: Decimal
     calls: tuple[CallDocument, ...]
@@ -110,7 +112,15 @@ def _lines(seen: Preview, *, dry: bool) -> list[str]:
     lines += [f"  {_call(creation)}" for creation in seen.calls]
     lines.append("to end it:")
     lines += [f"  {end}" for end in seen.ends]
+    if spec.idle_s is not None:
+        lines.append(f"  {idle_told(spec.idle_s)}")
     return [*lines, *(f"note: {warning}" for warning in seen.warnings)]
+
+
+def idle_told(idle_s: int) -> str:
+    """Return what an idle rule does."""
+    minutes = plain((Decimal(idle_s) / 60).quantize(_TENTH))
+    return f"each machine ends itself after {minutes} min of idle GPUs"
 
 
 def _call(creation: Creation) -> str:
@@ -148,6 +158,7 @@ def _document(seen: Preview) -> PreviewDocument:
         plan=spec.marks.plan,
         total_at_ttl=_NOTHING if seen.total is None else seen.total.total,
         end_s=int(spec.end_s),
+        idle_s=spec.idle_s,
         total_at_end=_NOTHING if seen.most is None else seen.most.total,
         max_cost=cents(spec.max_usd),
         calls=tuple(

@@ -81,6 +81,7 @@ class DeploymentDocument:
         state: as the journal has it.
         started_at: when it was launched.
         deadline: when its machines end themselves.
+        idle_s: or once no GPU has worked for so long; None: no such rule.
         ended_at: None while it has not ended.
         machines: that are billed now.
         billed_s: billed seconds of all machines.
@@ -102,6 +103,7 @@ class DeploymentDocument:
     state: str
     started_at: str
     deadline: str
+    idle_s: int | None
     ended_at: str | None
     machines: int
     billed_s: int
@@ -143,6 +145,7 @@ def run_document(
         state=run.state,
         started_at=run.started_at.isoformat(),
         deadline=run.marks.deadline.isoformat(),
+        idle_s=None if run.terms is None else run.terms.idle_s,
         ended_at=_text(run.ended_at),
         machines=bill.machines,
         billed_s=bill.billed_s,

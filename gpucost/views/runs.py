@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import click
 
+from gpucost.views.launch import idle_told
 from gpucost.views.output import Output, Table, print_json, print_table
 from gpucost.views.run_documents import (
     LIST_SCHEMA,
@@ -156,6 +157,9 @@ def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list
         f"owner {run.marks.owner}, plan {run.marks.plan}, until {_minute(run.marks.deadline)} UTC",
         f"{spent}, {rate}, predicted ${_dollars(run.predicted_usd)} by the deadline",
     ]
+    idle_s = None if run.terms is None else run.terms.idle_s
+    if idle_s is not None:
+        lines.append(idle_told(idle_s))
     if run.reason:
         lines.append(f"why: {run.reason}")
     lines += [

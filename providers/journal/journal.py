@@ -108,6 +108,9 @@ class Journal:
             self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
             self._run(terms.TABLE)
             self._insert("terms", terms.to_row(marks.run, terms.terms_of(spec)))
+            if spec.idle_s is not None:
+                self._run(terms.IDLE_TABLE)
+                self._insert("idle_rules", (marks.run, spec.idle_s))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
     def adopt_run(self, run: Deployment) -> None:
@@ -280,14 +283,17 @@ class Journal:
 
     def _terms(self, which: str, *values: str) -> dict[str, Terms]:
         """What was confirmed at the launch of runs, where it was written down."""
-        known = "SELECT 1 FROM sqlite_master WHERE type='table' AND name='terms'"
-        if self._base.execute(known).fetchone() is None:
-            return {}
-        rows = self._base.execute(
-            f"SELECT * FROM terms WHERE run IN (SELECT run FROM runs {which})",  # noqa: S608 - ours
-            values,
-        )
-        return {row["run"]: terms.from_row(row) for row in rows}
+        idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
+        rows = self._beside("terms", which, *values)
+        return {row["run"]: terms.from_row(row, idle.get(row["run"])) for row in rows}
+
+    def _beside(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
+        """The rows of runs in a table that not every journal has."""
+        known = "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"
+        if self._base.execute(known, (table,)).fetchone() is None:
+            return []
+        asked = f"SELECT * FROM {table} WHERE run IN (SELECT run FROM runs {which})"  # noqa: S608 - ours
+        return self._base.execute(asked, values).fetchall()
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """What happened to a run, in order."""

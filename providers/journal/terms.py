@@ -14,6 +14,9 @@ TABLE = (
 )
 """Beside the first tables, and made with the first launch: older versions pass over it."""
 
+IDLE_TABLE = "CREATE TABLE IF NOT EXISTS idle_rules (run TEXT PRIMARY KEY, idle_s INTEGER NOT NULL)"
+"""The same for runs with an idle rule; older versions write rows of `terms` by their columns."""
+
 
 def terms_of(spec: LaunchSpec) -> Terms:
     """The terms of a launch that is about to be made."""
@@ -27,6 +30,7 @@ def terms_of(spec: LaunchSpec) -> Terms:
         self_destroy=spec.self_destroy,
         max_usd=None if spec.max_usd == previewed else spec.max_usd,
         most_usd_per_hour=dearest,
+        idle_s=spec.idle_s,
     )
 
 
@@ -36,8 +40,13 @@ def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
     return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
 
 
-def from_row(row: sqlite3.Row) -> Terms:
-    """The terms that `to_row` wrote."""
+def from_row(row: sqlite3.Row, idle_s: int | None) -> Terms:
+    """The terms that `to_row` wrote, with the idle rule of the run."""
     money = (row["max_usd"], row["most_usd_per_hour"])
     cap, dearest = (None if text is None else Decimal(text) for text in money)
-    return Terms(self_destroy=bool(row["self_destroy"]), max_usd=cap, most_usd_per_hour=dearest)
+    return Terms(
+        self_destroy=bool(row["self_destroy"]),
+        max_usd=cap,
+        most_usd_per_hour=dearest,
+        idle_s=idle_s,
+    )

@@ -20,6 +20,7 @@ from providers.ssh.login import Proof, Status
 ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
 LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
+END_LOG = f"{ROOT}/var/lib/gpucost/end.log"
 END_HEADER = f"{ROOT}/etc/gpucost/end.header"
 DEADLINE = f"{ROOT}/etc/gpucost/deadline"
 RENDEZVOUS = f"{ROOT}/etc/gpucost/rendezvous"
@@ -195,12 +196,12 @@ class SshLogin:
         self._put(machine, DEADLINE, line, "0644")
 
     def log(self, address: str) -> str:
-        """The log of the bootstrap.
+        """The log of the bootstrap, and behind it that of the watch.
 
         Raises:
             ProviderError: the machine cannot be reached.
         """
-        return self.door.run(address, f'cat "{LOG}"')[1]
+        return self.door.run(address, f'cat "{LOG}"; cat "{END_LOG}" 2>/dev/null')[1]
 
 
 def _time(seconds: str | None) -> datetime | None:

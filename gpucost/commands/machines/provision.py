@@ -18,6 +18,7 @@ from gpucost.launch.choice import (
 from gpucost.launch.preview import (
     Wish,
     check_end_role,
+    check_idle,
     check_self_destroy,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, previewed
@@ -56,7 +57,9 @@ _MOST = 64
 @click.option("--security-group", default="", help="AWS: an own group instead of the run's.")
 @click.option("--end-role", default="", metavar="ARN", help="AWS: who ends what did not itself.")
 @click.option("--image", default="", help="In place of the provider's image for the size.")
-@later_option("--idle")
+@click.option(
+    "--idle", type=DURATION, help="Machines end themselves when no GPU has worked for so long."
+)
 @later_option("--recipe")
 @click.option("--wait/--no-wait", default=True, help="Wait until machines are armed and ready.")
 @click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
@@ -91,7 +94,9 @@ def command(
         security_group=asked["security_group"],
         end_role=asked["end_role"],
         waits=asked["wait"],
+        idle_s=None if asked["idle"] is None else int(asked["idle"]),
     )
+    check_idle(choice, asked["idle"], self_destroy=wish.self_destroy)
     check_end_role(choice.provider, wish.end_role)
     if asked["dry_run"]:
         dry_run(choice, wish, output)

@@ -172,7 +172,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
     ("arguments", "code", "told"),
     [
         (("--type", SIZE), 2, "--ttl"),
-        (("--type", SIZE, "--ttl", "2h", "--idle", "30m"), 2, "--idle is not built yet"),
+        (("--type", SIZE, "--ttl", "2h", "--idle", "30s"), 2, "--idle 30s is shorter than 60 s"),
         (("--type", SIZE, "--ttl", "2h", "--recipe", "r.json"), 2, "--recipe is not built yet"),
         (("--type", SIZE, "--ttl", "2h", "--option", "a/o1"), 2, "different things"),
         (("--type", "lambda/gpu_8x_b200_sxm6", "--ttl", "2h"), 2, "cloud.lambda.ai"),
