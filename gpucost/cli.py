@@ -13,13 +13,14 @@ from pricing.errors import GpucostError, InputError, NotBuiltYetError
 from providers.redaction import redacted_output
 
 INTERRUPTED = 130
-_OWN_SIGNALS = ("profile",)
+_OWN_SIGNALS = ("profile", "run")
 """Commands that pass signals on to a job."""
 
 # name -> (module, one-line help); a command's module is imported only when it runs.
 COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("measuring.profile", "Measure a GPU job: put it in front of a command."),
     "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
+    "run": ("measuring.run", "Run a command with a recipe applied, and measure it."),
     "diagnose": ("measuring.diagnose", "Say what a job wastes and why."),
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
     "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
@@ -49,10 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 # Commands of the contract that this version does not have.
-LATER = (
-    "capacity",
-    "run",
-)
+LATER = ("capacity",)
 
 
 class _Commands(click.Group):

@@ -29,6 +29,7 @@ SLOW = (
     "bootstrap/",
     "chaos/",
     "diagnosis/test_verdicts.py",
+    "gpucost/applying/test_run.py",
     "gpucost/launch/",
     "gpucost/machines/test_end_role.py",
     "gpucost/machines/test_extend.py",

@@ -25,11 +25,20 @@ from planner.telemetry.measure.command.child import Child, CommandError
 from planner.telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
 from planner.telemetry.measure.command.witness import let_go
 from planner.telemetry.measure.driver_check import driver_problem
-from planner.telemetry.probe import callers_environment, child_environment, events_folder
+from planner.telemetry.probe import (
+    APPLY,
+    RUN_EVENTS,
+    callers_environment,
+    child_environment,
+    events_folder,
+)
 from pricing.errors import GpucostError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    from planner.documents.application import Application
+    from planner.profile.change import Change
 
 AROUND_CHILD = 125
 _ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
@@ -59,6 +68,7 @@ class MeasureRequest:
         no_gpu: measure the host and the steps alone.
         metadata: whether a cloud's metadata service may be asked which machine this is.
         hints: what the measurement cannot see, as fields of `hints.Hints`.
+        applied: what is applied to the command; None where it runs as it is.
     """
 
     command: tuple[str, ...]
@@ -70,6 +80,7 @@ class MeasureRequest:
     no_gpu: bool
     metadata: bool
     hints: Mapping[str, Any]
+    applied: Application | None = None
 
     @property
     def job(self) -> str | None:
@@ -121,9 +132,7 @@ def measure(asked: MeasureRequest, output: Output) -> int:
 
 def _around_command(asked: MeasureRequest, output: Output) -> int:
     folder = _folder(output)
-    environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
-    if folder is not None:
-        environ |= child_environment(environ, Path(folder))
+    environ = _environment(asked.applied, folder)
     relay = Relay(asked.command)
     try:
         child = Child(asked.command, environ, relay.mask)
@@ -255,6 +264,8 @@ class _Front:
         self._told = outcome
         for note in outcome.notes:
             self._say(f"note: {note}")
+        for change in outcome.changes:
+            self._say(change)
         if outcome.target is None:
             return
         if outcome.finding:
@@ -295,6 +306,46 @@ def _folder(output: Output) -> str | None:
                 "measured."
             )
         return None
+
+
+def _environment(applied: Application | None, folder: str | None) -> dict[str, str]:
+    """Return the command's environment: the caller's, and what recipe and probe need."""
+    environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
+    if applied is not None:
+        environ |= applied.environment
+    if folder is not None:
+        environ |= child_environment(environ, Path(folder))
+        if applied is not None:
+            _hand_over(applied, Path(folder))
+    return environ
+
+
+def _hand_over(applied: Application, folder: Path) -> None:
+    """Tell the probe what to apply, and the profile what is settled already.
+
+    Raises:
+        AroundChildError: nothing can be written, so nothing would be applied.
+    """
+    import json  # noqa: PLC0415 - where something is applied
+
+    told: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
+    told += [{"event": "change", **_said(change)} for change in applied.changes]
+    try:
+        (folder / RUN_EVENTS).write_text(
+            "".join(json.dumps({"t_s": time.time(), **each}) + "\n" for each in told),
+            encoding="utf-8",
+        )
+        if applied.in_process:
+            text = json.dumps({"actions": dict(applied.in_process)})
+            (folder / APPLY).write_text(text, encoding="utf-8")
+    except OSError as error:
+        _remove(str(folder))
+        reason = error.strerror or error
+        raise AroundChildError(f"{folder}: the recipe cannot be handed over: {reason}.") from error
+
+
+def _said(change: Change) -> dict[str, str | None]:
+    return {name: getattr(change, name) for name in ("action", "outcome", "what", "where")}
 
 
 def _remove(folder: str) -> None:

@@ -119,7 +119,12 @@ def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
         problem = f"writing the profile failed, a bug: {error!r}."
         return Outcome(capture=capture, problems=(problem,))
     Path(capture).unlink(missing_ok=True)
-    return Outcome(target=target, notes=profile.provenance.notes, verdict=_verdict(profile))
+    return Outcome(
+        target=target,
+        notes=profile.provenance.notes,
+        changes=tuple(change.sentence for change in profile.changes),
+        verdict=_verdict(profile),
+    )
 
 
 def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profile:

@@ -80,6 +80,7 @@ class Outcome:
         target: the profile; None where none was written.
         capture: where the readings lie; None once a profile holds them.
         notes: what a reader of the profile should know.
+        changes: what `gpucost run` applied and left, in words.
         verdict: its first finding: `code`, `cause`, `confidence`, `waste_fraction`.
         problems: why there is no profile, or what else went wrong.
         cut_off: whether the sampler did not come to an end: it was killed, hangs, or was left.
@@ -88,6 +89,7 @@ class Outcome:
     target: str | None = None
     capture: str | None = None
     notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     verdict: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
     cut_off: bool = False

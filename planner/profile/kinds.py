@@ -105,6 +105,9 @@ PHASES = (
 )
 # How a job ended, where that is known to be other than by itself.
 ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
+# What became of an action that a recipe asked for.
+APPLIED, LEFT = "applied", "left"
+OUTCOMES = (APPLIED, LEFT)
 COUNTED_BY = ("optimizer", "backward", "batch", "program")
 # What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
 WORK = (

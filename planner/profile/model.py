@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
+from planner.profile.change import Change
 from planner.profile.fields import (
     FieldRule,
     anything,
@@ -361,6 +362,7 @@ class Profile:
     phases: tuple[Phase, ...] = records(Phase, "what the recording's time went to")
     waits: tuple[Wait, ...] = records(Wait, "where the program was seen, most often first")
     ranks: tuple[Rank, ...] = records(Rank, "the processes of a distributed run")
+    changes: tuple[Change, ...] = records(Change, "what `gpucost run` applied and left")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")

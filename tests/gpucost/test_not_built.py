@@ -54,6 +54,7 @@ OPTIONS = (
     ("export", "--to", "slurm"),
     ("provision", "--recipe", "recipe.json"),
     ("provision", "--idle", "30m"),
+    ("run", "--ab"),
 )
 
 # Options of the contract that work, by command.
@@ -66,6 +67,7 @@ BUILT = {
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
+    "run": "--recipe --option --numeric -o",
     "export": "--to -o --option --run --ttl --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",

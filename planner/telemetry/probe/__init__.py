@@ -14,6 +14,10 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent / "path"
 FOLDER_VARIABLE = "GPUCOST_PROBE_DIR"
+APPLY = "apply.json"
+"""In the folder of events: settings by action code, where something is to be applied."""
+RUN_EVENTS = "run.jsonl"
+"""In the same folder: events of who starts the child, beside those of its processes."""
 _REACHED = "reached"
 _LANGUAGE = "LC_CTYPE"
 

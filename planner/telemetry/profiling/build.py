@@ -87,6 +87,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         phases=phases(merged),
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
+        changes=merged.observed.changes if merged.observed else (),
         run=merged.observed.run if merged.observed else None,
         gpus=tuple(_gpus(merged, window, hints)),
         host=host,

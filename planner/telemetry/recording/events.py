@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from planner.profile.kinds import PARALLELISMS
+from planner.telemetry.recording.changes import changes
 from planner.telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
 from planner.telemetry.recording.program_places import Seen, places
 from planner.telemetry.recording.step_times import StepTimes, add_up, of_line
@@ -92,7 +93,10 @@ def together(events: Sequence[Event]) -> JobEvents:
     """
     processes = _processes(events)
     notes = tuple(dict.fromkeys(str(e["what"]) for e in events if e.get("event") == "odd"))
-    ended = _ended(processes)
+    ended: dict[str, Any] = {
+        **_ended(processes),
+        "changes": changes(one.by_kind for one in processes),
+    }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
         facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}

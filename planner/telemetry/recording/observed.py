@@ -10,6 +10,7 @@ from planner.telemetry.recording.step_times import StepTimes
 if TYPE_CHECKING:
     import pandas as pd
 
+    from planner.profile.change import Change
     from planner.profile.model import Machine, Run
     from planner.telemetry.recording.program_places import Seen
 
@@ -114,6 +115,7 @@ class Observed:
         pauses: by time.
         places: where the pacing process spent the time of its steps.
         ranks: of a distributed run, by rank.
+        changes: what of a recipe was applied, and what was left.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
         run: which run it is a part of, and on which machine.
@@ -139,6 +141,7 @@ class Observed:
     pauses: tuple[Pause, ...] = ()
     places: tuple[Seen, ...] = ()
     ranks: tuple[RankSeen, ...] = ()
+    changes: tuple[Change, ...] = ()
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
     run: Run | None = None

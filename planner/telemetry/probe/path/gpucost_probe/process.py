@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+APPLY = "apply.json"  # in the folder of events, where a recipe is to be applied
+
+
 class Probe:
     """What the hooks of one process share.
 
@@ -29,6 +32,7 @@ class Probe:
         generation: changes in a forked child, so that what the parent has said is said again.
         others: a framework was imported whose steps are not seen.
         by_hand: the program tells its steps itself, so optimizers do not.
+        asked: what is to be applied; None where nothing is.
     """
 
     def __init__(self, folder: str) -> None:
@@ -37,6 +41,7 @@ class Probe:
         self.autocast: Any = None
         self.others = False
         self.by_hand = False
+        self.asked = _asked(self)
         self._watched = False
         self.watch = Watch(
             lambda: self.steps.samples, lambda: self.steps.thread, self._look_around, self._odd
@@ -53,6 +58,8 @@ class Probe:
         """Forget everything that belongs to the parent process."""
         self.watch.forget()
         self.events.forget()
+        if self.asked is not None:
+            self.asked.forget()
         self.generation += 1
         self._begin()
 
@@ -75,6 +82,16 @@ class Probe:
 
     def _odd(self, what: str) -> None:
         self.events.odd(what)
+
+
+def _asked(probe: Probe) -> Any:
+    """Return the actions of a recipe, None where none is to be applied here."""
+    if not os.path.exists(os.path.join(probe.folder, APPLY)):
+        return None
+    from .applying.asked import Asked, asked_of
+
+    actions = asked_of(probe.folder)
+    return Asked(probe, actions) if actions else None
 
 
 def ending() -> dict[str, Any]:

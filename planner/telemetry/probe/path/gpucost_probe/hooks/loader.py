@@ -49,6 +49,7 @@ class Loaders:
         self._known: dict[int, tuple[Any, Known]] = {}
         self._generation = probe.generation
         self._count = 0
+        self.inputs: Any = _inputs(module, probe)
 
     def known(self, loader: Any) -> Known | None:
         """Return what is known of a loader, told at the first time; None in a loader's worker."""
@@ -149,6 +150,8 @@ class IterHook(Hook):
 
     def after(self, token: Any, iterator: Any) -> None:
         """Take the new iterator."""
+        if self._loaders.inputs is not None:
+            self._apply(token, iterator)
         if token is None:
             return
         end_s = perf_counter()
@@ -161,6 +164,14 @@ class IterHook(Hook):
         probe.steps.started(known, begin_s, end_s)
         if loader.num_workers > 0:
             probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
+
+    def _apply(self, token: Any, iterator: Any) -> None:
+        """Let the loader have what a recipe says."""
+        try:
+            self._loaders.inputs.begun(None if token is None else token[0], iterator)
+        except Exception as error:
+            self._loaders.inputs = None
+            self._loaders.probe.events.odd("loaders are left as they are: %r" % (error,))
 
     def failed(self, token: Any) -> None:
         """Take that no iteration began."""
@@ -201,6 +212,15 @@ class NextHook(Hook):
         if token is not None:
             self._outermost.leave()
             self._probe.steps.exhausted(token[0], token[2], perf_counter())
+
+
+def _inputs(module: ModuleType, probe: Probe) -> Any:
+    """Return what gives loaders the settings of a recipe; None where there is no recipe."""
+    if probe.asked is None:
+        return None
+    from ..applying.input import Inputs
+
+    return Inputs(module, probe.asked)
 
 
 def patch(module: ModuleType, probe: Probe) -> None:

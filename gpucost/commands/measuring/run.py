@@ -1,0 +1,154 @@
+"""`gpucost run`: a command with a recipe applied to it, measured as `profile` measures it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost.arguments.later import later_option
+from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
+from gpucost.views.output import Output, common_options
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.documents.recipe_read import AskedRecipe
+
+DEFAULT_TARGET = "after.json"
+_COMMAND = "gpucost.run.command"
+
+
+class _BeforeTheCommand(click.Command):
+    """Takes the words after the first `--` as they are; those before it are ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, command = args, []
+        if "--" in args:
+            at = args.index("--")
+            own, command = args[:at], args[at + 1 :]
+        ctx.meta[_COMMAND] = tuple(command)
+        return super().parse_args(ctx, own)
+
+
+@click.command(
+    name="run",
+    cls=_BeforeTheCommand,
+    epilog="Example: gpucost run --recipe recipe.json -- python train.py",
+    options_metavar="[OPTIONS]",
+)
+@click.argument("plan_path", required=False, metavar="[PLAN] -- COMMAND ...")
+@click.option("--recipe", "recipe_path", metavar="FILE", help="What to apply.")
+@click.option("--option", "named", metavar="JOB/ID", help="Of PLAN: what to apply.")
+@click.option(
+    "--numeric",
+    multiple=True,
+    metavar="CODE",
+    help="Also an action that may change results, such as mixed-precision (repeatable).",
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    default=DEFAULT_TARGET,
+    show_default=True,
+    help="Where the profile of this run goes; series lie beside it.",
+)
+@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
+@later_option("--ab", is_flag=True)
+@common_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    plan_path: str | None,
+    recipe_path: str | None,
+    named: str | None,
+    target: str,
+    output: Output,
+    **given: Any,
+) -> int:
+    """Run COMMAND with a recipe applied, without editing it, and measure it.
+
+    What leaves results the same bit for bit is applied by itself, what may change them only by
+    --numeric. What the program sets itself stays. COMMAND keeps its output, its signals and its
+    exit code; at the end is said what was applied, what was left, and why.
+    """
+    from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - lazy
+    from planner.documents.application import application  # noqa: PLC0415 - lazy
+
+    words: tuple[str, ...] = ctx.meta[_COMMAND]
+    _check(words, plan_path, recipe_path, named, target)
+    recipe = _recipe(plan_path, recipe_path, named).also(given["numeric"])
+    applied = application(recipe, words, os.environ, os.path.exists)
+    asked = MeasureRequest(
+        command=applied.command,
+        pid=None,
+        target=Path(target),
+        interval_s=1.0,
+        duration_s=None,
+        gpus=None,
+        no_gpu=given["no_gpu"],
+        metadata=not given["no_metadata"],
+        hints={},
+        applied=applied,
+    )
+    return measure(asked, output)
+
+
+def _check(
+    words: tuple[str, ...],
+    plan_path: str | None,
+    recipe_path: str | None,
+    named: str | None,
+    target: str,
+) -> None:
+    problems = []
+    if not words:
+        problems.append("no COMMAND: put it behind --, such as gpucost run ... -- python train.py.")
+    if recipe_path is not None and (plan_path is not None or named is not None):
+        problems.append("--recipe and a PLAN: one of the two says what to apply; leave one out.")
+    if recipe_path is None and plan_path is None and named is None:
+        problems.append("nothing to apply: give --recipe FILE, or PLAN --option JOB/ID.")
+    folder = Path(target).parent
+    if target == "-" or target.endswith("/") or Path(target).is_dir():
+        problems.append(f"-o {target}: name a file, such as {DEFAULT_TARGET}.")
+    elif not folder.is_dir():
+        problems.append(f"-o {target}: there is no folder {folder}; make it first.")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problems.append(f"-o {target}: nothing can be written to {folder}.")
+    if problems:
+        raise InputError(problems)
+
+
+def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -> AskedRecipe:
+    """Return what to apply.
+
+    Raises:
+        InputError: there is no such file, plan or option, or it cannot be read.
+    """
+    import json  # noqa: PLC0415 - lazy
+
+    from planner.documents.recipe import make_recipe  # noqa: PLC0415 - lazy
+    from planner.documents.recipe_read import read_recipe  # noqa: PLC0415 - lazy
+    from planner.plan_document.find import find_option, find_recommended  # noqa: PLC0415 - lazy
+
+    if recipe_path is not None:
+        return read_recipe(_text(recipe_path), recipe_path)
+    path = plan_path or DEFAULT_PLAN
+    plan = load_plan(path)
+    found = find_option(plan, named) if named is not None else find_recommended(plan)
+    return read_recipe(json.dumps(make_recipe(found).to_json()), path)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"--recipe {path}: no such file. `gpucost recipe PLAN -o {path}` writes one."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"--recipe {path}: cannot be read: {error}.") from error

@@ -1,0 +1,119 @@
+"""What of a recipe is done how, around a command that starts here and now.
+
+Some actions the probe applies in the program's own process, some are variables or a launcher in
+front of the command; the others are left, with what there is to do by hand.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.actions import ACTIONS
+from planner.actions.instructions import HOW_TO
+from planner.documents.recipe_read import AskedRecipe
+from planner.plan_document.options import Settings
+from planner.profile.change import Change
+from planner.profile.kinds import APPLIED, LEFT
+
+IN_PROCESS = ("dataloader-workers", "dataloader-prefetch")
+"""Codes of the actions that the probe applies."""
+
+_THREADS = "OMP_NUM_THREADS"
+_OURS = "GPUCOST_"
+_FRAMEWORK = "pytorch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """How a recipe is applied to one command.
+
+    Attributes:
+        command: the command, with what is put in front of it.
+        environment: variables that are added.
+        in_process: settings of the actions that the probe applies, by code.
+        changes: what is settled before the command starts.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    in_process: Mapping[str, Settings] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+
+
+def application(
+    recipe: AskedRecipe,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    exists: Callable[[str], bool],
+) -> Application:
+    """Return how a recipe is applied to a command.
+
+    Args:
+        recipe: what is asked for.
+        command: the program and its arguments.
+        environ: the caller's environment; what it sets stays.
+        exists: whether a path is on this machine.
+    """
+    reasons = {
+        name: why
+        for name, value in recipe.environment.items()
+        if (why := _why_not(name, value, environ, exists)) is not None
+    }
+    environment = {n: v for n, v in recipe.environment.items() if n not in reasons}
+    changes = [change for code in recipe.actions for change in _settled(code, environment, reasons)]
+    changes += _others(recipe, environment, reasons)
+    return Application(
+        command=tuple(command),
+        environment=environment,
+        in_process={code: recipe.actions[code] for code in recipe.actions if code in IN_PROCESS},
+        changes=tuple(changes),
+    )
+
+
+def _why_not(
+    name: str, value: str, environ: Mapping[str, str], exists: Callable[[str], bool]
+) -> str | None:
+    """Return why a variable is not set; None where it is."""
+    if name in environ:
+        return f"{name} is set in the environment already"
+    if name == _THREADS:
+        return f"{name}={value} may change sums in their last bits; set it yourself if you want it"
+    top = "/".join(value.split("/")[:2])
+    if value.startswith("/") and not exists(top):
+        return f"{name} would be {value}, and there is no {top} on this machine"
+    return None
+
+
+def _settled(
+    code: str, environment: Mapping[str, str], reasons: Mapping[str, str]
+) -> Iterator[Change]:
+    """Yield what is settled of an action before the command starts."""
+    how = HOW_TO[code]
+    if code in IN_PROCESS:
+        return
+    names = [name for name in how.environment if not name.startswith(_OURS)]
+    if names:
+        for name in names:
+            if name in environment:
+                yield Change(action=code, outcome=APPLIED, what=f"{name}={environment[name]}")
+            else:
+                yield Change(action=code, outcome=LEFT, what=reasons.get(name, f"no {name}"))
+        return
+    if how.by == "machine" or ACTIONS[code].kind == "structural":
+        words = f"a matter of the machine: {how.words}"
+    else:
+        by_hand = how.frameworks.get(_FRAMEWORK) or how.words or f"gpucost explain {code}"
+        words = f"the program itself must do it: {by_hand}"
+    yield Change(action=code, outcome=LEFT, what=words)
+
+
+def _others(
+    recipe: AskedRecipe, environment: Mapping[str, str], reasons: Mapping[str, str]
+) -> Iterator[Change]:
+    """Yield what became of the variables that belong to no action of the recipe."""
+    of_actions = {name for code in recipe.actions for name in HOW_TO[code].environment}
+    for name in recipe.environment:
+        if name not in of_actions:
+            applied = name in environment
+            what = f"{name}={environment[name]}" if applied else reasons[name]
+            outcome = APPLIED if applied else LEFT
+            yield Change(action="environment", outcome=outcome, what=what)

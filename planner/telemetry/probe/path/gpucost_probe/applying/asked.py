@@ -1,0 +1,72 @@
+"""What is to be applied, and what became of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from ..process import APPLY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..process import Probe
+
+APPLIED, LEFT = "applied", "left"
+MOST_TOLD = 200  # a program that makes a loader for each step is not told for ever
+
+
+class Asked:
+    """The actions of a recipe that the probe may apply.
+
+    Attributes:
+        probe: of this process.
+    """
+
+    def __init__(self, probe: Probe, actions: dict[str, dict[str, Any]]) -> None:
+        self.probe = probe
+        self._actions = actions
+        self._told: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def settings(self, code: str) -> dict[str, Any] | None:
+        """Return the settings of an action, None where it is not asked for."""
+        return self._actions.get(code)
+
+    def number(self, code: str, name: str, default: int) -> int:
+        """Return a whole number that an action sets."""
+        value = (self._actions.get(code) or {}).get(name)
+        return int(value) if isinstance(value, (int, float)) and value >= 1 else default
+
+    def tell(self, code: str, outcome: str, what: str, where: str = "") -> None:
+        """Write what became of an action; the same is not said twice.
+
+        Args:
+            code: of the action.
+            outcome: APPLIED or LEFT.
+            what: what is set now, or why it is not.
+            where: the loader, model or optimizer that it is about.
+        """
+        if self._told.get((code, where)) == (outcome, what) or len(self._told) >= MOST_TOLD:
+            return
+        self._told[code, where] = (outcome, what)
+        events = self.probe.events
+        if not events.greeted:
+            torch: Any = sys.modules.get("torch")
+            events.hello("pytorch", str(getattr(torch, "__version__", "")))
+        events.write("change", action=code, outcome=outcome, what=what, where=where)
+
+    def forget(self) -> None:
+        """Forget what the parent of a forked process has told."""
+        self._told.clear()
+
+
+def asked_of(folder: str) -> dict[str, dict[str, Any]]:
+    """Return the actions that lie in the folder of events, none where nothing is to be applied."""
+    try:
+        with open(os.path.join(folder, APPLY), encoding="utf-8") as stream:
+            actions = json.load(stream)["actions"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return actions if isinstance(actions, dict) else {}

@@ -1,0 +1,204 @@
+"""What must hold before a loader gets workers, so that no result changes by a bit.
+
+The first batches are read as the program reads them, by itself. Looked at are the random streams
+and all that the data set can reach, around the sampler and around the items; then workers read the
+same batches again, which must be the same bit for bit. Each later batch of a worker is looked at,
+too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from statistics import median
+
+from .content import Content, UnknownContentError
+from .order import why_not_ahead
+from .randomness import drawn, streams
+from .reach import Reach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BATCHES = 8
+_SETTLED = 4  # of them, the last: what a data set opens or builds at its first item is there
+_LEAST_SHARE = 0.05  # of the time of the loop that waits for batches: below it nothing is to gain
+_LEAST_EPOCH_S = 0.5  # reading that one start of workers (25-36 ms each) must be small against
+_SHM = "/dev/shm"  # noqa: S108 - where PyTorch hands over batches
+_SHM_SHARE = 0.5  # of what is free there
+PLAIN_ITERATOR = "_SingleProcessDataLoaderIter"
+
+
+class Watch:
+    """Looks at everything that items may change.
+
+    Args:
+        roots: data set, collate function, sampler.
+    """
+
+    def __init__(self, *roots: Any) -> None:
+        self.reach = Reach(*roots)
+
+    def look(self) -> tuple[dict[str, Any], list[Any]]:
+        """Return how everything stands."""
+        return streams(), self.reach.state()
+
+    def changed(self, before: tuple[dict[str, Any], list[Any]]) -> str | None:
+        """Return what has changed since, in words; None for nothing."""
+        stream = drawn(before[0], streams())
+        if stream is not None:
+            return "items draw from %s random numbers" % stream
+        if before[1] != self.reach.state():
+            return "the data set changes itself while it is read"
+        return None
+
+
+class Evidence:
+    """What the first batches of a loader showed.
+
+    Attributes:
+        indices: of the batches, to be read again by workers.
+        marks: their contents.
+        size: bytes of the largest.
+        fetch_s: seconds that reading each took.
+        cpu_s: of them on a core.
+        round_s: from one request to the next, without our own looking.
+    """
+
+    def __init__(self) -> None:
+        self.indices: list[Any] = []
+        self.marks: list[int] = []
+        self.size = 0
+        self.fetch_s: list[float] = []
+        self.cpu_s: list[float] = []
+        self.round_s: list[float] = []
+        self._changes: list[str | None] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether enough batches were seen."""
+        return len(self.marks) >= BATCHES
+
+    def add(self, index: Any, batch: Any, changed: str | None, order: str | None) -> str | None:
+        """Take a batch; return why the loader must be left alone, if that is known already.
+
+        Args:
+            index: of the batch.
+            batch: itself.
+            changed: what reading it changed.
+            order: what asking the sampler changed, but for the first time of an iteration.
+        """
+        if changed is not None and ("draw" in changed or len(self.marks) >= BATCHES - _SETTLED):
+            return changed
+        if order is not None:
+            return "the sampler draws random numbers or changes itself as it goes"
+        try:
+            content = Content(batch)
+        except UnknownContentError as error:
+            return str(error)
+        if content.on_device:
+            return "items are made on the GPU, which a worker cannot share"
+        self.indices.append(index)
+        self.marks.append(content.mark)
+        self.size = max(self.size, content.size)
+        return None
+
+    @property
+    def fetch_typical_s(self) -> float:
+        """The time of a batch."""
+        return median(self.fetch_s[1:] or self.fetch_s)
+
+    @property
+    def round_typical_s(self) -> float:
+        """The time of a round of the program's loop."""
+        return median(self.round_s[1:] or self.round_s)
+
+    @property
+    def cpu_share(self) -> float:
+        """Share of the reading in which a core worked."""
+        read_s = sum(self.fetch_s)
+        return min(1.0, sum(self.cpu_s) / read_s) if read_s else 1.0
+
+
+def why_not_begin(loader: Any, iterator: Any) -> str | None:
+    """Return why a loader is left alone, as far as that shows before it is read."""
+    if loader._dataset_kind:
+        return "an iterable data set would give every batch once for each worker"
+    if type(iterator).__name__ != PLAIN_ITERATOR:
+        return "its iterator is not PyTorch's own"
+    if hasattr(loader.dataset, "reading_service") or _is_pipe(loader.dataset):
+        return "a data pipe shares its items out by itself"
+    if multiprocessing.current_process().daemon:
+        return "this process is a daemon, which may start no workers"
+    if loader.multiprocessing_context is not None or _start_method() != "fork":
+        return (
+            "workers would not be forked but started anew: they need a data set that can be "
+            "pickled and a script with a main guard"
+        )
+    return why_not_ahead(loader._index_sampler)
+
+
+def why_not_share(reach: Reach) -> str | None:
+    """Return what workers must not share; None where there is nothing."""
+    return None if reach.shared is None else "the data set holds %s" % reach.shared
+
+
+def why_no_gain(evidence: Evidence, batches: int | None) -> str | None:
+    """Return why workers would gain nothing; None where they may.
+
+    Args:
+        evidence: of the first batches.
+        batches: of an epoch, None where unknown.
+    """
+    fetch_s, round_s = evidence.fetch_typical_s, evidence.round_typical_s
+    if fetch_s < _LEAST_SHARE * round_s:
+        return "the program waits %s of a step of %s for it: nothing to gain" % (
+            milliseconds(fetch_s),
+            milliseconds(round_s),
+        )
+    if batches is not None and fetch_s * batches < _LEAST_EPOCH_S:
+        return "an epoch of it is read in %s: starting workers would cost as much" % (
+            milliseconds(fetch_s * batches)
+        )
+    return None
+
+
+def affordable(count: int, prefetch: int, size: int) -> tuple[int, int]:
+    """Return workers and batches ahead of each that /dev/shm has room for; (0, 0) for none.
+
+    Args:
+        count: of workers wanted.
+        prefetch: batches ahead wanted, for each.
+        size: bytes of a batch.
+    """
+    try:
+        state = os.statvfs(_SHM)
+    except OSError:
+        return 0, 0
+    room = int(state.f_bavail * state.f_frsize * _SHM_SHARE)
+    # One more of each worker is in the making.
+    for ahead in range(prefetch, 1, -1):
+        if count * (ahead + 1) * size <= room:
+            return count, ahead
+    fewer = room // (3 * size)
+    return (fewer, 2) if fewer >= 1 else (0, 0)
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time in words."""
+    return "%.3g ms" % (seconds * 1000)
+
+
+def _start_method() -> str:
+    """Return how processes are started, without settling it for the program."""
+    return (
+        multiprocessing.get_start_method(allow_none=True)
+        or (multiprocessing.get_all_start_methods()[0])
+    )
+
+
+def _is_pipe(dataset: Any) -> bool:
+    names = {base.__name__ for base in type(dataset).__mro__}
+    return bool(names & {"MapDataPipe", "IterDataPipe"}) and "torch" in sys.modules

@@ -1,0 +1,186 @@
+"""What the items of a data set can reach: its attributes, and the globals of its own functions.
+
+From there come the things that workers must not share (open files, iterators, other loaders) and
+those that change while items are read (generators, counters, caches).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import sys
+import types
+
+from .randomness import state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+_MOST, _DEEPEST, _FIRST = 300, 8, 8
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+# By module and name of a class among the bases: what it is in words.
+_SHARED = {
+    ("h5py", "File"): "an open HDF5 file",
+    ("h5py", "Dataset"): "an open HDF5 file",
+    ("h5py", "Group"): "an open HDF5 file",
+    ("sqlite3", "Connection"): "an open data base",
+    ("zipfile", "ZipFile"): "an open archive",
+    ("tarfile", "TarFile"): "an open archive",
+    ("socket", "socket"): "an open connection",
+    ("lmdb", "Environment"): "an open data base",
+    ("torch", "DataLoader"): "another DataLoader, whose workers a worker cannot start",
+}
+_STREAMS = (sys.stdin, sys.stdout, sys.stderr)
+# Methods that are called for an item, or for a batch.
+_READ = ("__getitem__", "__getitems__", "__call__", "forward", "__iter__", "__next__", "__len__")
+_ITERATORS: tuple[Any, ...] = (
+    types.GeneratorType,
+    type(iter([])),
+    type(iter(())),
+    type(iter({})),
+    map,
+    filter,
+    zip,
+)
+
+
+class Reach:
+    """The objects that a data set, its collate function and its sampler can reach.
+
+    Attributes:
+        shared: what workers must not share, in words; None where nothing was found.
+    """
+
+    def __init__(self, *roots: Any) -> None:
+        self.shared: str | None = None
+        self._seen: dict[int, Any] = {}
+        self._generators: list[Any] = []
+        self._globals: list[tuple[dict[str, Any], str]] = []
+        waiting: list[tuple[Any, int]] = [(root, 0) for root in roots]
+        while waiting and len(self._seen) < _MOST:
+            item, depth = waiting.pop(0)
+            if isinstance(item, _PLAIN) or id(item) in self._seen or depth > _DEEPEST:
+                continue
+            self._seen[id(item)] = item
+            self._look(item)
+            waiting += [(each, depth + 1) for each in self._parts(item)]
+
+    def state(self) -> list[Any]:
+        """Return what is the same as long as none of the objects changes.
+
+        Attributes and globals by value where they are plain, else by identity; containers by
+        length; tensors by their version; generators by state.
+        """
+        found: list[Any] = [state_of(each) for each in self._generators]
+        found += map(_state, self._seen.values())
+        found += [_value(names.get(name)) for names, name in self._globals]
+        return found
+
+    def _look(self, item: Any) -> None:
+        if state_of(item) is not None:
+            self._generators.append(item)
+        elif isinstance(item, io.IOBase):
+            own = isinstance(item, (io.BytesIO, io.StringIO)) or item in _STREAMS
+            if not own and not item.closed:
+                self.shared = "an open file, whose position workers would share"
+        elif isinstance(item, _ITERATORS):
+            self.shared = "an iterator, of which each worker would have a copy of its own"
+        else:
+            for base in type(item).__mro__:
+                key = (base.__module__.partition(".")[0], base.__name__)
+                self.shared = _SHARED.get(key) or self.shared
+
+    def _parts(self, item: Any) -> Iterator[Any]:
+        if isinstance(item, dict):
+            yield from list(item.values())[:_FIRST]
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            yield from list(item)[:_FIRST]
+        elif isinstance(item, types.MethodType):
+            yield from (item.__self__, item.__func__)
+        elif isinstance(item, types.FunctionType):
+            yield from self._of_function(item)
+        elif isinstance(item, (type, types.ModuleType)):
+            return
+        else:
+            attributes = getattr(item, "__dict__", None)
+            yield from list(attributes.values()) if isinstance(attributes, dict) else ()
+            yield from [getattr(item, name, None) for name in _slots(item)]
+            if isinstance(item, functools.partial):
+                yield from (item.func, item.args, item.keywords)
+            yield from _methods(type(item))
+
+    def _of_function(self, function: Any) -> Iterator[Any]:
+        yield from inspect.getclosurevars(function).nonlocals.values()
+        yield from function.__defaults__ or ()
+        if not _own(function):
+            return
+        names = function.__globals__
+        for name in _names(function.__code__):
+            if name not in names:
+                continue
+            value = names[name]
+            if not isinstance(value, (type, types.ModuleType)):
+                self._globals.append((names, name))
+                yield value
+
+
+def _methods(kind: type) -> list[Any]:
+    """Return the methods of the program's own that reading an item comes to."""
+    own = {}
+    for base in reversed(kind.__mro__):
+        for name, each in vars(base).items():
+            method = getattr(each, "__func__", getattr(each, "fget", each))
+            if isinstance(method, types.FunctionType) and _own(method):
+                own[name] = method
+    waiting, reached = [name for name in _READ if name in own], {}
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached[name] = own[name]
+            waiting += [other for other in _names(own[name].__code__) if other in own]
+    return list(reached.values())
+
+
+def _own(function: Any) -> bool:
+    """Return whether a function is the program's own, not one of an installed package."""
+    path = function.__code__.co_filename
+    return (
+        "site-packages" not in path
+        and "dist-packages" not in path
+        and not path.startswith(
+            (sys.prefix + "/lib/python", sys.base_prefix + "/lib/python", "<frozen")
+        )
+    )
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield the names that a function and those within it use."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _names(const)
+
+
+def _slots(item: Any) -> Iterator[str]:
+    for base in type(item).__mro__:
+        slots = vars(base).get("__slots__", ())
+        yield from (slots,) if isinstance(slots, str) else slots
+
+
+def _state(item: Any) -> Any:
+    if isinstance(item, (list, dict, set, tuple, frozenset)):
+        return len(item)
+    if isinstance(item, sys.modules["torch"].Tensor):
+        return None if item.is_inference() else item._version
+    if isinstance(item, (types.FunctionType, types.MethodType, types.ModuleType, type)):
+        return None
+    attributes = getattr(item, "__dict__", None)
+    if not isinstance(attributes, dict):
+        return None
+    return tuple((name, _value(value)) for name, value in list(attributes.items()))
+
+
+def _value(value: Any) -> Any:
+    return value if isinstance(value, _PLAIN) else id(value)
