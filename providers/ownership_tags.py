@@ -7,7 +7,7 @@ marks is not ours and is never touched.
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -113,6 +113,14 @@ def read_text(text: str, separator: str) -> Marks | None:
 def latest(marks: Iterable[Marks]) -> Marks:
     """Those with the latest deadline: one that was moved stands beside the first."""
     return max(marks, key=lambda one: one.deadline)
+
+
+def until(marks: Marks, text: str) -> Marks:
+    """Marks with a deadline as `Marks.tags` writes it, where that is a later one."""
+    try:
+        return latest((marks, replace(marks, deadline=_read_time(text))))
+    except ValueError:
+        return marks
 
 
 def new_run() -> str:

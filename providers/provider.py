@@ -40,6 +40,7 @@ class SelfEnd:
         endpoint: variable that replaces scheme and host.
         outside: what can end a machine from outside, as a role that the user names; empty: nothing.
         outside_s: most seconds by which that comes later than the machine's own end.
+        lacks: why no machine there can end its own bill, for people; empty: it can.
     """
 
     kind: Kind
@@ -50,6 +51,7 @@ class SelfEnd:
     endpoint: str = ""
     outside: str = ""
     outside_s: int = 0
+    lacks: str = ""
 
     def url_with(self, environment: Mapping[str, str]) -> str:
         """Return the call's address, at the endpoint that the environment names."""
@@ -111,7 +113,7 @@ class Provider:
     @property
     def ends_itself(self) -> bool:
         """Whether a machine ends itself at its deadline without a token of the account."""
-        return not self.end.token
+        return not (self.end.token or self.end.lacks)
 
 
 def check_form(variable: str, provider: str, reach: str, token: str) -> None:

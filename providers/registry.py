@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from providers.aws.provider import PROVIDER as AWS
 from providers.digitalocean.provider import PROVIDER as DIGITALOCEAN
+from providers.lambda_cloud.provider import PROVIDER as LAMBDA
 from providers.provider import Provider
 from providers.ssh.provider import PROVIDER as SSH
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
 
 MEMORY = Provider(name="memory", title="memory", cloud="providers.in_memory", offered=False)
 
-ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, MEMORY, SSH)}
+ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, LAMBDA, MEMORY, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 """Provider -> what it is."""
 

@@ -78,7 +78,12 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     Raises:
         InputError: the token for it is not there, or would not be handed over.
     """
-    end = CLOUDS[provider].end
+    end, title = CLOUDS[provider].end, CLOUDS[provider].title
+    if self_destroy and end.lacks:
+        raise InputError(
+            f"a machine at {title} cannot end itself at its deadline: {end.lacks}. Say "
+            "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
+        )
     if not self_destroy or not end.token:
         return
     if not waits:
@@ -290,11 +295,12 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
             f"{end.token} is handed to the machine over SSH (root only) so that it can destroy "
             f"itself; that token reaches {end.reach}"
         )
-    if needs_token and not spec.self_destroy:
+    if (needs_token or end.lacks) and not spec.self_destroy:
+        why = f": {end.lacks}" if end.lacks else ""
         yield (
-            "the machine does not end itself (--no-self-destroy). `gpucost watch --install` ends "
-            "it from this computer: a systemd timer, or a line for cron that it prints, runs what "
-            "`gpucost reap --yes` does every ten minutes"
+            f"the machine does not end itself (--no-self-destroy{why}). `gpucost watch --install` "
+            "ends it from this computer: a systemd timer, or a line for cron that it prints, runs "
+            "what `gpucost reap --yes` does every ten minutes"
         )
     offer = spec.places[0].offer
     if offer is None:

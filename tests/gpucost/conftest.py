@@ -39,7 +39,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     for name in os.environ:
-        if name.startswith(("GPUCOST_", "AWS_", "DIGITALOCEAN_")) or name in COLORS:
+        if name.startswith(("GPUCOST_", "AWS_", "DIGITALOCEAN_", "LAMBDA_")) or name in COLORS:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -32,6 +32,7 @@ SIZES = {
     "memory": "one-gpu",
     "digitalocean": "gpu-b200x8-1440gb",
     "aws": "g6.xlarge",
+    "lambda": "gpu_1x_a10",
 }
 
 

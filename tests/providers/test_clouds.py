@@ -1,6 +1,7 @@
 """Every provider keeps the contract of a cloud, and every provider is in the registry."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ from providers.aws.cloud import connect as connect_aws
 from providers.digitalocean.cloud import connect as connect_digitalocean
 from providers.in_memory import MemoryCloud
 from providers.interface import Cloud, Connection, LaunchSpec, Place
+from providers.lambda_cloud.cloud import connect as connect_lambda
 from providers.ssh.cloud import connect as connect_ssh
 from tests.providers.contract import CloudContract
 from tests.providers.fakes.account import digitalocean_environment
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
+from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.sshd import Machine, a_machine
 from tests.providers.launches import a_spec, an_offer
 
@@ -47,6 +50,22 @@ class TestDigitalOcean(CloudContract):
     def spec(self, request: pytest.FixtureRequest) -> LaunchSpec:
         """One or two machines."""
         return a_spec(an_offer("digitalocean"), count=request.param, regions=("nyc2",))
+
+
+class TestLambda(CloudContract):
+    """Lambda over https, each request held against the documented fields."""
+
+    @pytest.fixture
+    def cloud(self, lambda_account: Lambda) -> Cloud:
+        """An account without anything of ours."""
+        assert lambda_account.bills == {}
+        return connect_lambda(Connection(environment=os.environ))
+
+    @pytest.fixture(params=[1, 2])
+    def spec(self, request: pytest.FixtureRequest) -> LaunchSpec:
+        """One or two machines, which do not end themselves."""
+        count, region = request.param, ("us-east-1",)
+        return a_spec(an_offer("lambda"), count=count, regions=region, image="", self_destroy=False)
 
 
 class TestAws(CloudContract):

@@ -20,9 +20,11 @@ from providers.registry import CLOUDS, priced
 from tests.conftest import ROOT
 from tests.providers.fakes.aws import Aws
 from tests.providers.fakes.digitalocean import DigitalOcean
+from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.server import serving
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+_VARIABLE = r"(AWS|DIGITALOCEAN|LAMBDA)_[A-Z]"
 LIBRARIES = ("boto3", "botocore", "pydo", "azure", "requests")
 
 
@@ -65,10 +67,10 @@ class PriceSourceContract:
     def test_without_credentials_it_says_which(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Exit 5 and the name of the variable, before anything is asked."""
         for name in os.environ:
-            if name.startswith(("AWS_", "DIGITALOCEAN_")):
+            if name.startswith(("AWS_", "DIGITALOCEAN_", "LAMBDA_")):
                 monkeypatch.delenv(name)
         monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        with pytest.raises(MissingCredentialsError, match=r"(AWS|DIGITALOCEAN)_[A-Z]") as caught:
+        with pytest.raises(MissingCredentialsError, match=_VARIABLE) as caught:
             fetcher(self.provider)(Request(now=NOW, environment={}, regions=self.regions))
         assert caught.value.exit_code == 5
 
@@ -82,6 +84,17 @@ class TestDigitalOcean(PriceSourceContract):
     def fake(self, digitalocean: DigitalOcean) -> None:
         """Have a DigitalOcean."""
         assert digitalocean.sizes
+
+
+class TestLambda(PriceSourceContract):
+    """The contract, kept by Lambda."""
+
+    provider = "lambda"
+
+    @pytest.fixture(autouse=True)
+    def fake(self, lambda_account: Lambda) -> None:
+        """Have a Lambda."""
+        assert lambda_account.types
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +123,11 @@ class TestAws(PriceSourceContract):
 def test_every_provider_with_prices_is_registered_and_tested() -> None:
     """A folder of a provider that has `prices` is registered with it and has a contract class."""
     found = {
-        package.name: f"providers.{package.name}.prices"
+        f"providers.{package.name}.prices"
         for package in pkgutil.iter_modules(providers.__path__)
         if package.ispkg and (ROOT / "providers" / package.name / "prices.py").is_file()
     }
-    assert {name: CLOUDS[name].prices for name in priced()} == found
+    assert {CLOUDS[name].prices for name in priced()} == found
     assert {cls.provider for cls in PriceSourceContract.__subclasses__()} == set(priced())
 
 

@@ -16,12 +16,14 @@ from openapi_core import OpenAPI
 from tests.conftest import OUTSIDE
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Document, contract_of
+from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.server import serving
 from tests.providers.fakes.sizes import the_sizes
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 REAPER = "dop_v1_" + "4ea9e4" * 8
 SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
+LAMBDA_KEY = "secret_gpucost_" + "7ab3" * 8
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
 _ONE_LOADER = cache(create_loader)
@@ -56,6 +58,19 @@ def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Di
         monkeypatch.setenv("DIGITALOCEAN_TOKEN", TOKEN)
         monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", address)
         monkeypatch.setenv("GPUCOST_DIGITALOCEAN_CA", str(authority))
+        yield fake
+    assert fake.violations == []
+
+
+@contextmanager
+def a_lambda(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lambda]:
+    """A Lambda over https that the environment points at; requests must keep to its document."""
+    fake = Lambda(token=LAMBDA_KEY)
+    authority = folder / "lambda-ca.pem"
+    with serving(fake, authority) as address:
+        monkeypatch.setenv("LAMBDA_API_KEY", LAMBDA_KEY)
+        monkeypatch.setenv("GPUCOST_LAMBDA_ENDPOINT", address)
+        monkeypatch.setenv("GPUCOST_LAMBDA_CA", str(authority))
         yield fake
     assert fake.violations == []
 

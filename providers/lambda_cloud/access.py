@@ -1,0 +1,205 @@
+"""How Lambda is reached: key, endpoint, certificate, time limits, and what an answer means.
+
+The API as documented at docs.lambda.ai/api/cloud: JSON below https://cloud.lambda.ai/api/v1 with
+`data` in an answer, `error` with `code` and `message` in a refusal. It has no idempotency token,
+and takes about one request a second, one launch in twelve.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pricing.errors import InputError, MissingCredentialsError, ProviderError
+from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.redaction import learn, redact
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager, Retry
+
+TOKEN = "LAMBDA_API_KEY"  # noqa: S105 - the name of the variable
+ENDPOINT = "GPUCOST_LAMBDA_ENDPOINT"
+CA = "GPUCOST_LAMBDA_CA"
+
+RETRIES = 4
+BACKOFF_S = 1.0
+CONNECT_S, READ_S = 10.0, 60.0
+LAUNCH_EVERY_S = 12.0
+"""docs.lambda.ai/api/cloud: launches are limited to one in twelve seconds, read 2026-11-22."""
+
+NOT_FOUND = "global/object-does-not-exist"
+_PUBLIC = "https://cloud.lambda.ai"
+_MOST_TEXT = 200
+_CODES: Mapping[str, type[ProviderError]] = {
+    "instance-operations/launch/insufficient-capacity": NoCapacityError,
+    "global/quota-exceeded": QuotaError,
+}
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LambdaAccess:
+    """Where and as whom to call.
+
+    Attributes:
+        token: the API key; never printed.
+        endpoint: an https address; None: the public one.
+        ca: file of the certificate authority to trust instead of the system's.
+    """
+
+    token: str = field(repr=False)
+    endpoint: str | None = None
+    ca: Path | None = None
+
+
+def read_access(environment: Mapping[str, str]) -> LambdaAccess:
+    """Return the access that the environment names.
+
+    Raises:
+        MissingCredentialsError: there is no key.
+        InputError: the endpoint is not https, or the certificate file is not there.
+    """
+    token = environment.get(TOKEN, "").strip()
+    if not token:
+        raise MissingCredentialsError(
+            f"{TOKEN} is not set, so Lambda cannot be asked. Set it to an API key of the account "
+            "(cloud.lambda.ai, API keys)."
+        )
+    if not token.isprintable() or " " in token or not token.isascii():
+        raise InputError(f"{TOKEN} holds blanks or control characters; copy the key again.")
+    endpoint = environment.get(ENDPOINT, "").strip().rstrip("/") or None
+    if endpoint is not None and not endpoint.startswith("https://"):
+        raise InputError(
+            f"{ENDPOINT} is {endpoint!r:.80}; a key is sent over https only. "
+            "Write https://HOST[:PORT]."
+        )
+    ca = Path(environment[CA]) if environment.get(CA) else None
+    if ca is not None and not ca.is_file():
+        raise InputError(f"{CA} names {ca}, and there is no such file; it takes a PEM file.")
+    return LambdaAccess(token=token, endpoint=endpoint, ca=ca)
+
+
+class RefusedCallError(ProviderError):
+    """Lambda refused a call; nothing was done.
+
+    Attributes:
+        status: of the answer.
+        code: of its error, such as "global/object-does-not-exist"; empty: none.
+    """
+
+    def __init__(self, sentence: str, status: int, code: str) -> None:
+        super().__init__(sentence)
+        self.status, self.code = status, code
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the answer is that there is no such thing."""
+        return self.status == HTTPStatus.NOT_FOUND or self.code == NOT_FOUND
+
+
+@dataclass(kw_only=True)
+class LambdaClient:
+    """Calls of the API: reads are repeated where that may help, what changes something is not.
+
+    Attributes:
+        access: where and as whom.
+        on_date: is told the Date header of every answer.
+    """
+
+    access: LambdaAccess
+    on_date: Callable[[str], object] = str
+    _pool: "PoolManager | None" = field(default=None, repr=False)
+
+    def get(self, path: str, doing: str) -> Any:  # noqa: ANN401 - any JSON
+        """Return the `data` of a GET below /api/v1.
+
+        Raises:
+            ProviderError: no answer that can be read.
+        """
+        return self._call("GET", path, None, doing)
+
+    def change(self, method: str, path: str, body: Mapping[str, Any] | None, doing: str) -> Any:  # noqa: ANN401 - any JSON
+        """Send one call that changes something, once, and return its `data`.
+
+        Raises:
+            NoCapacityError, QuotaError, ThrottledError, RefusedCallError: nothing was done.
+            UncertainError: nobody knows.
+        """
+        return self._call(method, path, body, doing)
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None, doing: str) -> Any:  # noqa: ANN401 - any JSON
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - only where it is called
+
+        learn(self.access.token)
+        try:
+            answer = self._connected().request(
+                method,
+                f"{self.access.endpoint or _PUBLIC}/api/v1{path}",
+                body=None if body is None else json.dumps(body),
+                headers={
+                    "Authorization": f"Bearer {self.access.token}",
+                    "Content-Type": "application/json",
+                },
+                retries=self._retries(reads=method == "GET"),
+                redirect=False,
+            )
+            status, content = answer.status, answer.data
+        except HTTPError as error:
+            raise _uncertain(doing, f"{type(error).__name__}: {error}") from None
+        self.on_date(answer.headers.get("Date", ""))
+        try:
+            told = json.loads(content)
+        except ValueError:
+            told = None
+        if status == HTTPStatus.OK and isinstance(told, dict) and "data" in told:
+            return told["data"]
+        raise _refusal(doing, status, told, answer.headers.get("Retry-After", ""))
+
+    def _connected(self) -> "PoolManager":
+        from urllib3 import PoolManager, Timeout  # noqa: PLC0415 - only where it is called
+
+        if self._pool is None:
+            self._pool = PoolManager(
+                timeout=Timeout(connect=CONNECT_S, read=READ_S),
+                ca_certs=None if self.access.ca is None else str(self.access.ca),
+            )
+        return self._pool
+
+    def _retries(self, *, reads: bool) -> "Retry":
+        from urllib3 import Retry  # noqa: PLC0415 - only where it is called
+
+        return Retry(
+            total=RETRIES if reads else 0,
+            redirect=0,
+            status_forcelist=(429, 500, 502, 503, 504) if reads else (),
+            backoff_factor=BACKOFF_S,
+            respect_retry_after_header=False,  # it may ask for hours
+            raise_on_status=False,
+        )
+
+
+def _uncertain(doing: str, text: str) -> UncertainError:
+    return UncertainError(f"Lambda: {doing} failed: {_short(text)}")
+
+
+def _refusal(doing: str, status: int, told: object, retry_after: str) -> ProviderError:
+    """Return the error of an answer that is not the wanted one."""
+    error = told.get("error") if isinstance(told, dict) else None
+    found: Json = error if isinstance(error, dict) else {}
+    code, words = str(found.get("code", "")), str(found.get("message", ""))
+    sentence = f"Lambda: {doing} failed: HTTP {status}: {_short(f'{code} {words}'.strip())}"
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        throttled = ThrottledError(sentence)
+        throttled.wait_s = float(retry_after) if retry_after.isdigit() else LAUNCH_EVERY_S
+        return throttled
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
+        return UncertainError(sentence)
+    if code in _CODES:
+        return _CODES[code](sentence)
+    return RefusedCallError(sentence, status, code)
+
+
+def _short(text: str) -> str:
+    return redact(" ".join(text.split()))[:_MOST_TEXT]

@@ -1,0 +1,253 @@
+"""Launching on Lambda over its HTTP API.
+
+The API has no idempotency token, so what makes something is sent once; a lost answer is reconciled
+by name. Nothing on a machine can end its bill (`provider.py`): it ends from outside.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from pricing.errors import ProviderError
+from providers.errors import NoCapacityError, UncertainError
+from providers.interface import (
+    MACHINE,
+    Connection,
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Place,
+    Resource,
+)
+from providers.lambda_cloud import calls, inventory
+from providers.lambda_cloud.access import (
+    Json,
+    LambdaAccess,
+    LambdaClient,
+    RefusedCallError,
+    read_access,
+)
+from providers.lambda_cloud.calls import FIREWALL, KEY, PATHS, PROVIDER
+from providers.lifecycle.presence import Listing, Presence
+from providers.lifecycle.waiting import skew_s
+from providers.ownership_tags import Marks
+from providers.ssh.caller_address import with_caller
+
+_LAG_S = 180.0
+"""Reads may miss what was just made; no figure is documented, so it is as at DigitalOcean: ours."""
+
+_EVERYWHERE = "0.0.0.0/0"
+
+
+def connect(connection: Connection) -> "LambdaCloud":
+    """The account that the environment names.
+
+    Raises:
+        MissingCredentialsError, InputError: the environment names none, or wrongly.
+    """
+    return LambdaCloud(access=read_access(connection.environment))
+
+
+@dataclass(kw_only=True)
+class LambdaCloud:
+    """An account.
+
+    Attributes:
+        access: where and as whom.
+        name: as in offers.
+        skew_s: by how much its clock is ahead of ours.
+        lag_s: for how long its reads may not show what it has made.
+        kinds: of what a launch makes, in the order of removal.
+    """
+
+    access: LambdaAccess
+    name: str = PROVIDER
+    skew_s: float = 0.0
+    lag_s: float = _LAG_S
+    kinds: tuple[str, ...] = tuple(PATHS)
+    _client: LambdaClient = field(init=False, repr=False)
+    _account_id: str = ""
+    _firewalls: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._client = LambdaClient(access=self.access, on_date=self._on_date)
+
+    def _on_date(self, text: str) -> None:
+        ahead_s = skew_s(text)
+        self.skew_s = self.skew_s if ahead_s is None else ahead_s
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """The calls of a launch; pure."""
+        return tuple(calls.creations(spec, place))
+
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """None."""
+        _ = spec, machine
+        return ()
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """Our calls, and that nothing happens by itself; pure."""
+        return (
+            *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
+            f"DELETE /api/v1{PATHS[FIREWALL]}/ID",
+            f"DELETE /api/v1{PATHS[KEY]}/ID",
+            "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
+        )
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """The launch in the regions that have capacity for the type now, and remarks."""
+        spec = with_caller(spec, self.access.endpoint)
+        found = self._client.get("/instance-types", "reading the instance types")
+        regions = _regions(found)
+        places = tuple(
+            replace(place, region=region)
+            for place in spec.places
+            for region in regions.get(place.instance_type, ())
+            if place.region in ("", region)
+        )
+        if not places:
+            wanted = " or ".join(dict.fromkeys(place.text for place in spec.places))
+            raise NoCapacityError(f"Lambda has no capacity for {wanted} now, in any such region.")
+        return replace(spec, places=places), tuple(self._remarks(spec))
+
+    def _remarks(self, spec: LaunchSpec) -> list[str]:
+        said = list(self.limits())
+        doing = "reading the account's firewall rules"
+        rules = self._client.get(f"{PATHS[FIREWALL]}/global", doing).get("rules") or ()
+        open_ = [one for one in rules if one.get("source_network") == _EVERYWHERE]
+        if any(_reaches_ssh(one) for one in open_):
+            said.append(
+                "the account's own firewall rules open port 22 to every address, beside those of "
+                "the run: change them at cloud.lambda.ai, Firewall"
+            )
+        if spec.count > 1:
+            said.append(
+                "Lambda does not document whether its firewall lets the machines of a run reach "
+                "each other"
+            )
+        return said
+
+    def account(self) -> str:
+        """The account that the audit log says the resources belong to; asked once."""
+        if not self._account_id:
+            events = self._client.get("/audit-events", "asking whose account it is")
+            self._account_id = inventory.owner_of(events)
+        return self._account_id
+
+    def limits(self) -> tuple[str, ...]:
+        """None can be read."""
+        return ("Lambda's quota cannot be read before the launch, which says so",)
+
+    def create(self, creation: Creation) -> Resource:
+        """One POST, never repeated."""
+        doing = f"making {creation.kind} {creation.name}"
+        body = dict(creation.arguments)
+        if "firewall_rulesets" in body:
+            named = body["firewall_rulesets"]
+            body["firewall_rulesets"] = [self._ruleset(str(one["name"])) for one in named]
+        made = self._client.change("POST", PATHS[creation.kind], body, doing)
+        if creation.kind == MACHINE:
+            return self._launched(creation, body, made, doing)
+        if not isinstance(made, dict) or "id" not in made:
+            raise UncertainError(f"Lambda: {doing}: the answer does not say what was made.")
+        marks = inventory.marks_of(creation.kind, {**body, **made}, {})
+        if marks is None:
+            raise UncertainError(f"Lambda: {doing}: the answer does not say whose it is.")
+        if creation.kind == FIREWALL:
+            self._firewalls[creation.name] = str(made["id"])
+        return inventory.resource(creation.kind, made, marks)
+
+    def _launched(self, creation: Creation, body: Json, made: Any, doing: str) -> Resource:  # noqa: ANN401 - any JSON
+        """The instance of a launch, whose answer has its id alone."""
+        ids = made.get("instance_ids") if isinstance(made, dict) else None
+        marks = inventory.marks_of(MACHINE, body, {})
+        if not isinstance(ids, list) or len(ids) != 1 or marks is None:
+            raise UncertainError(f"Lambda: {doing}: the answer does not say what was made.")
+        return Resource(
+            kind=MACHINE,
+            id=str(ids[0]),
+            name=creation.name,
+            region=creation.region,
+            marks=marks,
+            state="starting",
+            instance_type=str(body["instance_type_name"]),
+        )
+
+    def _ruleset(self, name: str) -> Json:
+        """A firewall as a launch takes it: by its id."""
+        if name not in self._firewalls:
+            found = inventory.read_list(self._client, FIREWALL)
+            self._firewalls |= {str(one["name"]): str(one["id"]) for one in found}
+        if name not in self._firewalls:
+            raise ProviderError(f"Lambda: it does not show the firewall {name} yet.")
+        return {"id": self._firewalls[name]}
+
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, Marks] = MappingProxyType({}),
+    ) -> Listing:
+        """Everything with our marks or names; account-wide lists, kind by kind."""
+        _ = regions
+        return inventory.listing(self._client, self.kinds if kinds is None else kinds, known)
+
+    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+        """What the API answers about that id."""
+        return inventory.look(self._client, kept.kind, kept.id, marks)
+
+    def end_fault(self, machine: Resource) -> str:
+        """None: no machine here is said to end itself."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+        """Rename the instance: its tags cannot be changed."""
+        body = {"name": inventory.name_until(one.name, marks)}
+        doing = f"marking {one.name} with its deadline"
+        self._client.change("POST", f"/instances/{one.id}", body, doing)
+        return ()
+
+    def destroy(self, resource: Resource) -> bool:
+        """One call by id; False where Lambda knows no such id."""
+        doing = f"ending {resource.kind} {resource.name}"
+        try:
+            if resource.kind == MACHINE:
+                return self._terminate(resource.id, doing)
+            self._client.change("DELETE", f"{PATHS[resource.kind]}/{resource.id}", None, doing)
+        except RefusedCallError as error:
+            if error.is_unknown or not inventory.is_there(self._client, resource.kind, resource.id):
+                return False
+            raise
+        return True
+
+    def _terminate(self, id_: str, doing: str) -> bool:
+        body = {"instance_ids": [id_]}
+        told = self._client.change("POST", "/instance-operations/terminate", body, doing)
+        ended = told.get("terminated_instances") if isinstance(told, dict) else None
+        if not any(one.get("id") == id_ for one in ended or ()):
+            raise ProviderError(f"Lambda: {doing}: the answer does not name it.")
+        return True
+
+
+def _regions(found: object) -> dict[str, tuple[str, ...]]:
+    """The regions with capacity, by type.
+
+    Raises:
+        ProviderError: the answer cannot be read.
+    """
+    if not isinstance(found, dict):
+        raise ProviderError("Lambda: the answer about instance types cannot be read.")
+    return {
+        str(name): tuple(str(one["name"]) for one in row["regions_with_capacity_available"])
+        for name, row in found.items()
+    }
+
+
+def _reaches_ssh(rule: Json) -> bool:
+    low, high = rule.get("port_range") or (0, 0)
+    return rule.get("protocol") in ("tcp", "all") and (low <= 22 <= high or (low, high) == (0, 0))  # noqa: PLR2004 - the port
+
+
+CLOUD = LambdaCloud

@@ -1,0 +1,192 @@
+"""What there is of ours at Lambda: listed kind by kind, or asked for by id.
+
+Machines carry their marks as tags. A deadline that was moved stands in the name, because tags
+cannot be changed. A machine without tags is found by its name, if a key, a firewall or the journal
+says whose run it is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pricing.errors import ProviderError
+from providers.interface import MACHINE, Resource, State
+from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError
+from providers.lambda_cloud.calls import FIREWALL, KEY, PROVIDER
+from providers.lifecycle.presence import Listing, Presence, Unasked
+from providers.ownership_tags import PREFIX, Marks, latest, read_marks, read_text, until
+
+_LISTS: Mapping[str, str] = {
+    MACHINE: "/instances",
+    FIREWALL: "/firewall-rulesets",
+    KEY: "/ssh-keys",
+}
+_STATES: Mapping[str, State] = {
+    "booting": "starting",
+    "active": "running",
+    "unhealthy": "starting",  # it is billed, and not usable yet
+    "terminating": "ending",
+    "terminated": "gone",
+    "preempted": "gone",
+}
+_UNTIL = "-until-"
+_NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6}}Z))?")
+
+
+def listing(client: LambdaClient, kinds: tuple[str, ...], known: Mapping[str, Marks]) -> Listing:
+    """Everything of ours of these kinds; a kind that cannot be listed hides no other.
+
+    Args:
+        client: of the account.
+        kinds: of what launches make.
+        known: marks by run, for machines that have only their name.
+    """
+    items: dict[str, list[Json]] = {}
+    unasked: list[Unasked] = []
+    for kind in kinds:
+        try:
+            items[kind] = read_list(client, kind)
+        except ProviderError as error:
+            why = error.problems[0]
+            unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+    runs, resources, strangers = dict(known), list[Resource](), list[str]()
+    for kind in sorted(items, key=lambda one: one != FIREWALL):
+        for item in items[kind]:
+            marks = marks_of(kind, item, runs)
+            if marks is not None:
+                runs[marks.run] = latest((marks, runs.get(marks.run, marks)))
+    for kind, found in items.items():
+        for item in found:
+            marks = marks_of(kind, item, runs)
+            one = None if marks is None else resource(kind, item, marks)
+            if one is not None and one.state != "gone":
+                resources.append(one)
+            elif one is None and _is_ours_by_name(item):
+                strangers.append(
+                    f"{kind} {item.get('name')} ({item.get('id')}) is named like one of ours, and "
+                    "nothing says whose it is; it is left alone. End it at cloud.lambda.ai if it "
+                    "is yours."
+                )
+    return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
+
+
+def read_list(client: LambdaClient, kind: str) -> list[Json]:
+    """Every item of a kind; the API has no pages.
+
+    Raises:
+        ProviderError: the answer is not a list.
+    """
+    found = client.get(_LISTS[kind], f"listing {_LISTS[kind][1:]}")
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ProviderError(f"Lambda: the answer of {_LISTS[kind]} is not a list.")
+    return found
+
+
+def marks_of(kind: str, item: Json, known: Mapping[str, Marks]) -> Marks | None:
+    """Whose an item is: by what it carries itself, else by its name; None: not ours."""
+    named = _NAMED.fullmatch(str(item.get("name", "")))
+    own = next(iter(_carried(kind, item)), None)
+    if own is None and named:
+        own = known.get(named[2])
+    if own is None or not named or named[3] is None:
+        return own
+    return until(own, named[3])
+
+
+def _carried(kind: str, item: Json) -> Iterator[Marks]:
+    """The marks in its tags, in the comment of a key, in the description of a rule."""
+    if kind == MACHINE:
+        told = {str(one.get("key")): str(one.get("value")) for one in item.get("tags") or ()}
+        plain = {name.removeprefix(f"{PREFIX}-"): text for name, text in told.items()}
+        texts = [read_marks(plain)] if f"{PREFIX}-run" in told else []
+    elif kind == KEY:
+        texts = [read_text(word, ".") for word in str(item.get("public_key", "")).split()[2:]]
+    else:
+        rules = item.get("rules") or ()
+        texts = [read_text(str(one.get("description", "")), ".") for one in rules]
+    yield from filter(None, texts)
+
+
+def _is_ours_by_name(item: Json) -> bool:
+    return _NAMED.fullmatch(str(item.get("name", ""))) is not None
+
+
+def name_until(name: str, marks: Marks) -> str:
+    """Return the name of a machine whose deadline was moved: "gpucost-k3f9xw2m-1-until-..."."""
+    return f"{name}{_UNTIL}{marks.tags()['deadline']}"
+
+
+def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
+    """Whether the API shows an id.
+
+    Raises:
+        ProviderError: no answer that says so.
+    """
+    return _read(client, kind, id_) is not None
+
+
+def look(client: LambdaClient, kind: str, id_: str, marks: Marks) -> Presence:
+    """What the API answers about an id; the journal knows it, so tags do not matter.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    item = _read(client, kind, id_)
+    if item is None:
+        return Presence(state="not-shown", why="Lambda: no such id")
+    told = marks_of(kind, item, {})
+    if told is not None and told.run != marks.run:
+        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
+    one = resource(kind, item, marks)
+    if one.state == "gone":
+        return Presence(state="gone", why=f"Lambda calls it {item.get('status')}")
+    return Presence(state="present", resource=one)
+
+
+def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
+    """An item by id; keys have no call of their own."""
+    if kind == KEY:
+        return next((one for one in read_list(client, kind) if one.get("id") == id_), None)
+    try:
+        found = client.get(f"{_LISTS[kind]}/{id_}", f"looking at {kind} {id_}")
+    except RefusedCallError as error:
+        if error.is_unknown:
+            return None
+        raise
+    if not isinstance(found, dict):
+        raise ProviderError(f"Lambda: the answer about {kind} {id_} cannot be read.")
+    return found
+
+
+def resource(kind: str, item: Json, marks: Marks) -> Resource:
+    """An item of the API that is of a run; Lambda does not tell when an instance was made."""
+    named = _NAMED.fullmatch(str(item.get("name", "")))
+    name = named[1] if named else str(item.get("name", ""))
+    if kind != MACHINE:
+        region = str((item.get("region") or {}).get("name", ""))
+        return Resource(kind=kind, id=str(item["id"]), name=name, region=region, marks=marks)
+    return Resource(
+        kind=kind,
+        id=str(item["id"]),
+        name=name,
+        region=str((item.get("region") or {}).get("name", "")),
+        marks=marks,
+        state=_STATES.get(str(item.get("status")), "running"),
+        address=str(item.get("ip") or ""),
+        private_address=str(item.get("private_ip") or ""),
+        instance_type=str((item.get("instance_type") or {}).get("name", "")),
+    )
+
+
+def owner_of(events: Any) -> str:  # noqa: ANN401 - any JSON
+    """The account that owns what a page of the audit log is about.
+
+    Raises:
+        ProviderError: it says of none.
+    """
+    found = events.get("events") if isinstance(events, dict) else None
+    owners = [one.get("resource_owner_lrn") for one in found or () if isinstance(one, dict)]
+    owner = next(filter(None, owners), None)
+    if owner is None:
+        raise ProviderError("Lambda: the audit log does not say whose account it is.")
+    return str(owner)

@@ -1,0 +1,1 @@
+"""A stand-in for Lambda: the account, and the documented form of its requests."""
