@@ -161,8 +161,8 @@ def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
 def _interruptions(offer: Offer, context: JobContext) -> Interruptions | None:
     if offer.purchase != "spot":
         return None
-    gpus = max(1, gpus_used(offer, context))
-    return rate(offer, context.asked.spot_trace, context.asked.checkpoints, gpus)
+    gpus, asked = max(1, gpus_used(offer, context)), context.asked
+    return rate(offer, asked.spot_trace, asked.checkpoints, gpus, machines(offer, context))
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
@@ -174,6 +174,9 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
             return endless
+    count = machines(candidate.offer, context)
+    if asked.deadline_h is not None and count > 1:
+        return "deadline", f"a trace is of one spot machine; when {count} stand at once is unknown"
     gpus = max(1, gpus_used(candidate.offer, context))
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
 

@@ -3,6 +3,10 @@
 How often machines are taken back comes from the user's availability trace, else from the provider's
 published bucket; where neither is known, nothing is added and a warning says so. Wall time and
 deadlines need a trace: without one, a job with a deadline is refused.
+
+One job on N machines stops when any of them is taken: where they are taken independently of each
+other, as a Poisson process of rate 1/M each, that is N times as often, every M/N. Machines of one
+pool may also be taken together, which counts once; so the rare end keeps the rate of one machine.
 """
 
 from dataclasses import dataclass
@@ -31,7 +35,7 @@ _NEVER = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
-    """Mean time between interruptions, in seconds: rare, expected, often.
+    """Mean time between interruptions of one copy of a job, in seconds: rare, expected, often.
 
     Attributes:
         rare_s: at the low end of what is known.
@@ -56,15 +60,20 @@ class Interruptions:
 
 
 def rate(
-    offer: Offer, trace: Availability | None, checkpoints: CheckpointCosts, gpus: int
+    offer: Offer,
+    trace: Availability | None,
+    checkpoints: CheckpointCosts,
+    gpus: int,
+    machines: int = 1,
 ) -> Interruptions | None:
-    """Return how often a spot offer is interrupted; None where that is not known.
+    """Return how often a job on a spot offer is interrupted; None where that is not known.
 
     Args:
         offer: spot capacity.
-        trace: of it; None: the provider's published bucket counts.
+        trace: of one machine; None: the provider's published bucket counts.
         checkpoints: what one costs.
         gpus: at work in one copy of the job, >= 1; they fail, too.
+        machines: that one copy of the job stands on, >= 1; it stops when any of them is taken.
     """
     if trace is not None:
         up_s = trace.mean_up_s
@@ -73,11 +82,12 @@ def rate(
         # The rate of one half of a trace predicts billed hours of the other within 8 % (median).
         return Interruptions(
             rare_s=up_s * 2.0,
-            mean_s=up_s,
-            often_s=up_s / 2.0,
+            mean_s=up_s / machines,
+            often_s=up_s / 2.0 / machines,
             checkpoints=checkpoints,
-            interval_s=checkpoint_every_s(gpus, checkpoints, up_s),
-            basis=f"availability trace: {up_s / 3600.0:.1f} h between interruptions",
+            interval_s=checkpoint_every_s(gpus, checkpoints, up_s / machines),
+            basis=f"availability trace: {up_s / 3600.0:.1f} h between interruptions"
+            + _any_of(machines),
         )
     bucket = interruptions(offer)
     if bucket is None:
@@ -88,12 +98,17 @@ def rate(
     rare_s, mean_s, often_s = (mean_up_from_monthly_share(share) for share in shares)
     return Interruptions(
         rare_s=rare_s,
-        mean_s=mean_s,
-        often_s=often_s,
+        mean_s=mean_s / machines,
+        often_s=often_s / machines,
         checkpoints=checkpoints,
-        interval_s=checkpoint_every_s(gpus, checkpoints, mean_s),
-        basis=f"{bucket.text} of machines interrupted a month ({bucket.source}, {bucket.as_of})",
+        interval_s=checkpoint_every_s(gpus, checkpoints, mean_s / machines),
+        basis=f"{bucket.text} of machines interrupted a month ({bucket.source}, {bucket.as_of})"
+        + _any_of(machines),
     )
+
+
+def _any_of(machines: int) -> str:
+    return f", any of {machines} stops the job" if machines > 1 else ""
 
 
 def misses_deadline(

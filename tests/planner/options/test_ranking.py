@@ -15,7 +15,7 @@ from planner.options.option import Option
 from planner.pipeline import make_plan
 from planner.plan.plan import JobPlan
 from planner.profile.codec import parse_profiles
-from planner.profile.model import Provenance, Source, Statistics, Step, Window
+from planner.profile.model import Profile, Provenance, Source, Statistics, Step, Window, Work
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
@@ -306,6 +306,29 @@ def test_a_trace_puts_lost_work_on_the_bill() -> None:
     assert lines["checkpoint"] > 0
     assert option.hours.mid > 100.0
     assert option.hours.low <= option.hours.mid <= option.hours.high
+
+
+def test_spot_on_several_machines_bills_what_several_lose() -> None:
+    """A job on two spot machines loses work, and stops, as often as either of them is taken."""
+    trace = Availability(tick_s=3600.0, up=(*(True,) * 50, False) * 40)
+    lost = {}
+    size: dict[str, Any] = {"gpu_count": 8, "interconnect": "nvlink", "network_gbps": 100}
+    for nodes in (1, 2):
+        today, spot = sold("today", "20.00", **size), sold("spot", purchase="spot", **size)
+        profile = running(a_profile(gpu_count=8 * nodes, nodes=nodes), today)
+        asked: dict[str, Any] = {"purchases": ("on_demand", "spot"), "spot_trace": trace}
+        (planned,) = plan(profile, offers=(today, spot), **asked).jobs
+        option = next(o for o in planned.options if o.offer.purchase == "spot")
+        assert option.count == nodes
+        lost[nodes] = float(option.quote.usage.lost_work_s)
+        late = {**asked, "deadline_h": 1000.0, "work_total": 1.0}
+        (held,) = plan(_measured(profile), offers=(today, spot), **late).jobs
+        assert any("stand at once" in r.detail for r in held.rejected) == (nodes > 1)
+    assert lost[2] == pytest.approx(2 * lost[1], rel=0.1)  # of each machine
+
+
+def _measured(profile: Profile) -> Profile:
+    return replace(profile, work=Work(unit="image", rate_per_s=1.0))
 
 
 @pytest.mark.parametrize("ups", [5, 50, 5000], ids=lambda ups: f"{ups * 10} minutes up")

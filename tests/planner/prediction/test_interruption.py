@@ -1,6 +1,7 @@
 """Interruptions: the closed form, replay on traces, deadlines, and published buckets."""
 
 import math
+import random
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
@@ -165,6 +166,50 @@ def test_a_bucket_gives_a_range_of_rates() -> None:
     assert found.rare_s > found.mean_s > found.often_s
     assert "month" in found.basis
     assert found.billed(24.0, "low").total_s <= found.billed(24.0, "high").total_s
+
+
+DAY_S = 24 * HOUR_S
+
+
+def test_a_job_on_several_machines_stops_when_any_of_them_is_taken() -> None:
+    """N machines are N times as often interrupted; taken all at once, as rarely as one."""
+    spot = next(o for o in load_catalog().offers if interruptions(o) is not None)
+    for trace in (None, _trace("110" * 6000, 3600.0)):
+        one, four = (rate(spot, trace, COST, 8, machines) for machines in (1, 4))
+        assert one is not None
+        assert four is not None
+        assert four.mean_s == one.mean_s / 4
+        assert four.often_s == one.often_s / 4
+        assert four.rare_s == one.rare_s
+        assert four.interval_s <= one.interval_s
+        assert "any of 4" in four.basis
+        assert "any of" not in one.basis
+
+
+@pytest.mark.parametrize("machines", [2, 8])
+def test_the_law_of_several_machines_is_what_a_drawn_fleet_bills(machines: int) -> None:
+    """Fleets drawn machine by machine, each taken on its own, bill what the closed form says."""
+    up_s, work_s, tau_s = 200 * HOUR_S, 100 * HOUR_S, HOUR_S
+    draw = random.Random(machines)  # noqa: S311 - a reproducible draw, no secret
+    billed = [_drawn_fleet(draw, machines, up_s, work_s, tau_s) for _ in range(400)]
+    expected = expected_billed(work_s, up_s / machines, COST, tau_s).total_s
+    assert mean(billed) == pytest.approx(expected, rel=0.01)
+
+
+def _drawn_fleet(
+    draw: random.Random, machines: int, up_s: float, work_s: float, tau_s: float
+) -> float:
+    """Billed seconds of each of so many machines: all of them redo what one of them lost."""
+    total_s, done_s = 0.0, 0.0
+    while True:
+        taken_s = min(draw.expovariate(1.0 / up_s) for _ in range(machines))
+        left = math.ceil((work_s - done_s) / tau_s)
+        at_end_s = (COST.restart_s if total_s else 0.0) + left * (tau_s + COST.write_s)
+        if taken_s >= at_end_s:
+            return total_s + at_end_s
+        total_s += taken_s
+        held_s = taken_s - COST.restart_s * (total_s > taken_s)
+        done_s += max(0, int(held_s // (tau_s + COST.write_s))) * tau_s
 
 
 DAY_S = 24 * HOUR_S
