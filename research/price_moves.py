@@ -4,15 +4,15 @@
 
 Readings are the bundled price history and the dated rows of the catalog; what price lists of third
 parties print as medians is left out. Between two readings of one price that differ the change is
-taken to lie in the middle; gaps of over 250 days are left out. One pair or decision counts for each
-week. Prices of one provider move together, so a provider has the weight of the root of how many of
-its prices are known.
+taken to lie in the middle; gaps of over 250 days are left out. One pair counts for each week.
+Prices of one provider move together, so a provider has the weight of the root of how many of its
+prices are known. What a choice by these prices costs later: research/price_choices.py.
 """
 
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -28,19 +28,15 @@ ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "pricing/data/price_moves.csv"
 PAGE = ROOT / "research/price_moves.md"
 HORIZONS = (30, 90, 180)
-LOW, HIGH = 0.02, 0.98
-"""Quantiles of the fit: wider than the 90 % that a new provider's prices are to lie in."""
+LEVELS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995)
+"""Upper quantiles that are tried; the lower one is as far from 0. Beyond them lie the extremes."""
+WANTED = 0.9
+"""Share of a new provider's prices that is to lie in the interval."""
+_ALONE = 0.98  # of one provider, which nothing can be calibrated on
 
 _GAP_D, _WEEK, SAME, _SURE = 250, timedelta(7), 0.005, 1e-9
 KINDS: tuple[Sellers, ...] = ("hyperscaler", "specialist", "auction", "spot")
 _LIST = "getdeploying.com"
-# Points of the table before this one: (days, factor), 95 % of the rises that had been counted.
-BEFORE: Mapping[Sellers, Sequence[tuple[int, float]]] = {
-    "hyperscaler": ((0, 1.0), (270, 1.0)),
-    "specialist": ((0, 1.0), (30, 1.13), (90, 1.22), (180, 1.30)),
-    "auction": ((0, 1.0), (30, 1.14), (60, 1.67), (90, 2.17), (180, 2.53)),
-    "spot": ((0, 1.0), (30, 1.95), (60, 2.00)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ def quantile(found: Sequence[Ratio], share: float) -> float:
         prices[one.provider].add(one.key)
     weights = {provider: math.sqrt(len(prices[provider])) for provider in counts}
     total, below = sum(weights.values()), 0.0
-    for one in sorted(found, key=lambda ratio: ratio.factor):
+    for one in sorted(found, key=_factor):
         below += weights[one.provider] / counts[one.provider]
         if below >= share * total - _SURE:
             return one.factor
@@ -136,15 +132,54 @@ def quantile(found: Sequence[Ratio], share: float) -> float:
 
 
 def fit(found: Mapping[int, Sequence[Ratio]]) -> Factors:
-    """Return the factors of one kind of seller by age; older is never surer."""
+    """Return the factors of one kind of seller by age; older is never surer.
+
+    The quantiles of an age are the narrowest that held for providers left out in turn (`level`), a
+    conformal calibration by groups: prices of one provider move together, so a new provider is one
+    draw, however many prices it has.
+    """
     low = high = 1.0
     factors = {}
     for days in sorted(found):
         if found[days]:
-            low = min(low, quantile(found[days], LOW))
-            high = max(high, quantile(found[days], HIGH))
+            share = level(found[days])
+            low = min(low, quantile(found[days], 1.0 - share))
+            high = max(high, quantile(found[days], share))
             factors[days] = (low, high)
     return factors
+
+
+def level(many: Sequence[Ratio]) -> float:
+    """Return the least upper quantile whose interval held WANTED of the prices left out.
+
+    Both of all pairs and on average over providers; 1 where none of LEVELS did. A provider without
+    another of its kind has a level of its own, which nothing proves.
+    """
+    by_provider: dict[str, list[Ratio]] = defaultdict(list)
+    for one in many:
+        by_provider[one.provider].append(one)
+    if len(by_provider) == 1:
+        return _ALONE
+    rests = {p: sorted((r for r in many if r.provider != p), key=_factor) for p in by_provider}
+    for share in LEVELS:
+        held = [
+            _inside(own, (quantile(rests[p], 1.0 - share), quantile(rests[p], share)))
+            for p, own in by_provider.items()
+        ]
+        pairs = sum(h * len(own) for h, own in zip(held, by_provider.values(), strict=True))
+        if min(mean(held), pairs / len(many)) >= WANTED:
+            return share
+    return 1.0
+
+
+def _factor(one: Ratio) -> float:
+    return one.factor
+
+
+def _inside(many: Sequence[Ratio], ends: tuple[float, float]) -> float:
+    """Return the share of prices that lie in an interval; what did not move always does."""
+    low, high = min(1.0, ends[0]) - _SURE, max(1.0, ends[1]) + _SURE
+    return sum(low <= one.factor <= high for one in many) / len(many)
 
 
 def without(found: Mapping[int, Sequence[Ratio]], provider: str) -> dict[int, list[Ratio]]:
@@ -161,71 +196,8 @@ def covered(
             factors = law(provider).get(days)
             if factors is None:
                 continue
-            own = [one.factor for one in many if one.provider == provider]
-            low, high = factors[0] - _SURE, factors[1] + _SURE
-            inside = sum(low <= factor <= high for factor in own)
-            yield days, provider, len(own), inside / len(own)
-
-
-def factor_at(points: Iterable[tuple[int, float]], days: int) -> float:
-    """Return the factor of an age, straight between its points, kept beyond the last."""
-    before = (0, 1.0)
-    for point in points:
-        if days < point[0]:
-            part = (days - before[0]) / (point[0] - before[0])
-            return before[1] + part * (point[1] - before[1])
-        before = point
-    return before[1]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A price that can be chosen on a day: as last read, its age, and what it is later."""
-
-    kind: Sellers
-    provider: str
-    usd: float
-    age: int
-    later: float
-
-
-def decisions(
-    seen: Mapping[Key, Sequence[SeenPrice]], days: int, model: str
-) -> Iterator[tuple[Choice, ...]]:
-    """Yield, week by week, the prices of a GPU-hour that could be compared, as read by then."""
-    own = {k: v for k, v in seen.items() if v[0].gpu == model and v[0].gpu_count >= 1}
-    known = {key: spans(series) for key, series in own.items()}
-    if not own:
-        return
-    day = min(v[0].seen_on for v in own.values())
-    last = max(v[-1].seen_on for v in own.values())
-    while day + timedelta(days) <= last:
-        found = []
-        for key, series in own.items():
-            read = [one for one in series if one.seen_on <= day]
-            later = price_on(known[key], day + timedelta(days))
-            if read and later is not None:
-                gpus = read[-1].gpu_count
-                usd, age = float(read[-1].usd_per_hour) / gpus, (day - read[-1].seen_on).days
-                kind = sellers_of(key[0], key[4])
-                found.append(Choice(kind, key[0], usd, age, later / gpus))
-        if len({one.provider for one in found}) > 1:
-            yield tuple(found)
-        day += _WEEK
-
-
-Rule = Callable[[Choice], float]
-"""What a choice is ranked by; the least is taken."""
-
-
-def regrets(seen: Mapping[Key, Sequence[SeenPrice]], days: int, rule: Rule) -> list[float]:
-    """Return by what share more than the best of the later day each chosen price then costs."""
-    found = []
-    for model in sorted({series[0].gpu for series in seen.values()}):
-        for choices in decisions(seen, days, model):
-            taken = min(choices, key=lambda one: (rule(one), one.provider, one.usd))
-            found.append(taken.later / min(one.later for one in choices) - 1.0)
-    return found
+            own = [one for one in many if one.provider == provider]
+            yield days, provider, len(own), _inside(own, factors)
 
 
 @dataclass(frozen=True)

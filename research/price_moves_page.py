@@ -6,19 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import mean, median
 
-from research.price_moves import (
-    BEFORE,
-    HORIZONS,
-    KINDS,
-    SAME,
-    Choice,
-    Moves,
-    Rule,
-    covered,
-    factor_at,
-    regrets,
-    share_moved,
-)
+from research.price_choices import Rules, all_decisions, regrets
+from research.price_moves import HORIZONS, KINDS, SAME, Moves, covered, level, share_moved
 
 _FEW = 2
 _COLUMNS = "sellers days low high moved pairs providers as_of confidence source"
@@ -54,22 +43,28 @@ def page(moves: Moves, day: str) -> str:
 
 def _law(moves: Moves) -> Iterator[str]:
     yield from ("", "## The law that ships", "")
-    yield "| sellers | days | moved | lies between | pairs | providers |"
-    yield "|---|---:|---:|---|---:|---:|"
+    yield (
+        "The quantile of an age is the least that held 90 % of the prices of providers left out in "
+        "turn, of all pairs and on average over providers; 1 means the most extreme move seen."
+    )
+    yield ""
+    yield "| sellers | days | moved | lies between | quantile | pairs | providers |"
+    yield "|---|---:|---:|---|---:|---:|---:|"
     for kind in KINDS:
         for days, (low, high) in moves.law(kind).items():
             many = moves.found[kind][days]
             providers = len({one.provider for one in many})
-            ends = f"x{low:.2f} to x{high:.2f}"
-            yield (
-                f"| {kind} | {days} | {share_moved(many):.1%} | {ends} | {len(many)} "
-                f"| {providers} |"
-            )
+            ends = f"x{low:.2f} to x{high:.2f} | {level(many):g}"
+            moved = f"{share_moved(many):.1%}"
+            yield f"| {kind} | {days} | {moved} | {ends} | {len(many)} | {providers} |"
 
 
 def _held(moves: Moves) -> Iterator[str]:
     yield from ("", "## Providers left out in turn: how often the interval held", "")
-    yield "The bar is 88 to 93 % of the prices of a provider that was not in the fit."
+    yield (
+        "The bar is 88 to 93 % of the prices of a provider that was not in the fit; its "
+        "quantile is chosen without it, too."
+    )
     yield ""
     yield "| sellers | days | held, providers alike | held, pairs alike | by provider |"
     yield "|---|---:|---:|---:|---|"
@@ -94,31 +89,22 @@ def _shares(at: list[tuple[int, float]]) -> str:
 def _chosen(moves: Moves) -> Iterator[str]:
     yield from ("", "## What the chosen price costs later, over the best of that day", "")
     yield (
-        "One decision for each week and GPU model with prices of at least two providers. Rules: "
-        "the cheapest as last read (two lines of code); the cheapest at the high end of the table "
-        "before this one; the cheapest at the high end of this law, fitted without the provider "
-        "that is judged."
+        "One decision for each week and GPU model with prices of at least two providers. Fitted "
+        "rules are fitted without the provider that is judged. The cheapest price as read is the "
+        "two-line baseline; whatever asks for more caution, or expects a move, or shrinks a low "
+        "price towards the others, has to cost less than it ([price_choices.py](price_choices.py))."
     )
     yield ""
     yield "| days | decisions | rule | median | mean | 90 % | none |"
     yield "|---:|---:|---|---:|---:|---:|---:|"
-
-    def now(one: Choice) -> float:
-        factors = moves.law_without(one.kind, one.provider)
-        return one.usd * factor_at(((d, high) for d, (_, high) in factors.items()), one.age)
-
-    rules: tuple[tuple[str, Rule], ...] = (
-        ("cheapest as read", lambda one: one.usd),
-        ("before", lambda one: one.usd * factor_at(BEFORE[one.kind], one.age)),
-        ("this law", now),
-    )
+    rules = Rules(moves).by_name
     for days in HORIZONS:
-        for name, rule in rules:
-            many = sorted(regrets(moves.seen, days, rule))
-            if many:
-                ninety = many[min(len(many) - 1, int(0.9 * len(many)))]
-                none = mean(one < SAME for one in many)
-                yield (
-                    f"| {days} | {len(many)} | {name} | {median(many):.1%} | {mean(many):.1%} "
-                    f"| {ninety:.1%} | {none:.0%} |"
-                )
+        found = all_decisions(moves, days)
+        for name, rule in rules.items() if found else ():
+            many = sorted(regrets(found, rule))
+            ninety = many[min(len(many) - 1, int(0.9 * len(many)))]
+            none = mean(one < SAME for one in many)
+            yield (
+                f"| {days} | {len(many)} | {name} | {median(many):.1%} | {mean(many):.1%} "
+                f"| {ninety:.1%} | {none:.0%} |"
+            )

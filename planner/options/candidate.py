@@ -130,6 +130,18 @@ class Candidate:
         off = _quadrature(of_hours, of_price)
         return expected + off + self.missing if end == "high" else max(Decimal(0), expected - off)
 
+    @property
+    def compared(self) -> Decimal:
+        """The bill by which options that pay are told apart: hours at their high end, complete.
+
+        The price is as it was read: in the backtest on the price history (research/price_moves.md)
+        no rule that asks for more caution chose prices that cost less later. A price of low trust
+        must win at the high end of what it may have moved by.
+        """
+        if self.offer.confidence == "low":
+            return self.cost_at("high")
+        return self.by_hours.high + self.missing
+
     @cached_property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""

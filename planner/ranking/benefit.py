@@ -2,7 +2,8 @@
 
 net = (today's cost - the option's cost at its high end) x periods - effort hours x engineer's rate
 - moving the data once. The high end holds what hours and an old price may rise to, so a net above 0
-is a saving that the 90 % interval does not take away.
+is a saving that the 90 % interval does not take away: it says which changes pay. Which of them is
+best is told by what they spend at the price as it was read (`Candidate.compared`).
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ class Weighed:
         high: at the high end, the age of the price included.
         move: of the data; None where they stay.
         benefit: of changing to it.
-        spends: all dollars of the horizon, effort and move included: comparable without today's.
+        spends: all dollars of the horizon by `Candidate.compared`, effort and move included.
     """
 
     candidate: Candidate
@@ -75,7 +76,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
             moving_usd=once,
             net_usd=None if saves is None else saves - effort - (once or 0),
         ),
-        spends=high * periods + effort + (once or 0),
+        spends=candidate.compared * periods + effort + (once or 0),
     )
 
 

@@ -1,9 +1,10 @@
 """Ranks the candidates, keeps a list that a person can read, and recommends one or says "leave it".
 
-Recommended is the change with the largest net benefit (planner/ranking/benefit.py): what it saves
-at the high end of its cost over the horizon, less the work and the move. Where two bills overlap by
-more than half they are not told apart, and the smaller change wins. Its price must be dated and its
-speed must not be predicted beyond what the method was fitted on.
+Recommended is, of the changes that pay, the one that spends least (planner/ranking/benefit.py). A
+change pays where it saves something at the high end of its cost over the horizon, less the work and
+the move. Where two bills overlap by more than half they are not told apart, and the smaller change
+wins. Its price must be dated and its speed must not be predicted beyond what the method was fitted
+on.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from pricing.catalog.price_history import SeenPrice, bundled_history, by_price, read_from
-from research.price_moves import Ratio, fit, price_on, quantile, spans
+from research.price_choices import Choice, regrets
+from research.price_moves import LEVELS, Ratio, fit, level, price_on, quantile, spans
 from tests.pricing.factories import an_offer
 
 DAY = date(2026, 1, 1)
@@ -66,3 +67,29 @@ def test_no_provider_outvotes_the_others_by_its_readings() -> None:
     assert quantile(many, 0.5) == 1.0
     assert quantile(many, 0.51) == 1.5
     assert fit({30: many, 90: []}) == {30: (1.0, 1.5)}
+
+
+def moves_of(provider: str, *factors: float) -> list[Ratio]:
+    """Moves of one price of a provider."""
+    return [Ratio("specialist", (provider, "one", "*", 1.0, "on_demand"), f) for f in factors]
+
+
+def test_the_interval_is_wide_enough_for_providers_that_it_does_not_know() -> None:
+    """The quantile is the least that held 90 % of every provider left out; nothing held is 1."""
+    still = [1.0] * 19
+    alike = [one for name in "abcde" for one in moves_of(name, *still, 1.2)]
+    assert level(alike) == LEVELS[0]  # 95 % of a provider's prices do not move
+    assert fit({30: alike}) == {30: (1.0, 1.0)}
+    risen = [one for name in "abcde" for one in moves_of(name, *still[:15], *[1.2] * 5)]
+    assert fit({30: risen}) == {30: (1.0, 1.2)}
+    one_event = [*alike, *moves_of("f", *[1.5] * 20)]
+    assert level(one_event) == 1.0  # without f no quantile reaches f: the widest that was seen
+    assert fit({30: one_event}) == {30: (1.0, 1.5)}
+
+
+def test_a_choice_is_scored_by_what_it_costs_later() -> None:
+    """The price that a rule takes is held against the best of the later day."""
+    steady = Choice("specialist", "steady", 2.0, 0, 2.0, is_low=False)
+    bait = Choice("specialist", "bait", 1.0, 90, 3.0, is_low=True)
+    assert regrets([(steady, bait)], lambda one, _: one.usd) == [0.5]
+    assert regrets([(steady, bait)], lambda one, _: one.usd * (3 if one.is_low else 1)) == [0.0]

@@ -1,6 +1,7 @@
 """What is recommended is never a gamble, and better offers never make the answer worse."""
 
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,31 @@ def test_a_trace_puts_lost_work_on_the_bill() -> None:
     assert lines["checkpoint"] > 0
     assert option.hours.mid > 100.0
     assert option.hours.low <= option.hours.mid <= option.hours.high
+
+
+@pytest.mark.parametrize(("confidence", "chosen"), [("high", "old"), ("low", "fresh")])
+def test_prices_are_compared_as_they_were_read(confidence: str, chosen: str) -> None:
+    """An old price wins while it is cheaper and pays; of low trust it must at its high end, too."""
+    read_on = ASKED_ON - timedelta(days=60)
+    offers = (
+        sold("old", provider="runpod", as_of=read_on, confidence=confidence),
+        sold("fresh", "1.10", provider="lambda", as_of=ASKED_ON),
+    )
+    today = sold("today", "9.00")
+    (planned,) = plan(running(a_profile(), today), offers=(today, *offers)).jobs
+    old = next(o for o in planned.options if o.offer.instance_type == "old")
+    fresh = next(o for o in planned.options if o.offer.instance_type == "fresh")
+    assert old.cost < fresh.cost < fresh.cost_high < old.cost_high
+    assert planned.choice is not None
+    assert planned.choice.offer.instance_type == chosen
+
+
+def test_an_old_price_must_still_pay_at_its_high_end() -> None:
+    """A saving that the age of its price takes away is none."""
+    old = sold("old", "8.00", provider="runpod", as_of=ASKED_ON - timedelta(days=60))
+    today = sold("today", "9.00")
+    (planned,) = plan(running(a_profile(), today), offers=(today, old)).jobs
+    assert planned.recommended == "o0"
 
 
 def test_spot_on_several_machines_bills_what_several_lose() -> None:
