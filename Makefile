@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit prices-backtest focus-test export-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,9 @@ data-given:
 
 prices-backtest: $(VENV)/.dev ## fit how far prices move with age on the bundled history, score it with providers left out
 	$(BIN)/python -m research.price_moves $$(date -u +%F)
+
+experiments: $(VENV)/.dev ## 10,000 simulated experiments: false proofs, power, coverage, beside simpler rules
+	$(BIN)/python -m research.experiments 10000
 
 accuracy: data-given $(VENV)/.research ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
 	$(BIN)/python -m research.accuracy "$(DATA)" --page docs/accuracy.md --scores planner/models/data/accuracy.json

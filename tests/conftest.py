@@ -45,6 +45,7 @@ SLOW = (
     "gpucost/test_settings.py",
     "measure/",
     "outside/",
+    "planner/proof/test_simulated.py",
     "planner/telemetry/test_sniff.py",
     "probe/",
     "providers/",
