@@ -91,6 +91,7 @@ def make_plan(
             *(fleet.notes if fleet else ()),
         ),
         warnings=warnings(planned, today, period),
+        history=requirements.history,
     )
 
 

@@ -190,7 +190,12 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
         ),
         later_option("--allow-gpu-change", is_flag=True),
-        *(later_option(flag) for flag in ("--max-moves", "--time-limit", "--history")),
+        *(later_option(flag) for flag in ("--max-moves", "--time-limit")),
+        click.option(
+            "--history",
+            type=click.Path(dir_okay=False),
+            help="What became of earlier predictions: it centres and widens these.",
+        ),
         click.option(
             "--probe",
             "probes",

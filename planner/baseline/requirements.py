@@ -19,6 +19,7 @@ from planner.baseline.ranges import (
 )
 from planner.baseline.site import UNKNOWN_SITE, Site
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
+from planner.models.track_record import TrackRecord
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.known_names import unknown_names
@@ -97,6 +98,7 @@ class Requirements:
         checkpoints: what surviving an interruption costs.
         site: grid, PUE and host share, for energy and carbon.
         probes: profiles of the planned jobs elsewhere, by job.name; never jobs of their own.
+        history: what became of earlier predictions: it centres and widens new ones.
 
     Raises:
         InputError: a word is not known, or a number out of its range; all such problems are listed.
@@ -134,6 +136,7 @@ class Requirements:
     checkpoints: CheckpointCosts = CHECKPOINTS
     site: Site = UNKNOWN_SITE
     probes: tuple[Profile, ...] = ()
+    history: TrackRecord | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; write GPU models and regions as the catalog does."""

@@ -140,7 +140,14 @@ class JobContext:
         """Return the predicted speed-up, computed once per kind of target."""
         key = (target, tuple(a.code for a in actions))
         if key not in self._seen:
-            self._seen[key] = predict_from(self.profile, self.probes, target, actions, self.parts)
+            self._seen[key] = predict_from(
+                self.profile,
+                self.probes,
+                target,
+                actions,
+                self.parts,
+                record=self.asked.history,
+            )
         return self._seen[key]
 
     def scaling(self, target: Layout) -> Estimate:

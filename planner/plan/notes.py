@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from planner.baseline.requirements import Period, Requirements
+from planner.models.track_record import TrackRecord
 from planner.plan.confidence import thin
 from planner.plan.plan import JobPlan
 from planner.prediction.bounds import contradictions
@@ -17,6 +18,8 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
     over = f"{plain(asked.horizon)} months (--horizon)" if period == "month" else "one run"
     rate = f"{plain(asked.engineer_usd_per_hour)} USD/h (--engineer-rate)"
     found = [f"a change must earn its work and its move over {over}, at {rate}."]
+    if asked.history is not None:
+        found.append(_of_record(asked.history))
     if beside := _of_each_machine(asked):
         found.append(f"{beside}, today and in every option; --machine-only leaves that out.")
     for job in jobs:
@@ -37,6 +40,13 @@ def _of_each_machine(asked: Requirements) -> str:
     parts = ((asked.boot_disk_bytes, disk), (asked.public_address, address))
     said = [] if asked.machine_only else [text for holds, text in parts if holds]
     return f"each machine {' and '.join(said)}" if said else ""
+
+
+def _of_record(record: TrackRecord) -> str:
+    """Return what a record of earlier outcomes does to predictions."""
+    sorts = (("on today's GPUs", record.same_machine), ("on other GPUs", record.moved))
+    told = [f"{where}, {one}" for where, one in sorts if one.outcomes]
+    return f"--history {record.name}: {'; '.join(told) or 'it holds no outcome'}."
 
 
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:

@@ -13,6 +13,7 @@ from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet
 from planner.fleet.home import Home
 from planner.models.power import Cap
+from planner.models.track_record import TrackRecord
 from planner.models.work_cost import WorkCost
 from planner.options.energy import Energy
 from planner.options.machine_sizes import MachineSize
@@ -126,6 +127,7 @@ class Plan:
         roi: saving against effort.
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
+        history: what the user's own record did to the predictions; None without one.
     """
 
     as_of: date
@@ -140,6 +142,7 @@ class Plan:
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
+    history: TrackRecord | None = None
 
     @property
     def titles(self) -> dict[str, str]:

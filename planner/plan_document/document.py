@@ -16,6 +16,7 @@ from typing import Literal
 
 from planner.models.estimate import Estimate
 from planner.models.saving import Saving
+from planner.models.track_record import TrackRecord
 from planner.plan_document.bill import CostLine, CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative
 from planner.plan_document.jobs import JobDocument
@@ -154,6 +155,7 @@ class PlanDocument:
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
         recommended: the one total; None in plans of versions that did not say.
+        history: what the user's own record did to the predictions; left out where none was given.
         actions: the title of every action code.
         id: SHA-256 of the file's values, as it was read; None for a plan made now. Not written.
     """
@@ -170,6 +172,7 @@ class PlanDocument:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     recommended: RecommendedTotal | None = None
+    history: TrackRecord | None = field(default=None, metadata={"if_known": True})
     actions: Mapping[str, str]
     id: str | None = field(default=None, compare=False, metadata={"written": False})
 

@@ -42,6 +42,7 @@ def plan_document(plan: Plan) -> PlanDocument:
         assumptions=plan.assumptions,
         warnings=plan.warnings,
         recommended=_recommended(plan.recommended),
+        history=plan.history,
         actions=plan.titles,
     )
 

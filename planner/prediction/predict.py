@@ -18,6 +18,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import loader_factor, loader_rate
+from planner.models.track_record import TrackRecord
 from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout, layout_of
@@ -92,16 +93,21 @@ def predict(
     return predict_from(profile, known, target, chosen, split_time(diagnose(profile)))
 
 
-def predict_from(
+def predict_from(  # noqa: PLR0913 - what a prediction starts from
     profile: Profile,
     probes: tuple[Profile, ...],
     target: Layout,
     actions: tuple[Action, ...],
     parts: Split,
+    *,
+    record: TrackRecord | None = None,
 ) -> Estimate:
-    """Return the speed-up on a target, started from the measurement that tells most about it."""
+    """Return the speed-up on a target, started from the measurement that tells most about it.
+
+    `record` centres and widens what was not measured by a probe.
+    """
     if not probes:
-        return predict_on(profile, target, actions, parts)
+        return predict_on(profile, target, actions, parts, record=record)
     known = anchors(profile, probes)
     scaled = [anchor for anchor in known if anchor.shows_scaling]
     if target.gpu_count > 1 and scaled:
@@ -135,9 +141,17 @@ def _where(profile: Profile) -> str:
 
 
 def predict_on(
-    profile: Profile, target: Layout, actions: tuple[Action, ...], parts: Split
+    profile: Profile,
+    target: Layout,
+    actions: tuple[Action, ...],
+    parts: Split,
+    *,
+    record: TrackRecord | None = None,
 ) -> Estimate:
-    """Return the speed-up on a target with actions applied; see the module for the formulas."""
+    """Return the speed-up on a target with actions applied; see the module for the formulas.
+
+    `record` is what became of earlier predictions; bounds hold whatever it says.
+    """
     faster = kernel_speed_up(profile, target.chip)
     one = product(faster, combined(actions, "kernels"))
     count = _scaled(profile, target, parts, faster)
@@ -145,6 +159,13 @@ def predict_on(
         found, alone = _unexplained(profile, one, count, target.gpu_count)
     else:
         found, alone = _in_parts(profile, target, actions, parts, (one, count))
+    if record is not None:
+        moved = (target.chip.name, target.gpu_count) != (
+            source_gpu(profile).name,
+            profile.gpu_count,
+        )
+        if moved or actions:
+            found = record.of(moved=moved).applied_to(found)
     return bounded(found, profile, target, actions, alone)
 
 

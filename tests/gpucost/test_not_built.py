@@ -46,8 +46,6 @@ OPTIONS = (
     ("plan", "--max-moves", "2"),
     ("plan", "--max-moves", "0"),
     ("plan", "--time-limit", "30s"),
-    ("plan", "--history", "history.sqlite"),
-    ("plan", "--history", ""),
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
@@ -63,7 +61,7 @@ BUILT = {
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
-    "--whole-machine --machine-only --fail-over-increase --base --launchable",
+    "--whole-machine --machine-only --fail-over-increase --base --launchable --history",
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",

@@ -1,6 +1,6 @@
 """`gpucost verify`: was it faster after the change, what is that worth, and is it sure?"""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import click
@@ -8,17 +8,22 @@ import click
 from gpucost.arguments.parameters import DAY, DOLLARS, HOURS_A_MONTH, today
 from gpucost.files.bill_files import read_bills
 from gpucost.files.measured_runs import read_run
+from gpucost.files.outcomes import NAME, record_outcome
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
+from gpucost.machines.state import state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.verification import print_verification
 from planner.baseline.requirements import Requirements
+from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import encode, to_text
+from planner.proof.outcome import outcome_of
 from planner.proof.same_job import CHANGEABLE
 from planner.proof.verification_document import VerificationDocument, verification_document
-from planner.proof.verify import Grounds, verify
+from planner.proof.verify import Grounds, Verification, verify
 from pricing.errors import InputError
+from providers.private_files import NotOursError
 
 
 @click.command(
@@ -40,6 +45,7 @@ from pricing.errors import InputError
 @click.option("--price", type=DOLLARS, help="What one of today's machines costs an hour.")
 @click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours held a month.")
 @click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
+@click.option("--no-record", is_flag=True, help="Leave your own record of predictions as it is.")
 @click.option("-o", "--output", "target", help="Write the JSON document here; - is stdout.")
 @click.option("--report", "report_path", help="Write the markdown report here.")
 @output_options
@@ -57,6 +63,8 @@ def command(
     target: str | None,
     report_path: str | None,
     output: Output,
+    *,
+    no_record: bool,
 ) -> None:
     """Prove that a change made a job faster or cheaper, or say that it did not.
 
@@ -76,9 +84,24 @@ def command(
         runs[0], runs[1], grounds, lambda: load_catalog(as_of or today(), say=output.say)
     )
     document = verification_document(found)
+    if grounds.plan is not None and not no_record:
+        _record(found, grounds.plan, output)
     _write(document, target, report_path, output)
     if target != "-":
         _print(document, output)
+
+
+def _record(found: Verification, plan: PlanDocument, output: Output) -> None:
+    """Keep what became of the plan's prediction; what keeps it from being kept is said only."""
+    outcome = outcome_of(found, plan, datetime.now(UTC))
+    if outcome is None:
+        return
+    folder = state_folder()
+    try:
+        if record_outcome(folder, outcome):
+            output.say(f"recorded in {folder / NAME}: `gpucost accuracy --mine` shows your record.")
+    except (OSError, NotOursError) as error:
+        output.say(f"warning: the outcome is not recorded: {error}")
 
 
 def _write(

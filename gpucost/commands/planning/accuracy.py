@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import click
 
+from gpucost.files.outcomes import NAME, read_outcomes
+from gpucost.machines.state import state_folder
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.own_accuracy import print_own_record
 from planner.documents.accuracy import (
     ClassScore,
     CoverageScore,
@@ -13,16 +16,23 @@ from planner.documents.accuracy import (
     QuestionScore,
     shipped_accuracy,
 )
+from planner.models.track_record import track_record
+from planner.plan_document.encode import encode
+from planner.proof.outcome import own_record
 
 
 @click.command(name="accuracy", epilog="Example: gpucost accuracy")
+@click.option("--mine", is_flag=True, help="What became of your own predictions (`verify`).")
 @output_options
-def command(output: Output) -> None:
+def command(output: Output, *, mine: bool) -> None:
     """Show how far predictions were off on measurements left out of their fit.
 
     Whole GPUs and whole tasks were left out. The data sets are not part of gpucost; these are the
-    scores that shipped with this version.
+    scores that shipped with this version. --mine shows your own record; it stays on this machine.
     """
+    if mine:
+        _print_mine(output)
+        return
     shipped = shipped_accuracy()
     if output.format == "json":
         print_json(shipped)
@@ -30,6 +40,16 @@ def command(output: Output) -> None:
     print_table(_class_table(shipped.rows), output)
     print_table(_score_table(shipped.scores), output)
     print_table(_coverage_table(shipped.coverages), output)
+
+
+def _print_mine(output: Output) -> None:
+    path = state_folder() / NAME
+    outcomes = read_outcomes(path)
+    found = own_record(str(path), outcomes, track_record(str(path), outcomes))
+    if output.format == "json":
+        print_json(encode(found))
+    else:
+        print_own_record(found, output)
 
 
 def _class_table(rows: Sequence[ClassScore]) -> Table:

@@ -12,6 +12,7 @@ from gpucost.arguments.parameters import (
 )
 from gpucost.arguments.plan_options import plan_options
 from gpucost.cost_gate import Gate
+from gpucost.files.outcomes import read_history
 from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
@@ -63,7 +64,7 @@ def command(
 
 def _requirements(asked: dict[str, Any]) -> Requirements:
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
-    probes = asked.pop("probes")
+    probes, history = asked.pop("probes"), asked.pop("history")
     checkpoints = CheckpointCosts(
         write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(asked.pop("restart_time")),
@@ -86,6 +87,7 @@ def _requirements(asked: dict[str, Any]) -> Requirements:
         include=frozenset(asked.pop("include")),
         engineer_usd_per_hour=asked.pop("engineer_rate"),
         probes=read_sources(probes) if probes else (),
+        history=None if history is None else read_history(history),
         **asked,
     )
 

@@ -1,0 +1,67 @@
+"""The user's own record of predictions and outcomes: a private file that nothing sends anywhere."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from planner.models.outcome_lines import outcome_line, parse_outcomes
+from planner.models.track_record import PastPrediction, TrackRecord, track_record
+from pricing.errors import InputError
+from providers.private_files import open_private, private_folder
+
+NAME = "outcomes.jsonl"
+
+
+def record_outcome(folder: Path, one: PastPrediction) -> bool:
+    """Add an outcome to the record in the state folder; return whether it is new there.
+
+    The same runs held against the same option are recorded once. A last line that a crash cut off
+    is taken out.
+
+    Raises:
+        NotOursError: the folder or the file is not the user's own.
+        OSError: it cannot be written.
+    """
+    private_folder(folder)
+    handle = open_private(folder / NAME, os.O_RDWR)
+    with os.fdopen(handle, "r+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        data = stream.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if f'"id":"{one.id}"'.encode() in whole:
+            return False
+        stream.truncate(len(whole))
+        stream.seek(len(whole))
+        stream.write(outcome_line(one).encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+    return True
+
+
+def read_outcomes(path: Path) -> tuple[PastPrediction, ...]:
+    """Return the outcomes in a record; none where there is no such file yet.
+
+    Raises:
+        InputError: it cannot be read, or a line of it is not an outcome.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+    return parse_outcomes(text, str(path))
+
+
+def read_history(name: str) -> TrackRecord:
+    """Return what the record in a file teaches.
+
+    Raises:
+        InputError: there is no such file, or it is not a record of outcomes.
+    """
+    if not name or not Path(name).is_file():
+        raise InputError(
+            f"--history {name!r}: no such file. `gpucost verify BEFORE AFTER --plan PLAN` keeps "
+            "the record, and `gpucost accuracy --mine` says where it lies."
+        )
+    return track_record(Path(name).name, read_outcomes(Path(name)))

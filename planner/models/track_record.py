@@ -1,0 +1,204 @@
+"""What became of earlier predictions of one's own, and how it centres and widens new ones.
+
+The shipped intervals are fitted on other people's jobs. A record of one's own outcomes may show
+that predictions for these jobs are off to one side, or by more than they say.
+
+Shift: the mean log ratio of measured to predicted, weighted by the intervals' own variances, times
+max(0, 1 - V / mean^2) (positive-part James-Stein). V is the variance of that mean if the shipped
+intervals are right or, where the outcomes lie farther out, if they scatter about the shipped
+predictions as they were seen to: one outcome moves nothing, many that agree move nearly all.
+
+Width: the factor that makes the shifted intervals hold the seen outcomes as often as they say, 90 %
+of them (the split-conformal quantile); all of them while there are fewer than nine. Never below 1.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from planner.models.estimate import Estimate
+
+_SD_OF_90 = 1.645  # standard deviations in half of a 90 % interval
+_SD_OF_95 = 1.96
+_COVERAGE = 0.9
+# No interval of one's own runs is narrower than equal runs differ: hosts of one model, CV up to 2 %
+# (39 H100 hosts of Lambda's benchmark v2).
+_LEAST_HALF = _SD_OF_90 * 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """An interval of a speed-up, all above 0 and in order."""
+
+    low: float
+    mid: float
+    high: float
+
+    def __post_init__(self) -> None:
+        ends = (self.low, self.mid, self.high)
+        if not all(map(math.isfinite, ends)) or not 0.0 < self.low <= self.mid <= self.high:
+            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastPrediction:
+    """One prediction and what was measured.
+
+    Attributes:
+        id: of the two runs and the option; the same question asked twice is one outcome.
+        recorded: when, aware UTC.
+        job: the job's name.
+        option: as the plan called it.
+        actions: codes of what was changed.
+        moved: whether it ran on other GPUs, or another number of them, than before.
+        predicted: speed-up as the plan told it, a 90 % interval.
+        measured: speed-up, a 95 % interval.
+        verdict: of `verify`.
+        shift: log factor by which a record had already centred the prediction; 0 for none.
+        widened: factor by which it had widened its interval, in logs; 1 for none.
+    """
+
+    id: str
+    recorded: datetime
+    job: str
+    option: str
+    actions: tuple[str, ...]
+    moved: bool
+    predicted: Ends
+    measured: Ends
+    verdict: str
+    shift: float = 0.0
+    widened: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.recorded.tzinfo is None or not self.widened >= 1.0 or not math.isfinite(self.shift):
+            raise ValueError(f"no outcome: {self}")
+
+    @property
+    def held(self) -> bool:
+        """Whether what was measured lay in the interval as it was told."""
+        return self.predicted.low <= self.measured.mid <= self.predicted.high
+
+    @property
+    def log_error(self) -> float:
+        """Log of measured over predicted, as shipped, before any record centred it."""
+        return math.log(self.measured.mid / self.predicted.mid) + self.shift
+
+    def half(self, *, above: bool) -> float:
+        """Return half of the shipped 90 % interval on one side, in logs."""
+        told = self.predicted
+        width = math.log(told.high / told.mid) if above else math.log(told.mid / told.low)
+        return max(width / self.widened, _LEAST_HALF)
+
+    @property
+    def variance(self) -> float:
+        """Of the log error, if the shipped interval and the measured one are right."""
+        shipped = (self.half(above=True) + self.half(above=False)) / 2.0 / _SD_OF_90
+        measured = math.log(self.measured.high / self.measured.low) / 2.0 / _SD_OF_95
+        return shipped**2 + measured**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What a record does to predictions of one sort.
+
+    Attributes:
+        outcomes: that it rests on.
+        shift: log factor on the expected value.
+        error: standard deviation of the shift, in logs.
+        widened: factor on the interval's width, in logs, at least 1.
+    """
+
+    outcomes: int = 0
+    shift: float = 0.0
+    error: float = 0.0
+    widened: float = 1.0
+
+    def applied_to(self, found: Estimate) -> Estimate:
+        """Return a predicted factor, centred and widened; never a narrower one."""
+        if not self.outcomes or found.low <= 0.0:
+            return found
+        extra = _SD_OF_90 * self.error
+        down, up = (
+            math.hypot(self.widened * math.log(part), extra)
+            for part in (found.mid / found.low, found.high / found.mid)
+        )
+        mid = found.mid * math.exp(self.shift)
+        return replace(
+            found,
+            low=mid * math.exp(-down),
+            mid=mid,
+            high=mid * math.exp(up),
+            basis=f"{found.basis}; {self}",
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"your own {self.outcomes} outcomes: x{math.exp(self.shift):.3g}, "
+            f"interval {self.widened:.3g} times as wide"
+        )
+
+
+NO_CORRECTION = Correction()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackRecord:
+    """What a record of outcomes does to new predictions.
+
+    Attributes:
+        name: of the file it came from; it is an input like any other.
+        same_machine: for changes on the GPUs of today.
+        moved: for other GPUs, or another number of them.
+    """
+
+    name: str
+    same_machine: Correction = NO_CORRECTION
+    moved: Correction = NO_CORRECTION
+
+    def of(self, *, moved: bool) -> Correction:
+        """Return the correction of one sort."""
+        return self.moved if moved else self.same_machine
+
+
+def track_record(name: str, outcomes: Iterable[PastPrediction]) -> TrackRecord:
+    """Return what outcomes teach; of an outcome recorded twice, the last one counts."""
+    known = sorted({one.id: one for one in outcomes}.values(), key=lambda one: one.id)
+    return TrackRecord(
+        name=name,
+        same_machine=correction(one for one in known if not one.moved),
+        moved=correction(one for one in known if one.moved),
+    )
+
+
+def correction(outcomes: Iterable[PastPrediction]) -> Correction:
+    """Return shift and width by the laws of the module; without outcomes, none."""
+    known = tuple(outcomes)
+    if not known:
+        return NO_CORRECTION
+    weights = [1.0 / one.variance for one in known]
+    shipped = 1.0 / sum(weights)
+    mean = shipped * sum(w * one.log_error for w, one in zip(weights, known, strict=True))
+    scatter = sum(one.log_error**2 / one.variance for one in known) / len(known)
+    chance = shipped * max(1.0, scatter)
+    kept = max(0.0, 1.0 - chance / mean**2) if mean else 0.0
+    shift = kept * mean
+    return Correction(
+        outcomes=len(known),
+        shift=shift,
+        error=math.sqrt(kept * chance),
+        widened=max(1.0, _quantile([_reach(one, shift) for one in known])),
+    )
+
+
+def _reach(one: PastPrediction, shift: float) -> float:
+    """Return how far out an outcome lies of its shifted interval: 1 is its end."""
+    off = one.log_error - shift
+    return abs(off) / one.half(above=off > 0.0)
+
+
+def _quantile(reaches: list[float]) -> float:
+    """Return the reach that 90 % of new ones stay within: the split-conformal quantile."""
+    place = math.ceil((len(reaches) + 1) * _COVERAGE)
+    return sorted(reaches)[min(place, len(reaches)) - 1]

@@ -1,0 +1,126 @@
+"""From a verification to an outcome of the user's own record, and what the record says."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from planner.models.track_record import Ends, PastPrediction, TrackRecord
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import digest, plan_id
+from planner.profile.codec import to_json
+from planner.profile.model import Profile
+from planner.proof.verify import Verification
+
+SCHEMA = "gpucost.own-accuracy/v1"
+_Z = 1.96
+
+
+def outcome_of(
+    found: Verification, plan: PlanDocument, recorded: datetime
+) -> PastPrediction | None:
+    """Return what became of a plan's prediction; None where it predicted nothing of this run."""
+    said = found.predicted
+    if said is None:
+        return None
+    before, after = found.before.profile, found.after.profile
+    told, speed = said.speedup, found.speed
+    moved = _moved(before, after)
+    record = plan.history or TrackRecord(name="none")
+    by = record.of(moved=moved)
+    parts = (plan_id(plan), said.found.name, to_json(before), to_json(after))
+    return PastPrediction(
+        id=digest(parts)[:16],
+        recorded=recorded,
+        job=before.job.name,
+        option=said.found.name,
+        actions=said.found.actions,
+        moved=moved,
+        predicted=Ends(low=told.low, mid=told.mid, high=told.high),
+        measured=Ends(low=speed.low, mid=speed.mid, high=speed.high),
+        verdict=found.verdict,
+        shift=by.shift,
+        widened=by.widened,
+    )
+
+
+def _moved(before: Profile, after: Profile) -> bool:
+    one, other = ((p.hardware.gpu, p.gpu_count) for p in (before, after))
+    return one != other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAccuracy:
+    """How predictions of one sort did on the user's own jobs.
+
+    Attributes:
+        sort: `all`, `same machine` or `moved`.
+        outcomes: how many.
+        held: of them, measured inside the predicted 90 % interval.
+        held_fraction: their share; None without any.
+        held_low: low end of its 95 % interval (Wilson).
+        held_high: high end.
+        error_percent: median of |measured / predicted - 1|, percent; None without any.
+        factor: median of measured over predicted; None without any.
+        proved: of them, savings that were proved.
+    """
+
+    sort: str
+    outcomes: int
+    held: int
+    held_fraction: float | None
+    held_low: float | None
+    held_high: float | None
+    error_percent: float | None
+    factor: float | None
+    proved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRecord:
+    """What one's own record says, and what `plan --history` would make of it."""
+
+    schema: str = SCHEMA
+    file: str
+    rows: tuple[OwnAccuracy, ...]
+    record: TrackRecord
+    outcomes: tuple[PastPrediction, ...]
+
+
+def own_accuracy(sort: str, outcomes: Sequence[PastPrediction]) -> OwnAccuracy:
+    """Return the hit rate of some outcomes; the last of each that was recorded twice."""
+    ratios = [one.measured.mid / one.predicted.mid for one in outcomes]
+    held = sum(one.held for one in outcomes)
+    ends = _wilson(held, len(outcomes)) if outcomes else (None, None)
+    return OwnAccuracy(
+        sort=sort,
+        outcomes=len(outcomes),
+        held=held,
+        held_fraction=round(held / len(outcomes), 4) if outcomes else None,
+        held_low=ends[0],
+        held_high=ends[1],
+        error_percent=round(100 * median(abs(r - 1) for r in ratios), 2) if ratios else None,
+        factor=round(median(ratios), 4) if ratios else None,
+        proved=sum(one.verdict == "proved" for one in outcomes),
+    )
+
+
+def _wilson(hits: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share (Wilson 1927)."""
+    share, z2 = hits / n, _Z * _Z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)
+
+
+def own_record(file: str, outcomes: Sequence[PastPrediction], record: TrackRecord) -> OwnRecord:
+    """Return the hit rates of all outcomes, and of each sort."""
+    known = tuple({one.id: one for one in outcomes}.values())
+    sorts = (
+        ("all", known),
+        ("same machine", [one for one in known if not one.moved]),
+        ("moved", [one for one in known if one.moved]),
+    )
+    rows = tuple(own_accuracy(sort, some) for sort, some in sorts)
+    return OwnRecord(file=file, rows=rows, record=record, outcomes=known)
