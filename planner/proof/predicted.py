@@ -35,8 +35,9 @@ def option_run(
 ) -> FoundOption | None:
     """Return the option that the run after the change was; None where none fits.
 
-    The named one, else those on the GPUs (and, where it is stated, the machine) of that run: the
-    recommended one of them, else the first in the plan's order.
+    The named one, else of those on the GPUs (and, where it is stated, the machine) of that run: the
+    ones whose actions are nearest to what `gpucost run` applied, where it did; of them the
+    recommended one, else the first in the plan's order.
 
     Raises:
         InputError: the name fits no option, the named one is of other GPUs, or the plan has several
@@ -60,8 +61,23 @@ def option_run(
         and _gpus_fit(one.offer, one.count, after)
         and _machine_fits(one.offer, job, after)
     ]
-    recommended = [one for one in fitting if one.is_recommended]
-    return next(iter([*recommended, *fitting]), None)
+    done = applied(after)
+    return min(
+        fitting,
+        key=lambda one: (len(done ^ set(one.actions)) if done else 0, not one.is_recommended),
+        default=None,
+    )
+
+
+def applied(after: Profile) -> frozenset[str]:
+    """Return the actions that `gpucost run` applied in a run; none where it applied none."""
+    return frozenset(one.action for one in after.changes if one.action and one.outcome == "applied")
+
+
+def not_applied(found: FoundOption, after: Profile) -> tuple[str, ...]:
+    """Return the actions of an option that `gpucost run` left, where it was what ran."""
+    left = {one.action for one in after.changes} - applied(after)
+    return tuple(code for code in found.actions if code in left)
 
 
 def prediction_of(found: FoundOption) -> Predicted | None:

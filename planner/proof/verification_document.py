@@ -31,6 +31,7 @@ class RunDocument:
         mean_step_s: seconds; None where none were seen.
         rate_per_s: units of work a second; None where not measured.
         unit: of work.
+        changes: what `gpucost run` applied and left; empty where it did not run it.
     """
 
     file: str
@@ -40,6 +41,7 @@ class RunDocument:
     mean_step_s: float | None
     rate_per_s: float | None
     unit: str | None
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,4 +236,5 @@ def _run(run: MeasuredRun) -> RunDocument:
         mean_step_s=digits_of(step.mean_s) if step else None,
         rate_per_s=digits_of(work.rate_per_s) if work else None,
         unit=work.unit if work else None,
+        changes=tuple(one.sentence for one in profile.changes),
     )

@@ -18,7 +18,7 @@ from planner.plan_document.find import FoundOption
 from planner.proof.dollars import Dollars, by_catalog, by_plan
 from planner.proof.interval import MeasuredRatio
 from planner.proof.losses import LossCurves, compare_losses
-from planner.proof.predicted import Predicted, option_run, prediction_of
+from planner.proof.predicted import Predicted, not_applied, option_run, prediction_of
 from planner.proof.same_job import Sameness, changed_by, compare
 from planner.proof.speed import MeasuredRun, speed_up
 from planner.proof.step_series import mean_step_s
@@ -211,6 +211,12 @@ def _notes(
         )
     if grounds.plan is not None and found is None:
         notes.append("no option of the plan is on the machine of the run after: none is compared.")
+    left = not_applied(found, after.profile) if found else ()
+    if left:
+        notes.append(
+            f"{', '.join(left)} of {found.name if found else ''} was not applied in the run after; "
+            "the prediction is of all its actions."
+        )
     trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
     if trends:
         notes.append(

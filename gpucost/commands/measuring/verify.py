@@ -17,7 +17,7 @@ from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.verification import print_verification
 from planner.baseline.requirements import Requirements
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import encode, to_text
+from planner.plan_document.encode import to_text
 from planner.proof.outcome import outcome_of
 from planner.proof.same_job import CHANGEABLE
 from planner.proof.verification_document import VerificationDocument, verification_document
@@ -120,7 +120,7 @@ def _write(
 
 def _print(document: VerificationDocument, output: Output) -> None:
     if output.format == "json":
-        print_json(encode(document))
+        print_json(document)
     elif output.format == "md":
         from templates.proof_report import render_proof  # noqa: PLC0415 - jinja2 only for reports
 

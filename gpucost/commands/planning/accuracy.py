@@ -17,7 +17,6 @@ from planner.documents.accuracy import (
     shipped_accuracy,
 )
 from planner.models.track_record import track_record
-from planner.plan_document.encode import encode
 from planner.proof.outcome import own_record
 
 
@@ -47,7 +46,7 @@ def _print_mine(output: Output) -> None:
     outcomes = read_outcomes(path)
     found = own_record(str(path), outcomes, track_record(str(path), outcomes))
     if output.format == "json":
-        print_json(encode(found))
+        print_json(found)
     else:
         print_own_record(found, output)
 

@@ -58,7 +58,7 @@ def test_a_faster_run_is_proved(job: Any, call: Call) -> None:
     assert found["speedup"]["mid"] == pytest.approx(2.0, rel=0.05)
     assert found["predicted"] is None
     saves = found["saves"]
-    assert Decimal(saves["usd_before"]) == Decimal("383.98")  # 730 h x 0.526 USD/h
+    assert Decimal(saves["usd_before"]) == Decimal("395.63")  # 730 h x 0.531 USD/h + boot disk
     assert Decimal(saves["low"]) < Decimal(saves["usd"]) < Decimal(saves["high"])
     assert saves["fraction"] == pytest.approx(0.5, abs=0.03)
 
@@ -111,6 +111,23 @@ def test_the_option_on_the_same_machine_was_predicted(plan: str, job: Any, call:
         ends = said["speedup"]
         inside = ends["low"] <= ran.json["speedup"]["mid"] <= ends["high"]
         assert said["held"] is inside is (times == 2.0)
+
+
+def test_what_was_applied_chooses_the_option(plan: str, job: Any, call: Call) -> None:
+    """What `run` applied and left is in the report, and what was left of the option is said."""
+    after = job(
+        "bb",
+        2.0,
+        changes=[
+            {"action": "dataloader-workers", "outcome": "applied", "what": "num_workers=4"},
+            {"action": "gpu-preprocessing", "outcome": "left", "what": "no way to do it"},
+        ],
+    )
+    found = call("verify", "a.json", after, "--plan", plan, "-f", "json").json
+    assert "dataloader-workers" in found["predicted"]["actions"]
+    assert any("gpu-preprocessing" in note for note in found["notes"])
+    report = call("verify", "a.json", after, "--plan", plan, "-f", "md").out
+    assert "applied dataloader-workers: num\\_workers=4" in report or "num_workers=4" in report
 
 
 def test_a_named_option_must_fit(plan: str, job: Any, call: Call) -> None:
@@ -182,7 +199,7 @@ def test_what_is_printed(format_: str, plan: str, job: Any, call: Call) -> None:
     )
     assert ran.code == 0, ran.err
     assert "predicted" in ran.out
-    assert "383.98" in ran.out
+    assert "395.63" in ran.out
     report = Path("proof.md").read_text(encoding="utf-8")
     assert report.startswith("# train: proved")
     assert "\n\n|---" not in report
