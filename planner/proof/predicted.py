@@ -7,6 +7,7 @@ from planner.plan_document.bill import OfferDocument
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption, every_option, find_option
 from planner.plan_document.jobs import JobDocument
+from planner.profile.kinds import APPLIED
 from planner.profile.model import Profile
 from planner.proof.interval import MeasuredRatio
 from pricing.errors import InputError
@@ -71,7 +72,7 @@ def option_run(
 
 def applied(after: Profile) -> frozenset[str]:
     """Return the actions that `gpucost run` applied in a run; none where it applied none."""
-    return frozenset(one.action for one in after.changes if one.action and one.outcome == "applied")
+    return frozenset(one.action for one in after.changes if one.action and one.outcome == APPLIED)
 
 
 def not_applied(found: FoundOption, after: Profile) -> tuple[str, ...]:

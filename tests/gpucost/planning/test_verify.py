@@ -127,7 +127,7 @@ def test_what_was_applied_chooses_the_option(plan: str, job: Any, call: Call) ->
     assert "dataloader-workers" in found["predicted"]["actions"]
     assert any("gpu-preprocessing" in note for note in found["notes"])
     report = call("verify", "a.json", after, "--plan", plan, "-f", "md").out
-    assert "applied dataloader-workers: num\\_workers=4" in report or "num_workers=4" in report
+    assert "applied dataloader-workers: num_workers=4" in report
 
 
 def test_a_named_option_must_fit(plan: str, job: Any, call: Call) -> None:
