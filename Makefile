@@ -108,8 +108,8 @@ torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorc
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
 	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
-	@command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null || \
-	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck cloud-init openssh-server openssh-client; } || \
+	@command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null && command -v rsync >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck cloud-init openssh-server openssh-client rsync; } || \
 	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made

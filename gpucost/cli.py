@@ -34,6 +34,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "provision": ("machines.provision", "Launch an option of a plan, or a type, until a deadline."),
     "list": ("machines.list_runs", "List what was launched, with cost so far."),
     "show": ("machines.show", "Show one launch: machines, events, bootstrap log."),
+    "logs": ("machines.logs", "Print the log of a job; -f goes on to its results and end."),
+    "ssh": ("machines.ssh", "Log in to a machine of a launch, or run a command there."),
     "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
     "down": ("machines.down", "End launches: destroy until gone."),
     "reap": ("machines.reap", "Find and remove what a crash or a deadline left behind."),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pricing.errors import RefusedError
 
-_OURS = ("journal.sqlite", "locks", "keys", "ssh-hosts", "watch.json", "owner", ".")
+_OURS = ("journal.sqlite", "locks", "keys", "jobs", "ssh-hosts", "watch.json", "owner", ".")
 """What names of ours in the state folder begin with."""
 
 _OTHERS = 0o077

@@ -30,6 +30,7 @@ SLOW = (
     "chaos/",
     "diagnosis/test_verdicts.py",
     "gpucost/applying/test_run.py",
+    "gpucost/jobs/",
     "gpucost/launch/",
     "gpucost/machines/test_end_role.py",
     "gpucost/machines/test_extend.py",

@@ -160,7 +160,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         max_usd=cap,
         ssh_key=wish.ssh_key,
         image=wish.image,
-        self_destroy=wish.self_destroy,
+        self_destroy=wish.self_destroy and end.kind != "none",
         ssh_from=wish.ssh_from,
         subnet=wish.subnet,
         security_group=wish.security_group,

@@ -3,6 +3,10 @@
 import contextlib
 from datetime import UTC, datetime
 
+from gpucost.jobs.driving import drive
+from gpucost.jobs.job_folder import job_folder
+from gpucost.jobs.job_view import preview_job
+from gpucost.jobs.request import JobRequest
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
@@ -12,8 +16,8 @@ from gpucost.views.launch import show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run
 from pricing.errors import GpucostError
-from providers.interface import OWN, Cloud, LaunchSpec
-from providers.journal.journal import JournalError
+from providers.interface import OWN, Cloud, Deployment, LaunchSpec
+from providers.journal.journal import Journal, JournalError
 from providers.launch_preview import Preview
 from providers.lifecycle.launch import launch
 from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
@@ -25,7 +29,7 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 """Stands in previews for the public key of the run, which is made once they are confirmed."""
 
 
-def dry_run(choice: LaunchChoice, wish: Wish, output: Output) -> None:
+def dry_run(choice: LaunchChoice, wish: Wish, job: JobRequest | None, output: Output) -> None:
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
@@ -34,7 +38,7 @@ def dry_run(choice: LaunchChoice, wish: Wish, output: Output) -> None:
         problems += error.problems
     spec = build_spec(choice, wish, datetime.now(UTC), None)
     seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, wish)
-    show_preview(seen, output, dry=True)
+    show_preview(seen, None if job is None else preview_job(job), output, dry=True)
     for refusal in (*problems, *seen.refusals):
         output.say(f"warning: a launch would be refused: {refusal}")
 
@@ -63,20 +67,39 @@ def _with_key_to_come(spec: LaunchSpec) -> LaunchSpec:
 
 def launch_confirmed(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
     """Launch what was confirmed, and print the run; a run that came to nothing keeps no key."""
-    state, run = state_folder(), spec.marks.run
     with open_journal() as journal:
-        own = spec.provider == OWN
-        spec = spec if own else with_key(spec, make_key(state, run))
-        session = session_with(cloud, journal, output)
+        done = _launched(cloud, spec, journal, output, wait=wait)
+        show_run(done, journal.events(spec.marks.run), output, CLOCK.at(cloud.skew_s))
+
+
+def launch_job(cloud: Cloud, spec: LaunchSpec, job: JobRequest, output: Output) -> None:
+    """Launch what was confirmed, run its job there, and end it; see `gpucost.jobs.driving`."""
+    folder = job_folder(state_folder(), spec.marks.run)
+    folder.keep(job)
+    with open_journal() as journal:
         try:
-            done = launch(session, spec, open_login(spec) if wait else None)
+            done = _launched(cloud, spec, journal, output, wait=True)
         except GpucostError:
-            with contextlib.suppress(JournalError):
-                found = journal.deployment(run)
-                if found is None or found.state == "ended":
-                    drop_key(state, run)
+            folder.drop()
             raise
-        show_run(done, journal.events(run), output, CLOCK.at(cloud.skew_s))
+        output.say(f"{spec.marks.run} is ready")
+        drive(done, journal, output)
+
+
+def _launched(
+    cloud: Cloud, spec: LaunchSpec, journal: Journal, output: Output, *, wait: bool
+) -> Deployment:
+    state, run = state_folder(), spec.marks.run
+    spec = spec if spec.provider == OWN else with_key(spec, make_key(state, run))
+    session = session_with(cloud, journal, output)
+    try:
+        return launch(session, spec, open_login(spec) if wait else None)
+    except GpucostError:
+        with contextlib.suppress(JournalError):
+            found = journal.deployment(run)
+            if found is None or found.state == "ended":
+                drop_key(state, run)
+        raise
 
 
 def open_login(spec: LaunchSpec) -> Login:

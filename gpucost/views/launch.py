@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import click
 
+from gpucost.views.job_documents import JobPreviewDocument
 from gpucost.views.output import Output, Table, print_json, print_table
 from planner.plan_document.bill import RentedOffer, rented_offer
+from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents, plain, show
 from providers.interface import Creation
 from providers.launch_preview import Preview
@@ -75,17 +77,20 @@ class PreviewDocument:
     calls: tuple[CallDocument, ...]
     ends: tuple[str, ...]
     warnings: tuple[str, ...]
+    job: JobPreviewDocument | None = field(default=None, metadata=IF_KNOWN)
 
 
-def show_preview(seen: Preview, output: Output, *, dry: bool) -> None:
+def show_preview(
+    seen: Preview, job: JobPreviewDocument | None, output: Output, *, dry: bool
+) -> None:
     """Print a preview: on standard output in a dry run, else for people on standard error."""
     if dry and output.format == "json":
-        print_json(_document(seen))
+        print_json(replace(_document(seen), job=job))
         return
     if dry and output.format in ("csv", "md"):
         print_table(_calls(seen), output)
         return
-    for line in _lines(seen, dry=dry):
+    for line in (*_lines(seen, dry=dry), *(() if job is None else _job_lines(job))):
         if dry:
             click.echo(line)
         else:
@@ -121,6 +126,13 @@ def idle_told(idle_s: int) -> str:
     """Return what an idle rule does."""
     minutes = plain((Decimal(idle_s) / 60).quantize(_TENTH))
     return f"each machine ends itself after {minutes} min of idle GPUs"
+
+
+def _job_lines(job: JobPreviewDocument) -> list[str]:
+    """The steps after the launch, what comes back, and what must be known of them."""
+    lines = [f"  {step.step}: {step.does}: {step.what}" for step in job.steps]
+    back = f"  results: bring back {', '.join(job.collect)}, and end the machines"
+    return ["then, over SSH:", *lines, back, *(f"note: {note}" for note in job.notes)]
 
 
 def _call(creation: Creation) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 
+from gpucost.views.job_documents import JobEndDocument
 from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents
 from providers.interface import Deployment, JournaledResource
@@ -91,6 +92,7 @@ class DeploymentDocument:
         reason: why it is in its state.
         resources: what it made.
         events: what happened, the oldest first; left out in a list.
+        job: how its command ended; left out but where that is told.
     """
 
     schema: str | None = field(default=None, metadata=IF_KNOWN)
@@ -113,6 +115,7 @@ class DeploymentDocument:
     reason: str | None
     resources: tuple[ResourceDocument, ...]
     events: tuple[EventDocument, ...] | None = field(default=None, metadata=IF_KNOWN)
+    job: JobEndDocument | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"
-_OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost")
+_OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost", "/scratch/gpucost")
+_STOP_JOB = f'task="{ROOT}/var/lib/gpucost/tasks/task"; [ ! -x "$task" ] || "$task" stop'
 _HOSTS = "ssh-hosts"
 _ABSENT = "absent"
 
@@ -163,13 +164,15 @@ class SshCloud:
         return ()
 
     def destroy(self, resource: Resource) -> bool:
-        """Remove what we put there, if it is still this run's; MPS is told to quit."""
+        """End what runs of its job, and remove what we put there, if it is still this run's."""
         there = self._marks(resource.id)
         if there is None or there.run != resource.marks.run:
             return False
         gone = " ".join(f'"{ROOT}{path}"' for path in _OURS)
         quit_mps = "echo quit | nvidia-cuda-mps-control >/dev/null 2>&1 || true"
-        code, text = own_door(resource.id).run(_address(resource.id), f"{quit_mps}; rm -rf {gone}")
+        code, text = own_door(resource.id).run(
+            _address(resource.id), f"{_STOP_JOB}; {quit_mps}; rm -rf {gone}"
+        )
         if code != 0:
             raise ProviderError(f"{resource.id}: files of ours could not be removed: {text[:200]}")
         return True

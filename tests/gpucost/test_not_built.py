@@ -25,6 +25,8 @@ CONTRACT = (
     "show",
     "down",
     "extend",
+    "logs",
+    "ssh",
     "reap",
     "run",
     "verify",
@@ -50,8 +52,6 @@ OPTIONS = (
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
     ("export", "--to", "slurm"),
-    ("provision", "--recipe", "recipe.json"),
-    ("provision", "--idle", "30m"),
     ("run", "--ab"),
 )
 
@@ -70,7 +70,8 @@ BUILT = {
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "
-    "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy",
+    "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy "
+    "--recipe --sync --data --run --collect",
     "down": "--all --yes",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",

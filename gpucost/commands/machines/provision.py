@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.later import later_option
 from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
+from gpucost.jobs.job_view import preview_job
+from gpucost.jobs.request import request_job
 from gpucost.launch.choice import (
     LaunchChoice,
     change,
@@ -21,7 +22,7 @@ from gpucost.launch.preview import (
     check_idle,
     check_self_destroy,
 )
-from gpucost.launch.provisioning import dry_run, launch_confirmed, previewed
+from gpucost.launch.provisioning import dry_run, launch_confirmed, launch_job, previewed
 from gpucost.machines.confirm import confirm
 from gpucost.machines.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
@@ -60,7 +61,14 @@ _MOST = 64
 @click.option(
     "--idle", type=DURATION, help="Machines end themselves when no GPU has worked for so long."
 )
-@later_option("--recipe")
+@click.option("--run", metavar="COMMAND", help="Run it there, bring back what it leaves, and end.")
+@click.option("--sync", metavar="DIR", help="With --run: its code; .gitignore counts.")
+@click.option("--data", metavar="SOURCE", help="With --run: s3://..., https://... or a folder.")
+@click.option(
+    "--collect", multiple=True, metavar="PATH", help="With --run: below the code, to bring back."
+)
+@click.option("--recipe", metavar="FILE", help="With --run: of `gpucost recipe`, to run it under.")
+@click.option("--container", metavar="IMAGE", help="With --run: run it in this container.")
 @click.option("--wait/--no-wait", default=True, help="Wait until machines are armed and ready.")
 @click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -78,9 +86,12 @@ def command(
     """Launch machines until a deadline: PLAN's recommended option, unless said otherwise.
 
     Nothing is made before the preview is confirmed. Machines are all made or none, carry owner,
-    plan, run and deadline as tags, and end themselves at the deadline.
+    plan, run and deadline as tags, and end themselves at the deadline. With --run a command
+    runs there whatever becomes of the connection (`gpucost logs ID -f` comes back to it); its end
+    is theirs.
     """
     _check(asked, option_id, placement, type_, plan)
+    job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
     wish = Wish(
         ttl_s=asked["ttl"],
@@ -99,7 +110,7 @@ def command(
     check_idle(choice, asked["idle"], self_destroy=wish.self_destroy)
     check_end_role(choice.provider, wish.end_role)
     if asked["dry_run"]:
-        dry_run(choice, wish, output)
+        dry_run(choice, wish, job, output)
         return
     check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=wish.waits)
     cloud = open_cloud(choice.provider)
@@ -108,9 +119,12 @@ def command(
     seen = previewed(cloud, choice, wish)
     if seen.refusals:
         raise RefusedError(seen.refusals)
-    show_preview(seen, output, dry=False)
+    show_preview(seen, None if job is None else preview_job(job), output, dry=False)
     confirm(question(seen), yes=asked["yes"])
-    launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
+    if job is None:
+        launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
+    else:
+        launch_job(cloud, seen.spec, job, output)
 
 
 def _check(

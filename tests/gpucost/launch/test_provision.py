@@ -173,7 +173,7 @@ def test_no_yes_no_machine(cloud: DigitalOcean, call: Call) -> None:
     [
         (("--type", SIZE), 2, "--ttl"),
         (("--type", SIZE, "--ttl", "2h", "--idle", "30s"), 2, "--idle 30s is shorter than 60 s"),
-        (("--type", SIZE, "--ttl", "2h", "--recipe", "r.json"), 2, "--recipe is not built yet"),
+        (("--type", SIZE, "--ttl", "2h", "--recipe", "r.json"), 2, "--recipe: for which job?"),
         (("--type", SIZE, "--ttl", "2h", "--option", "a/o1"), 2, "different things"),
         (("--type", "nebius/any", "--ttl", "2h"), 2, "nebius"),
         (("--type", "digitalocean/no-such", "--ttl", "2h"), 2, "no-such"),

@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +51,19 @@ def _key(path: Path) -> Path:
     return path
 
 
+def _set(environment: Mapping[str, str], root: Path) -> str:
+    told = {"GPUCOST_ROOT": str(root), **environment}
+    return " ".join(f'"{name}={value}"' for name, value in told.items())
+
+
 @contextmanager
-def a_machine(folder: Path) -> Iterator[Machine]:
-    """The machine; it has ended when the block ends. Skips where there is no sshd."""
+def a_machine(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Machine]:
+    """The machine; it has ended when the block ends. Skips where there is no sshd.
+
+    Args:
+        folder: of its files.
+        environment: of its logins, beside what sshd sets.
+    """
     sshd = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
     if sshd is None or getpass.getuser() != "root":
         pytest.skip("needs sshd and root; `make test-tools` installs openssh-server on Debian")
@@ -69,7 +79,7 @@ def a_machine(folder: Path) -> Iterator[Machine]:
     told = (
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host}\nAuthorizedKeysFile {allowed}\n"
         f"PermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\n"
-        f"PidFile none\nSetEnv GPUCOST_ROOT={root}\n"
+        f"PidFile none\nSetEnv {_set(environment or {}, root)}\n"
     )
     (folder / "sshd_config").write_text(told, encoding="utf-8")
     server = subprocess.Popen(

@@ -1,0 +1,170 @@
+"""A job from its launched machines to its results here and the end of the machines.
+
+Whoever calls again (`gpucost logs RUN -f`) goes on where the last one was cut off. A step or a
+command that fails ends the machines, so that nothing burns unasked; results that do not come back
+keep them until their deadline, because they would be lost.
+"""
+
+import sys
+from functools import partial
+
+import click
+
+from gpucost.jobs.job_folder import JobFolder, job_folder
+from gpucost.jobs.job_view import show_outcome
+from gpucost.jobs.remote_tasks import JobMachine, StepFailedError
+from gpucost.jobs.request import JobRequest
+from gpucost.jobs.results import JobOutcome, bring_back
+from gpucost.jobs.stepping import RunningJob
+from gpucost.machines.ending import RunToEnd, end
+from gpucost.machines.ssh_access import door_of
+from gpucost.machines.state import open_cloud, session_with, state_folder
+from gpucost.views.output import Output
+from pricing.errors import (
+    GpucostError,
+    InputError,
+    LaunchInterruptedError,
+    PartialError,
+    RefusedError,
+)
+from pricing.money import show
+from providers.interface import OWN, Deployment
+from providers.journal.journal import Journal
+from providers.ssh.shell import RemoteShell
+
+
+class JobFailedError(GpucostError):
+    """The command itself ended with another status than 0; it is named in the message."""
+
+    exit_code = InputError.exit_code
+
+
+def machines_of(run: Deployment, *, progress: bool = False) -> tuple[JobMachine, ...]:
+    """Return the machines of a run that are there, as a job sees them, by rank.
+
+    Raises:
+        InputError: there are none.
+    """
+    door = door_of(run, state_folder())
+    there = [one for one in run.machines if one.state == "made" and one.address]
+    if not there:
+        raise InputError(f"{run.marks.run}: none of its machines is there ({run.state}).")
+    return tuple(
+        JobMachine(
+            rank=rank,
+            name=machine.name,
+            shell=RemoteShell(door=door, address=machine.address),
+            progress=progress,
+        )
+        for rank, machine in enumerate(sorted(there, key=lambda one: _number(one.name)))
+    )
+
+
+def _number(name: str) -> int:
+    last = name.rpartition("-")[2]
+    return int(last) if last.isdecimal() else 0
+
+
+def drive(run: Deployment, journal: Journal, output: Output) -> None:
+    """Take a job to its end, wherever it is, and print the run.
+
+    Raises:
+        InputError: the run has no job.
+        RefusedError: another process does this already.
+        JobFailedError: the command did; its machines have ended.
+        StepFailedError: a step did; its machines have ended.
+        PartialError: a machine or results are left; the message says how to go on.
+        LaunchInterruptedError: interrupted; the job goes on without us.
+    """
+    name = run.marks.run
+    folder = job_folder(state_folder(), name)
+    request = folder.request()
+    if request is None:
+        raise InputError(f"{name} has no job: it was launched without --run.")
+    with journal.working_on(f"{name}-job") as mine:
+        if not mine:
+            raise RefusedError(f"{name}: another gpucost follows its job; `gpucost logs {name}`.")
+        try:
+            _drive(run, request, folder, journal, output)
+        except KeyboardInterrupt as error:
+            raise LaunchInterruptedError(_detached(run)) from error
+
+
+def _drive(
+    run: Deployment, request: JobRequest, folder: JobFolder, journal: Journal, output: Output
+) -> None:
+    session = session_with(open_cloud(run.provider), journal, output)
+    job = RunningJob(
+        run=run.marks.run,
+        request=request,
+        machines=machines_of(run, progress=not output.quiet and sys.stderr.isatty()),
+        folder=folder,
+        session=session,
+        output=output,
+    )
+    try:
+        job.take_steps()
+        code = job.follow(partial(show_log, aside=output.format == "json"))
+    except StepFailedError as error:
+        job.note(f"job: {error.problems[0]}")
+        raise StepFailedError((*error.problems, *_end(job, run, journal))) from error
+    job.note(f"job: its command ended with {code}")
+    results = bring_back(job)
+    if results.problems:
+        raise PartialError((*results.problems, *_left(run, code)))
+    for path in (*results.files, *((results.profile,) if results.profile else ())):
+        output.say(f"{path} is here")
+        job.note(f"job: {path.name} came back")
+    if results.profile is None:
+        output.say("note: nothing was measured: gpucost cannot be had on that machine.")
+    troubles = _end(job, run, journal)
+    outcome = JobOutcome(code=code, results=results)
+    show_outcome(journal.deployment(run.marks.run) or run, outcome, output, session.now())
+    if troubles:
+        raise PartialError((*_failed(run, code), *troubles))
+    if code:
+        raise JobFailedError(_failed(run, code))
+
+
+def show_log(text: str, *, aside: bool = False) -> None:
+    """Pass a job's output on as it is; `aside`, where standard output holds a document."""
+    if text:
+        click.echo(text, nl=False, err=aside)
+
+
+def _end(job: RunningJob, run: Deployment, journal: Journal) -> list[str]:
+    """End the machines as `gpucost down` does; return what is left, in sentences."""
+    for machine in job.machines:
+        machine.stop()
+        machine.shell.close()
+    target = RunToEnd(marks=run.marks, session=job.session, known=run, there=())
+    return [told for error in end(target, journal, job.output) for told in error.problems]
+
+
+def _failed(run: Deployment, code: int) -> list[str]:
+    if not code:
+        return []
+    return [f"the job of {run.marks.run} ended with exit status {code}."]
+
+
+def _left(run: Deployment, code: int) -> list[str]:
+    name = run.marks.run
+    stays = f"So that they are not lost, {name} stays {_burning(run)}."
+    ways = f"`gpucost ssh {name}` looks, `gpucost logs {name} -f` tries again, "
+    return [*_failed(run, code), stays, f"{ways}`gpucost down {name}` ends it."]
+
+
+def _detached(run: Deployment) -> list[str]:
+    name = run.marks.run
+    back = f"`gpucost logs {name} -f` comes back to it, brings its results and ends it; "
+    return [
+        f"{name} goes on without this computer, {_burning(run)}.",
+        f"{back}`gpucost down {name}` ends it now.",
+    ]
+
+
+def _burning(run: Deployment) -> str:
+    until = f"until {run.marks.deadline:%Y-%m-%d %H:%M} UTC"
+    if run.provider == OWN or run.offer is None:
+        return "on a machine of yours, which nothing ends"
+    return f"at ${show(run.offer.usd_per_hour * run.count)} an hour, {until} at most"

@@ -1,0 +1,132 @@
+"""What is to run on the machines of a launch, and what goes there and comes back."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pricing.errors import InputError
+
+_FETCHED = ("s3://", "https://", "http://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A job, as it was asked for.
+
+    Attributes:
+        command: for a shell.
+        folder: where results come to.
+        sync: folder of the code; empty: none is sent.
+        data: folder here, or address that the machine fetches; empty: none.
+        collect: paths below the code that come back.
+        recipe: text of a recipe.json; empty: none.
+        container: image that the command runs in; empty: on the machine itself.
+    """
+
+    command: str
+    folder: str
+    sync: str = ""
+    data: str = ""
+    collect: tuple[str, ...] = ()
+    recipe: str = ""
+    container: str = ""
+
+    @property
+    def fetches(self) -> bool:
+        """Whether the machine itself fetches the data."""
+        return self.data.startswith(_FETCHED)
+
+    def to_text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str) -> "JobRequest":
+        """Return what `to_text` wrote."""
+        told = json.loads(text)
+        return cls(**{**told, "collect": tuple(told["collect"])})
+
+
+def request_job(asked: dict[str, Any]) -> JobRequest | None:
+    """Return the job of a command line; None where none is asked for.
+
+    Args:
+        asked: options of `gpucost provision` by name.
+
+    Raises:
+        InputError: all that is wrong with it.
+    """
+    command: str | None = asked["run"]
+    if command is None:
+        given = [name for name in ("sync", "data", "collect", "container") if asked[name]]
+        if asked["recipe"]:
+            given.append("recipe")
+        if given:
+            flags = ", ".join(f"--{name}" for name in given)
+            raise InputError(
+                f"{flags}: for which job? Give --run, such as --run 'python train.py'."
+            )
+        return None
+    problems = [*_problems(asked, command)]
+    recipe = ""
+    if asked["recipe"]:
+        try:
+            recipe = _recipe_text(Path(asked["recipe"]))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    data = asked["data"] or ""
+    return JobRequest(
+        command=command,
+        folder=str(Path.cwd()),
+        sync=str(Path(asked["sync"]).resolve()) if asked["sync"] else "",
+        data=data if not data or data.startswith(_FETCHED) else str(Path(data).resolve()),
+        collect=tuple(_plain_path(path) for path in asked["collect"]),
+        recipe=recipe,
+        container=asked["container"] or "",
+    )
+
+
+def _problems(asked: dict[str, Any], command: str) -> list[str]:
+    problems = []
+    if not command.strip():
+        problems.append("--run is empty; give a command, such as --run 'python train.py'.")
+    if not asked["wait"]:
+        problems.append("--run needs machines that are ready, and --no-wait leaves them before.")
+    if asked["placement"] is not None:
+        problems.append("--run starts one job; the machine of a --placement is shared by several.")
+    for name in ("sync", "data"):
+        folder = asked[name]
+        fetched = name == "data" and str(folder).startswith(_FETCHED)
+        if folder and not fetched and not Path(folder).is_dir():
+            also = ", nor an address that begins with s3:// or https://" if name == "data" else ""
+            problems.append(f"--{name} {folder}: there is no such folder{also}.")
+    for path in asked["collect"]:
+        parts = Path(path).parts
+        if not parts or Path(path).is_absolute() or ".." in parts:
+            problems.append(
+                f"--collect {path}: name a file or folder below the code, such as outputs/."
+            )
+    return problems
+
+
+def _plain_path(path: str) -> str:
+    """A path without "./"; a folder keeps its slash, so that it is made before the job."""
+    return f"{Path(path).as_posix()}{'/' if path.endswith('/') else ''}"
+
+
+def _recipe_text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        told = json.loads(text)
+    except OSError as error:
+        raise InputError(f"--recipe {path}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"--recipe {path}: not JSON: {error}.") from error
+    if not isinstance(told, dict) or told.get("schema") != "gpucost.recipe/v1":
+        raise InputError(
+            f"--recipe {path}: not a recipe (gpucost.recipe/v1); `gpucost recipe` writes one."
+        )
+    return text

@@ -1,0 +1,134 @@
+"""The scripts that run a job on a machine, one for each step; POSIX sh, and no secret of ours."""
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+_LAUNCHERS = re.compile(
+    r"(?:\S*/)?(?:torchrun|accelerate|deepspeed|mpirun|mpiexec|srun|ray|horovodrun|"
+    r"python[0-9.]* -m torch\.distributed\.\w+)(?:\s|$)"
+)
+_PLAIN = re.compile(r"[\w@%+=:,./~ \"'\-]*")  # a command line in which only words and quotes stand
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobScript:
+    """What the script that runs a job needs to know.
+
+    Attributes:
+        run: id of the run.
+        work: folder of the job on the machine.
+        command: as its user wrote it, for a shell.
+        container: image that it runs in; empty: on the machine itself.
+        recipe: whether a recipe lies beside it.
+    """
+
+    run: str
+    work: str
+    command: str
+    container: str
+    recipe: bool
+
+
+def task_script() -> str:
+    """Return the program that starts steps and tells how far they are."""
+    return _render("task.sh.j2")
+
+
+def prepare_script() -> str:
+    """Return what makes the folders of a job, takes `task_script` and says what a machine has."""
+    return _render("prepare.sh.j2")
+
+
+def sent_script(folder: str, sums: Iterable[str], folders: Iterable[str], told: str) -> str:
+    """Return what checks that files arrived.
+
+    Args:
+        folder: where they lie.
+        sums: lines of sha256sum, with paths from there.
+        folders: to be made there for what the job writes.
+        told: where all is well.
+    """
+    return _render("sent.sh.j2", folder=folder, sums=sums, folders=folders, told=told)
+
+
+def data_sent_script(folder: str, files: int, size: int, told: str) -> str:
+    """Return what checks that so many files, of so many bytes, lie in a folder."""
+    return _render("data_sent.sh.j2", folder=folder, files=files, size=size, told=told)
+
+
+def data_script(folder: str, source: str) -> str:
+    """Return what fetches `s3://...` or `https://...` into a folder."""
+    name = urlsplit(source).path.rpartition("/")[2] or "data"
+    return _render("data.sh.j2", folder=folder, source=source, name=name)
+
+
+def environment_script(work: str, kind: str, container: str = "") -> str:
+    """Return what makes the environment of a job.
+
+    Args:
+        work: folder of the job.
+        kind: "uv.lock", "pyproject.toml", "requirements.txt" or "container".
+        container: its image.
+    """
+    return _render("environment.sh.j2", work=work, kind=kind, container=container)
+
+
+def gpucost_script(work: str, wheel: str, version: str) -> str:
+    """Return what installs the wheel beside the job and tries it."""
+    return _render("gpucost.sh.j2", work=work, wheel=wheel, version=version)
+
+
+def job_script(job: JobScript) -> str:
+    """Return what runs the job."""
+    return _render(
+        "job.sh.j2",
+        run=job.run,
+        work=job.work,
+        words=_words(job.command),
+        launches_itself=_LAUNCHERS.match(job.command.strip()) is not None,
+        container=job.container,
+        recipe=job.recipe,
+    )
+
+
+def _words(command: str) -> str:
+    """The command as words, quoted; through a shell only where it needs one."""
+    if _PLAIN.fullmatch(command):
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            words = []
+        if words and not _ASSIGNMENT.match(words[0]) and not any("~" in one for one in words):
+            return shlex.join(words)
+    return shlex.join(("sh", "-c", command))
+
+
+def _render(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("templates", "jobs"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        comment_start_string="{##",  # the shell has ${#name}
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - shell; every value is quoted for it
+    )
+    made.filters |= {"shell": shlex.quote, "comment": _in_double_quotes}
+    return made
+
+
+def _in_double_quotes(text: str) -> str:
+    """A text for people between double quotes, where a shell evaluates nothing of it."""
+    return re.sub(r"[^\w@%+=:,./ -]", "_", text)

@@ -1,0 +1,58 @@
+"""One command: a machine is set up, the code runs there, what it leaves comes back, it is ended."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from providers.ssh import transfer
+from tests.gpucost.conftest import Call
+from tests.providers.fakes.sshd import Machine
+
+OURS = ("opt/gpucost", "etc/gpucost", "var/lib/gpucost", "scratch/gpucost")
+
+
+def provision(machine: Machine, project: Path, run: str, *more: str) -> tuple[str, ...]:
+    """The command line of a job on a machine."""
+    place = ("provision", "--type", f"ssh/{machine.host}", "--ttl", "1h", "--yes")
+    return (*place, "--sync", str(project), "--run", run, "--collect", "outputs/", *more)
+
+
+@pytest.mark.parametrize("by", ["rsync", "tar"])
+def test_from_a_machine_to_its_end(
+    machine: Machine, project: Path, call: Call, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code and data arrive, run measured, results and profile come back, nothing is left there."""
+    if by == "tar":
+        monkeypatch.setattr(transfer, "has_rsync", lambda: False)
+    elif not transfer.has_rsync():
+        pytest.skip("needs rsync; `make test-tools` installs it on Debian")
+    (project.parent / "Daten 1").mkdir()
+    (project.parent / "Daten 1" / "ä b.bin").write_bytes(bytes(70_000))
+    listed = "python3 -c 'import os; print(sorted(os.listdir()), sorted(os.listdir(\"lib\")))'"
+    run = f"{listed}; python3 train.py"
+    ran = call(*provision(machine, project, run, "--data", "Daten 1", "-f", "json"))
+    assert ran.code == 0, ran.err
+    assert "['.gitignore', 'keep.ckpt', 'lib', 'outputs', 'train.py']" in ran.err
+    assert "['.gitignore', 'ein Modell é.py', 'secrets']" in ran.err
+    assert "data: ['ä b.bin']" in ran.err
+    assert (project / "outputs" / "Gewichte für später.txt").read_text("utf-8") == "w" * 1000
+    assert json.loads(Path("after.json").read_text("utf-8"))["schema"] == "gpucost.profile/v1"
+    assert ran.json["state"] == "ended"
+    assert ran.json["job"]["exit_status"] == 0
+    assert [path for path in OURS if (machine.root / path).exists()] == []
+    kept = call("logs", ran.json["run"])
+    assert kept.code == 0
+    assert kept.out.count("trains in") == 1
+
+
+def test_a_failing_command_ends_the_machine_and_names_its_status(
+    machine: Machine, project: Path, call: Call
+) -> None:
+    """Its status is in the message and the document; what it wrote is here; the code is 2."""
+    ran = call(*provision(machine, project, "python3 train.py 7", "-f", "json"))
+    assert ran.code == 2
+    assert "ended with exit status 7" in ran.err
+    assert ran.json["job"]["exit_status"] == 7
+    assert (project / "outputs").is_dir()
+    assert [path for path in OURS if (machine.root / path).exists()] == []
