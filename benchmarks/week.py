@@ -13,7 +13,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.telemetry.recording.recording import GpuIdentity
 
 GPUS, RANKS = 8, 8
 WEEK_S, BEGIN_S = 7 * 86400, 1_790_000_000.0
@@ -67,9 +70,12 @@ def _drive(path: Path, length_s: int) -> int:
     return most
 
 
-def _identity(gpu: int) -> dict[str, Any]:
-    who = {"key": f"GPU-{gpu}", "index": gpu, "uuid": f"GPU-{gpu}", "partition": None}
-    return {**who, "model": "NVIDIA H100 80GB HBM3", "memory_gib": 80.0}
+def _identity(gpu: int) -> "GpuIdentity":
+    from planner.telemetry.recording.recording import GpuIdentity  # noqa: PLC0415 - measured
+
+    name = f"GPU-{gpu}"
+    model = "NVIDIA H100 80GB HBM3"
+    return GpuIdentity(key=name, index=gpu, uuid=name, model=model, memory_gib=80.0)
 
 
 def _readings(rng: random.Random, counts: list[float], gpu: int) -> dict[str, float]:

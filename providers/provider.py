@@ -6,9 +6,10 @@ there are stay fast.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pricing.errors import InputError
+from pricing.json_value import JsonObject
 
 Kind = Literal["poweroff", "api", "none"]
 
@@ -73,8 +74,8 @@ class Permissions:
     """
 
     name: str
-    reading: Mapping[str, Any] | tuple[tuple[str, str], ...]
-    launching: Mapping[str, Any] | tuple[tuple[str, str], ...]
+    reading: JsonObject | tuple[tuple[str, str], ...]
+    launching: JsonObject | tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

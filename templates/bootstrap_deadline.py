@@ -7,7 +7,6 @@ when it dies, and that a timer starts anew should somebody stop it.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
 
 ENDS = ("poweroff", "api", "none")
 """How a machine ends: by powering off, which terminates it; by its provider's API; not at all."""
@@ -103,7 +102,9 @@ SCRIPTS: Mapping[str, str] = MappingProxyType(
 """Where each script of the watch lies on a machine, and its template."""
 
 
-def deadline_values(deadline: datetime, idle_s: int | None) -> dict[str, Any]:
+def deadline_values(
+    deadline: datetime, idle_s: int | None
+) -> dict[str, float | str | tuple[str, ...]]:
     """Return what the scripts need to know of a deadline, an aware time, and of the idle rule."""
     return {
         "deadline": _calendar(deadline),

@@ -16,7 +16,7 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.profiling.profile_writer import Writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
@@ -26,9 +26,6 @@ from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.command.witness import ALL
 from planner.telemetry.measure.gpu_thread import GpuThread
 from planner.telemetry.measure.recorder import Recorder, Subject
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def main() -> None:
@@ -213,7 +210,7 @@ class _Sampler:
             self._channel.say(drawn=drawn)
 
     def _glance(self) -> Glance:
-        latest: Mapping[str, Mapping[str, Any]] = self._capture.latest
+        latest = self._capture.latest
         gpus = self._gpus.identities if self._gpus is not None else ()
         labels = {
             g.key: f"GPU {g.index}" + (f" {g.partition}" if g.partition else "") for g in gpus

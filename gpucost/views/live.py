@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 _MOST_GPUS = 8
 _LEAST_ABOVE = 8
@@ -32,8 +32,8 @@ class Glance:
         elapsed_s: since the measurement began.
     """
 
-    gpus: Mapping[str, Mapping[str, Any]]
-    host: Mapping[str, Any]
+    gpus: Mapping[str, Mapping[str, float]]
+    host: Mapping[str, float]
     step: Mapping[str, float]
     elapsed_s: float
 
@@ -128,7 +128,7 @@ class LiveView:
             width = os.get_terminal_size(sys.stderr.fileno()).columns
         except OSError:
             return []
-        system: Any = "standard" if self._color else None
+        system: Literal["standard"] | None = "standard" if self._color else None
         console = Console(
             file=text, force_terminal=True, width=width, color_system=system, highlight=False
         )
@@ -147,7 +147,7 @@ class LiveView:
         return text.getvalue().splitlines()
 
 
-def _cells(readings: Mapping[str, Any]) -> tuple[str, str, str]:
+def _cells(readings: Mapping[str, float]) -> tuple[str, str, str]:
     busy, held, power = (readings.get(s) for s in (_BUSY_SLOT, _GIB_SLOT, _POWER_SLOT))
     return (
         "busy ?" if busy is None else f"busy {busy:4.0%}",

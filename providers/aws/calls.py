@@ -6,8 +6,9 @@ from datetime import timedelta
 from email import message_from_string
 from email.mime.text import MIMEText
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from pricing.json_value import Json, JsonObject
 from pricing.money import plain
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
 from providers.journal.ledger import price_within
@@ -114,7 +115,7 @@ one with our tags is a copy that somebody made: it is not looked for.
 """
 
 
-def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Any]:
+def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Json]:
     """The tags of a resource, in the form of a create call."""
     told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
     tags = [{"Key": key, "Value": value} for key, value in told.items()]
@@ -152,7 +153,7 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
 def _group(spec: LaunchSpec, place: Place) -> Creation:
     """The run's own group; who may reach port 22 is set by a second call."""
     name = spec.marks.name(GROUP)
-    arguments = {
+    arguments: dict[str, Json] = {
         "GroupName": name,
         "Description": "gpucost: SSH in, and the machines of the run among themselves",
         "TagSpecifications": [tag_specification("security-group", spec.marks, name)],
@@ -167,19 +168,27 @@ def _group(spec: LaunchSpec, place: Place) -> Creation:
     )
 
 
-def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[dict[str, Any]]:
+def ssh_from(creation: Creation) -> tuple[str, ...]:
+    """The networks from which machines behind a group are reached over SSH."""
+    networks = creation.arguments[SSH_FROM]
+    if not isinstance(networks, list):
+        raise TypeError(f"{creation.name}: {SSH_FROM} is not a list of networks")
+    return tuple(str(network) for network in networks)
+
+
+def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[JsonObject]:
     """What may come in: SSH from those networks, and everything from machines of the same run."""
-    rule: dict[str, Any] = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
+    rule: dict[str, Json] = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
     four = [{"CidrIp": one} for one in ssh_from if ":" not in one]
     six = [{"CidrIpv6": one} for one in ssh_from if ":" in one]
     rule |= ({"IpRanges": four} if four else {}) | ({"Ipv6Ranges": six} if six else {})
     return [rule, {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}]
 
 
-def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
+def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
     marks = spec.marks
     kinds = [KINDS[MACHINE].tagged, VOLUME]
-    body: dict[str, Any] = {
+    body: dict[str, Json] = {
         "ImageId": spec.image or _image_of(place),
         "InstanceType": place.instance_type,
         "MinCount": 1,
@@ -208,7 +217,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
     return body
 
 
-def _network(spec: LaunchSpec) -> dict[str, Any]:
+def _network(spec: LaunchSpec) -> dict[str, Json]:
     """Where the machine is reached: in the default network by the group's name, else in a subnet.
 
     In a subnet only ids of groups are taken; the run's own group stands there by its name until it
@@ -216,7 +225,11 @@ def _network(spec: LaunchSpec) -> dict[str, Any]:
     """
     if spec.subnet:
         group = spec.security_group or spec.marks.name(GROUP)
-        told = {"DeviceIndex": 0, "SubnetId": spec.subnet, "AssociatePublicIpAddress": True}
+        told: dict[str, Json] = {
+            "DeviceIndex": 0,
+            "SubnetId": spec.subnet,
+            "AssociatePublicIpAddress": True,
+        }
         return {"NetworkInterfaces": [told | {"Groups": [group]}]}
     if spec.security_group:
         return {"SecurityGroupIds": [spec.security_group]}
@@ -233,7 +246,7 @@ def _user_data(spec: LaunchSpec, place: Place) -> str:
     return document.as_string()
 
 
-def _spot(spec: LaunchSpec, place: Place) -> dict[str, Any]:
+def _spot(spec: LaunchSpec, place: Place) -> dict[str, Json]:
     """One-time, ended when interrupted, and never so dear an hour that the run exceeds its cap."""
     options = {
         "SpotInstanceType": "one-time",

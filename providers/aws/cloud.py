@@ -226,7 +226,7 @@ class AwsCloud:
         Raises:
             ProviderError: the group is there without its rules, of no use to a machine.
         """
-        rules = calls.ingress(group_id, tuple(creation.arguments[SSH_FROM]))
+        rules = calls.ingress(group_id, calls.ssh_from(creation))
         ec2 = self._ec2(creation.region)
         try:
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)

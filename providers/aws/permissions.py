@@ -1,7 +1,6 @@
 """The least that launches at AWS need: an IAM policy."""
 
-from typing import Any
-
+from pricing.json_value import JsonObject
 from providers.ownership_tags import PREFIX
 
 _READS = (
@@ -39,9 +38,9 @@ _SPOT = "spot.amazonaws.com"
 """Whose service-linked role EC2 makes at the first spot request of an account."""
 
 
-def policy(*, launches: bool = True) -> dict[str, Any]:
+def policy(*, launches: bool = True) -> JsonObject:
     """The IAM policy: reading always; making only with our tags, changing only what has them."""
-    statements: list[dict[str, Any]] = [
+    statements: list[JsonObject] = [
         {"Sid": "Read", "Effect": "Allow", "Action": list(_READS), "Resource": "*"}
     ]
     if launches:
@@ -49,7 +48,7 @@ def policy(*, launches: bool = True) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _changing() -> list[dict[str, Any]]:
+def _changing() -> list[JsonObject]:
     marked = {"Null": {f"aws:RequestTag/{_RUN}": "false"}}
     return [
         {
@@ -133,7 +132,7 @@ def _changing() -> list[dict[str, Any]]:
     ]
 
 
-def end_role() -> dict[str, Any]:
+def end_role() -> JsonObject:
     """The role of --end-role: who may take it, and what it may do. Its name begins with our prefix.
 
     It ends instances with our tag and nothing else.

@@ -4,10 +4,11 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
+from pricing.json_value import Json, JsonObject
 from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place
 from providers.ownership_tags import PREFIX, Marks
 
@@ -85,13 +86,13 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
         yield _creation(MACHINE, name, _droplet(spec, place, name), place.region)
 
 
-def _creation(kind: str, name: str, body: dict[str, Any], region: str = "") -> Creation:
+def _creation(kind: str, name: str, body: JsonObject, region: str = "") -> Creation:
     call = f"POST {KINDS[kind].path}"
     return Creation(kind=kind, name=name, region=region, call=call, arguments=body)
 
 
-def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
+    body: dict[str, Json] = {
         "name": name,
         "region": place.region,
         "size": place.instance_type,
@@ -118,14 +119,16 @@ def image_of(size: str) -> str:
     return known.image
 
 
-def _firewall(spec: LaunchSpec) -> dict[str, Any]:
+def _firewall(spec: LaunchSpec) -> dict[str, Json]:
     """Only SSH comes in; machines of one run reach each other; everything goes out."""
     among = {"sources": {"tags": [run_tag(spec.marks)]}}
     anywhere, allowed = list(ANYWHERE), list(spec.ssh_from)
-    inbound = [{"protocol": "tcp", "ports": _SSH_PORT, "sources": {"addresses": allowed}}]
+    inbound: list[JsonObject] = [
+        {"protocol": "tcp", "ports": _SSH_PORT, "sources": {"addresses": allowed}}
+    ]
     if spec.count > 1:
         inbound += [{"protocol": p, "ports": "0", **among} for p in _EVERY_PROTOCOL]
-    outbound = [
+    outbound: list[JsonObject] = [
         {"protocol": protocol, "ports": "0", "destinations": {"addresses": anywhere}}
         for protocol in _EVERY_PROTOCOL
     ]

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.measure.nvml.device import HOLDERS
 from planner.telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
 
 
@@ -41,7 +40,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
             time.sleep(step.get("wait_s", 0))
             pids = {*step.get("pids", ()), *children}
             rows = reader.read(pids, everything=step.get("everything", False))
-            told.append([{k: v for k, v in row.items() if k != HOLDERS} for row in rows])
+            told.append([{"gpu": row.key, **row.values} for row in rows])
     if child:
         child.kill()
     return {

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.telemetry.measure.capture.capture_file import CaptureFile
+from planner.telemetry.recording.recording import GpuIdentity
 
 
 def test_a_counter_keeps_its_last_digits(tmp_path: Path) -> None:
@@ -13,7 +14,7 @@ def test_a_counter_keeps_its_last_digits(tmp_path: Path) -> None:
     capture = CaptureFile(tmp_path / "long.capture.jsonl")
     capture.begin(0.0, {})
     for count_s in (36_000.0, 36_000.012345):
-        capture.row(0.0, {"key": "0"}, {"counter.gpm_sm_active_s": count_s})
+        capture.row(0.0, GpuIdentity(key="0"), {"counter.gpm_sm_active_s": count_s})
     capture.end(0.1)
     lines = [json.loads(line) for line in capture.path.read_text().splitlines()]
     (first, second) = [line[2] for line in lines if isinstance(line, list)]

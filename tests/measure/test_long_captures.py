@@ -22,6 +22,7 @@ from planner.telemetry.measure.capture.event_tail import EventTail, named
 from planner.telemetry.measure.capture.sketch import sketched
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.profiling.statistics import durations
+from planner.telemetry.recording.recording import GpuIdentity
 from planner.telemetry.sources import read_source
 
 BEGIN_S = 1_790_000_000.0
@@ -47,9 +48,10 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture_file, "REWRITE_BYTES", 1 << 16)
 
 
-def _gpu(index: int) -> dict[str, Any]:
-    who = {"key": f"GPU-{index}", "index": index, "uuid": f"GPU-{index}", "partition": None}
-    return {**who, "model": "NVIDIA A100-SXM4-80GB", "memory_gib": 80.0}
+def _gpu(index: int) -> GpuIdentity:
+    name = f"GPU-{index}"
+    model = "NVIDIA A100-SXM4-80GB"
+    return GpuIdentity(key=name, index=index, uuid=name, model=model, memory_gib=80.0)
 
 
 def _drive(

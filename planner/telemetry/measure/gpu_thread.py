@@ -5,13 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from planner.telemetry.measure.nvml.device import DeviceRow
     from planner.telemetry.recording.recording import GpuIdentity
 
 PATIENCE_S = 0.05  # a tick waits so long for its answer; a later one comes with the next tick
@@ -40,7 +41,7 @@ class GpuThread:
         self._gpus = gpus
         self._notes: list[str] = []
         self._asked: queue.SimpleQueue[tuple[Collection[int], bool]] = queue.SimpleQueue()
-        self._told: queue.SimpleQueue[tuple[float, list[dict[str, Any]]]] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[tuple[float, list[DeviceRow]]] = queue.SimpleQueue()
         self._since_s: float | None = time.monotonic()  # opening is the first thing asked
         self._longest_s = 0.0
         threading.Thread(target=self._serve, name="nvml", daemon=True).start()
@@ -61,7 +62,7 @@ class GpuThread:
 
     def read(
         self, pids: Collection[int] = (), *, everything: bool = False
-    ) -> list[tuple[float, list[dict[str, Any]]]]:
+    ) -> list[tuple[float, list[DeviceRow]]]:
         """Return what has been read since the last call: seconds of `time.monotonic`, and rows.
 
         Mostly that is the answer to this call. While the driver takes its time it is nothing, and
@@ -79,7 +80,7 @@ class GpuThread:
             found += self._heard(patience_s)
         return found
 
-    def _heard(self, patience_s: float) -> list[tuple[float, list[dict[str, Any]]]]:
+    def _heard(self, patience_s: float) -> list[tuple[float, list[DeviceRow]]]:
         if self._since_s is None:
             return []
         try:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.telemetry.measure.machine.process_tree import ProcessTree
     from planner.telemetry.measure.nvml.process_memory import Holder
     from planner.telemetry.recording.recording import GpuIdentity
+    from pricing.json_value import Json
 
 _UNKNOWN = "unknown"
 # The server of NVIDIA's multi-process service works for its clients, which are listed themselves.
@@ -84,7 +85,7 @@ class JobDevices:
         free = [key for key in may if key not in self._worked_on]
         return free or (may if self._hidden else [])
 
-    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, object]:
+    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
         """Return what a capture says of it."""
         mine = set(self.keys(devices))
         users = {key: sorted(self._users.get(key, ())) for key in self._users if key not in mine}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.job_devices import JobDevices
 from planner.telemetry.measure.machine.host import EVERY_S, HostReader
 from planner.telemetry.measure.machine.identity import MachineIdentityReader
 from planner.telemetry.measure.machine.process_tree import ProcessTree, own_number
-from planner.telemetry.measure.nvml.device import HOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from planner.telemetry.measure.nvml.device import DeviceRow
     from planner.telemetry.recording.recording import GpuIdentity
+    from pricing.json_value import Json
 
 
 class JobWatch:
@@ -52,19 +53,18 @@ class JobWatch:
         """Return what `HostReader.read` does; it finds the job's processes, too."""
         return self._host.read(now_s, last=last)
 
-    def take_holders(self, reading: dict[str, Any]) -> None:
-        """Take the processes on a device out of its readings."""
-        holders = reading.pop(HOLDERS, None)
-        if self._devices is not None and holders:
-            self._devices.saw(str(reading["gpu"]), holders)
+    def saw(self, row: DeviceRow) -> None:
+        """Look at the processes on a device, where they were asked for."""
+        if self._devices is not None and row.holders:
+            self._devices.saw(row.key, row.holders)
 
-    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Any]:
+    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
         """Return what a capture says of job and machine, as far as it is known now.
 
         Args:
             devices: those that are read.
         """
-        found: dict[str, Any] = {
+        found: dict[str, Json] = {
             **self._identity.known(),
             "cpu_cores": self._host.cpu_cores,
             "ram_gib": self._host.ram_gib,

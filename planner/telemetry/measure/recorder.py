@@ -4,16 +4,18 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.job_watch import JobWatch
 from planner.telemetry.measure.machine.processes import unreached
 from planner.telemetry.measure.machine.run_identity import run_here
+from planner.telemetry.measure.nvml.device import DeviceRow
 from planner.telemetry.probe import FOLDER_VARIABLE
 from planner.telemetry.recording.recording import COUNTERS, GpuIdentity
+from pricing.json_value import Json
 
 # A kill of ours loses at most this much of the probe's events.
 _DRAIN_S = 1.0
@@ -42,11 +44,8 @@ class GpuReader(Protocol):
 
     def read(
         self, pids: Collection[int] = (), *, everything: bool = False
-    ) -> list[tuple[float, list[dict[str, Any]]]]:
-        """Return what was read since the last call: seconds of `time.monotonic`, and rows.
-
-        A row is what a device answered, with its key under `gpu`.
-        """
+    ) -> list[tuple[float, list[DeviceRow]]]:
+        """Return what was read since the last call: seconds of `time.monotonic`, and rows."""
         ...
 
 
@@ -95,13 +94,13 @@ class Recorder:
             clock_s=clock_s,
             metadata=subject.metadata,
         )
-        self._identities: dict[str, dict[str, Any]] = {}
+        self._identities: dict[str, GpuIdentity] = {}
         # One clock: readings keep their distance where the system's time is set meanwhile.
         self._offset_s = time.time() - time.monotonic()
         self._looked_s = float("-inf")
         self._said: set[str] = set()
         self._device_notes: list[str] = []
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[str, Json] = {}
 
     @property
     def now_s(self) -> float:
@@ -113,7 +112,7 @@ class Recorder:
         self._facts = self._found()
         events = self._subject.events
         probe = {} if events is None else {"probe_folder": str(events.folder)}
-        first: dict[str, Any] = {"job": self._subject.job, "interval_s": self._interval_s}
+        first: dict[str, Json] = {"job": self._subject.job, "interval_s": self._interval_s}
         first["run"] = run_here(os.environ)
         self._capture.begin(self.now_s, {**first, **probe, **self._facts})
 
@@ -166,7 +165,7 @@ class Recorder:
             self._capture.lines([json.dumps(killed)])
         self._capture.end(self.now_s)
 
-    def _found(self) -> dict[str, Any]:
+    def _found(self) -> dict[str, Json]:
         """Return what is known of job and machine now."""
         gpus = self._gpus
         return self._watch.facts(gpus.identities if gpus else ()) | (gpus.facts if gpus else {})
@@ -182,14 +181,14 @@ class Recorder:
     def _read(self, gpus: GpuReader, *, last: bool) -> None:
         rows = gpus.read(self._watch.pids, everything=last)
         if len(gpus.identities) != len(self._identities):  # known once the driver has answered
-            self._identities = {gpu.key: asdict(gpu) for gpu in gpus.identities}
+            self._identities = {gpu.key: gpu for gpu in gpus.identities}
             self._tell_facts()
-        for taken_s, readings in rows:
-            for reading in readings:
-                self._watch.take_holders(reading)
-                who = self._identities[str(reading.pop("gpu"))]
-                counts = {name: value for name, value in reading.items() if name in COUNTERS}
-                self._capture.row(taken_s + self._offset_s, who, counts if last else reading)
+        for taken_s, answers in rows:
+            for row in answers:
+                self._watch.saw(row)
+                who = self._identities[row.key]
+                counts = {name: value for name, value in row.values.items() if name in COUNTERS}
+                self._capture.row(taken_s + self._offset_s, who, counts if last else row.values)
         if (notes := gpus.notes) != self._device_notes:
             self._device_notes = notes
             self._capture.device_notes(notes)

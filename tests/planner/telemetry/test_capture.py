@@ -9,11 +9,13 @@ import pytest
 from planner.profile.model import Profile
 from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.recording.recording import GpuIdentity
 from planner.telemetry.sources import read_source
 from pricing.errors import InputError
 
-GPU = {"key": "GPU-a", "index": 0, "uuid": "GPU-a", "model": "NVIDIA A100-SXM4-80GB"}
-GPU |= {"memory_gib": 80.0, "partition": None}
+GPU = GpuIdentity(
+    key="GPU-a", index=0, uuid="GPU-a", model="NVIDIA A100-SXM4-80GB", memory_gib=80.0
+)
 BEGIN_S = 1_790_000_000.0
 
 

@@ -31,13 +31,15 @@ from planner.profile.naming import name_apart
 from planner.telemetry.folder import Skipped, files_below
 from planner.telemetry.measure.capture.capture_file import CaptureFile
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.recording.recording import GpuIdentity
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import path
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
-GPU = {"key": "GPU-a", "index": 0, "uuid": "GPU-a", "model": "NVIDIA A100-SXM4-80GB"}
-GPU |= {"memory_gib": 80.0, "partition": None}
+GPU = GpuIdentity(
+    key="GPU-a", index=0, uuid="GPU-a", model="NVIDIA A100-SXM4-80GB", memory_gib=80.0
+)
 
 
 def _profile(name: str, **more: Any) -> Profile:

@@ -9,13 +9,14 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from planner.telemetry.measure.capture.event_fold import EventFold
 from planner.telemetry.measure.capture.row_fold import RowFold
-from planner.telemetry.recording.recording import CAPTURE_SCHEMA
+from planner.telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
+from pricing.json_value import Json, JsonObject
 
 _MODE = 0o644
 _MOST_NAMES = 1000
@@ -43,9 +44,9 @@ class CaptureFile:
         self.path, self._handle = _opened(path)
         self.problem: str | None = None
         self.lost = 0
-        self.latest: dict[str, Mapping[str, Any]] = {}
+        self.latest: dict[str, Mapping[str, float]] = {}
         self._words: dict[str, None] = {}
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[str, Json] = {}
         self._devices: str | None = None
         self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
         self._cut = False
@@ -57,28 +58,26 @@ class CaptureFile:
         self._added_bytes = 0
         self._rewrite_bytes = REWRITE_BYTES
 
-    def begin(self, t_s: float, facts: Mapping[str, Any]) -> None:
+    def begin(self, t_s: float, facts: JsonObject) -> None:
         """Write the first line."""
         self._word({"capture": CAPTURE_SCHEMA, "t_s": round(t_s, 3), **facts})
 
-    def facts(self, facts: Mapping[str, Any]) -> None:
+    def facts(self, facts: JsonObject) -> None:
         """Write what became known, or changed, since the first line."""
         self._facts |= facts
         self._append(_json({"facts": dict(facts)}))
 
-    def row(
-        self, t_s: float, identity: Mapping[str, Any] | None, values: Mapping[str, Any]
-    ) -> None:
+    def row(self, t_s: float, gpu: GpuIdentity | None, values: Mapping[str, float]) -> None:
         """Write the readings of one instant.
 
         Args:
             t_s: seconds since 1970 UTC.
-            identity: the fields of `recording.GpuIdentity`; None for the host.
+            gpu: the device; None for the host.
             values: by slot, or by field of `model.Host`.
         """
         if not values:
             return
-        key = "" if identity is None else str(identity["key"])
+        key = "" if gpu is None else gpu.key
         self.latest[key] = values
         number, columns = self._series.get(key, (0, ()))
         if not values.keys() <= set(columns):
@@ -86,7 +85,7 @@ class CaptureFile:
             number = self._declared
             self._declared += 1
             self._series[key] = (number, columns)
-            who = {"host": True} if identity is None else {"gpu": dict(identity)}
+            who = {"host": True} if gpu is None else {"gpu": asdict(gpu)}
             self._word({"columns": list(columns), "id": number, **who})
             self._rows.setdefault(key, RowFold(len(self._rows))).declare(number, columns)
         readings = ",".join([_number(name, values.get(name)) for name in columns])

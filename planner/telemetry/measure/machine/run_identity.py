@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,13 +23,13 @@ def node_of(host: str) -> str:
     return hashlib.sha256(host.encode()).hexdigest()[:_DIGITS]
 
 
-def run_here(environ: Mapping[str, str]) -> dict[str, Any]:
+def run_here(environ: Mapping[str, str]) -> dict[str, str | int]:
     """Return the fields of `model.Run` as they are known outside the program.
 
     A Slurm step on several machines is one run of as many processes as it has tasks. On one machine
     the tasks may just as well be jobs of their own (a sweep): there the program's own ranks decide.
     """
-    found: dict[str, Any] = {"node": node_of(host_name())}
+    found: dict[str, str | int] = {"node": node_of(host_name())}
     job, step = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_STEP_ID", "")
     if job.isdecimal():
         found["id"] = f"slurm {job}.{step}" if step.isdecimal() else f"slurm {job}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.capture.pace import Pace
@@ -28,7 +28,6 @@ from planner.telemetry.measure.nvml.readings import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from typing import Any
 
     from planner.telemetry.measure.capture.notes import Notes
     from planner.telemetry.measure.nvml.codes import Handle, Nvml
@@ -50,9 +49,23 @@ _BY_GPM = {PCIE: "io.pcie_rx_mib_s", NVLINK: "io.nvlink_rx_mib_s"}
 # What is read of a device once the job is known to work on others: whether it comes here too, and
 # how busy the device is meanwhile.
 _ASIDE = {"utilisation", "memory in use"}
-HOLDERS = "holders"  # of a row: the processes on the device, by the driver's numbers
 _BUSY = "util.kernel_time"
 GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceRow:
+    """What one device says at a tick.
+
+    Attributes:
+        key: of the device, as in `GpuIdentity`.
+        values: what is known now: slots in slot units, and counters of `recording.COUNTERS`.
+        holders: the processes on the device by the driver's numbers; None where not asked.
+    """
+
+    key: str
+    values: dict[str, float] = field(default_factory=dict)
+    holders: Mapping[int, Holder] | None = None
 
 
 class Device:
@@ -107,11 +120,9 @@ class Device:
         """What notes call it."""
         return f"GPU {self.identity.key}"
 
-    def read(
-        self, now_s: float, pids: Collection[int], *, everything: bool = False
-    ) -> dict[str, Any]:
-        """Return what is known now, by slot; only the key where nothing is."""
-        row: dict[str, Any] = {"gpu": self.identity.key}
+    def read(self, now_s: float, pids: Collection[int], *, everything: bool = False) -> DeviceRow:
+        """Return what is known now; only the key where nothing is."""
+        row = DeviceRow(key=self.identity.key)
         if self._of is not None and self._of.lost:
             self.lost = True
         if self.lost:
@@ -128,7 +139,7 @@ class Device:
         pace = self._process_pace if met or not pids else self._first_pace
         if not everything and pace.due(now_s):
             with pace.taking(now_s):
-                self._try("processes", row, lambda: self._processes(pids))
+                self._try("processes", row, lambda: self._processes(row, pids))
         if aside:
             return row
         if self._is_shared:
@@ -138,7 +149,7 @@ class Device:
             with self._gpm_pace.taking(now_s):
                 self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
             self._drop_counters(row)
-        row |= self._shared.pcie.take(self.identity.key)
+        row.values |= self._shared.pcie.take(self.identity.key)
         return row
 
     def close(self) -> None:
@@ -162,26 +173,25 @@ class Device:
         here = self.identity.key in met or not (self._is_listed or self._split)
         return bool(met) and not (here or self._shared.chosen)
 
-    def _processes(self, pids: Collection[int]) -> dict[str, Any]:
+    def _processes(self, row: DeviceRow, pids: Collection[int]) -> dict[str, float]:
         if self._split:
             return {}
         processes, key = self._shared.processes, self.identity.key
         self._is_listed = False
         holders = processes.holders(key, self.handle)
         self._is_listed = True
-        found: dict[str, Any] = {HOLDERS: holders, **processes.of_job(key, holders, pids)}
+        found = processes.of_job(key, holders, pids)
+        row.holders = holders
         self._is_shared = _are_others(holders, pids) and any(pid in pids for pid in holders)
         return found
 
-    def _own_share(
-        self, row: dict[str, Any], now_s: float, pids: Collection[int]
-    ) -> dict[str, float]:
+    def _own_share(self, row: DeviceRow, now_s: float, pids: Collection[int]) -> dict[str, float]:
         """Return the job's own use of a device on which others compute too.
 
         All of it where unsaid.
         """
-        whole = row.get(_BUSY)
-        if not self._has_utilisation or not isinstance(whole, float):
+        whole = row.values.get(_BUSY)
+        if not self._has_utilisation or whole is None:
             return {}
         try:
             own = self._utilisation.share(self.handle, pids, now_s, whole)
@@ -195,16 +205,16 @@ class Device:
             )
             return {}
         if own is None:
-            del row[_BUSY]
+            del row.values[_BUSY]
             return {}
         return {_BUSY: own}
 
-    def _ask(self, reading: NvmlReading, row: dict[str, Any]) -> None:
+    def _ask(self, reading: NvmlReading, row: DeviceRow) -> None:
         nvml = self._nvml
         while not self.lost:
             way = reading.ways[self._way[reading.what]]
             try:
-                row.update(way(nvml, self.handle))
+                row.values.update(way(nvml, self.handle))
             except failures(nvml) as error:
                 code = code_of(error)
                 stuck = self._failures[reading.what] >= _STUBBORN - 1
@@ -220,13 +230,11 @@ class Device:
         self._way[reading.what] += more
         return more
 
-    def _try(
-        self, what: str, row: dict[str, Any], read: Callable[[], Mapping[str, object]]
-    ) -> None:
+    def _try(self, what: str, row: DeviceRow, read: Callable[[], Mapping[str, float]]) -> None:
         if self.lost:
             return
         try:
-            row.update(read())
+            row.values.update(read())
         except failures(self._nvml) as error:
             self._fail(what, code_of(error))
         else:
@@ -267,10 +275,10 @@ class Device:
         if reading is None or not reading.quiet:
             self._shared.notes.lacks(self.label, what, LACKING[Code(code)])
 
-    def _drop_counters(self, row: dict[str, Any]) -> None:
+    def _drop_counters(self, row: DeviceRow) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""
         for reading, slot in _BY_GPM.items():
-            if slot in row:
+            if slot in row.values:
                 self._forget(reading)
 
     def _forget(self, reading: NvmlReading) -> None:

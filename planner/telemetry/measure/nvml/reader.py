@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.telemetry.measure.capture.notes import Notes
 from planner.telemetry.measure.nvml import topology as nvml_topology
 from planner.telemetry.measure.nvml.codes import LACKING, LOST, Code, failures
-from planner.telemetry.measure.nvml.device import Device, Shared
+from planner.telemetry.measure.nvml.device import Device, DeviceRow, Shared
 from planner.telemetry.measure.nvml.pcie_thread import PcieThread
 from planner.telemetry.measure.nvml.process_memory import ProcessMemory
 from pricing.errors import InputError
@@ -21,7 +21,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from planner.telemetry.measure.nvml.codes import Handle, Nvml
     from planner.telemetry.recording.recording import GpuIdentity
@@ -159,13 +159,12 @@ class NvmlReader:
         """The keys of devices that will answer nothing any more."""
         return frozenset(d.identity.key for d in self._devices if d.lost)
 
-    def read(self, pids: Collection[int] = (), *, everything: bool = False) -> list[dict[str, Any]]:
-        """Return a row for each device that says something: `gpu` and what is known now, by slot.
+    def read(self, pids: Collection[int] = (), *, everything: bool = False) -> list[DeviceRow]:
+        """Return a row for each device that says something.
 
-        Columns are slots and counters of `recording.COUNTERS`, and in about one row a second
-        `nvml_device.HOLDERS`, the processes on the device. Once the job was seen on some devices,
-        the others are read that often, and little of them. What is not in a row is unknown at
-        this tick; what moves slowly is in about one row a second.
+        About one row a second has the processes on the device. Once the job was seen on some
+        devices, the others are read that often, and little of them. What is not in a row is
+        unknown at this tick; what moves slowly is in about one row a second.
 
         Args:
             pids: the processes of the job, for `mem.process_gib`.
@@ -174,7 +173,7 @@ class NvmlReader:
         """
         now_s = self._clock()
         rows = [device.read(now_s, pids, everything=everything) for device in self._devices]
-        return [row for row in rows if len(row) > 1]
+        return [row for row in rows if row.values or row.holders is not None]
 
     def _found(self, gpus: tuple[int, ...] | None) -> Iterator[tuple[GpuIdentity, Handle]]:
         """Yield identity and handle of the devices asked for, in the driver's order."""
