@@ -14,6 +14,9 @@ ENDS = ("poweroff", "api", "none")
 GRACE_S = 900
 """How long a machine stays whose bootstrap failed, so that its log can be read."""
 
+ANY_DAY = datetime(2100, 1, 1, tzinfo=UTC)
+"""In place of a deadline that nobody knows yet: the length of its life ends the machine."""
+
 SILENT_S = 1800
 """How long after boot a bootstrap may say nothing until it counts as failed."""
 
@@ -107,6 +110,7 @@ def deadline_values(
 ) -> dict[str, float | str | tuple[str, ...]]:
     """Return what the scripts need to know of a deadline, an aware time, and of the idle rule."""
     return {
+        "ends_at": "by its length of life" if deadline == ANY_DAY else f"at {_calendar(deadline)}",
         "deadline": _calendar(deadline),
         "deadline_s": int(deadline.timestamp()),
         "grace_s": GRACE_S,

@@ -95,10 +95,22 @@ def _part(kind: str, text: str) -> MIMEText:
     return MIMEText(text, kind, "us-ascii")
 
 
-def _arming(machine: MachineBootstrap) -> str:
-    """Return the script that arms the end: it carries every file that this needs."""
-    values = _values(machine)
-    texts = {path: _environment().get_template(name) for path, name in SCRIPTS.items()}
+def render_arming(machine: MachineBootstrap) -> str:
+    """Return the script that arms the end of a machine which another tool sets up; for root."""
+    return _arming(machine, alone=True)
+
+
+def _arming(machine: MachineBootstrap, *, alone: bool = False) -> str:
+    """Return the script that arms the end: it carries every file that this needs.
+
+    Args:
+        machine: whose end.
+        alone: whether nothing else of ours comes to the machine.
+    """
+    values = _values(machine) | {"alone": alone}
+    looks = alone and machine.idle_s is not None
+    wanted = {**SCRIPTS, **(dict((_ACTIVITY,)) if looks else {})}
+    texts = {path: _environment().get_template(name) for path, name in wanted.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
     watch = units(machine.deadline, machine.ttl_s)
     files += [_file(path, "0644", text) for path, text in watch.items()]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.hardware import gpus
+from templates.bootstrap_deadline import ANY_DAY
+from templates.bootstrap_files import MachineBootstrap, render_arming, render_bootstrap
 
 if TYPE_CHECKING:
     from planner.documents.task import ToolTask
@@ -22,6 +24,9 @@ FILES = {
 }
 """The template of each tool, for each provider where they differ."""
 
+_BEFORE_S = {"skypilot": 1800, "terraform": 0}
+"""Seconds that a tool has before the command begins, in which the machine does not end."""
+
 _IDLE_MIN = 10  # minutes that SkyPilot waits after the command before it takes machines down
 
 
@@ -33,6 +38,7 @@ def render_task(tool: str, task: ToolTask) -> str:
         task: with the tool's own names.
     """
     gpu = gpus().get(task.offer.gpu)
+    ends = task.off_is_free and task.ttl_s is not None
     return (
         _environment()
         .get_template(FILES[tool].format(provider=task.provider))
@@ -40,14 +46,39 @@ def render_task(tool: str, task: ToolTask) -> str:
             task=task,
             idle_min=_IDLE_MIN,
             gpu_spec=f"{task.gpu}:{task.gpus}",
+            arming=render_arming(_machine(task, _BEFORE_S[tool])) if ends else "",
+            bootstrap=render_bootstrap(_machine(task, _BEFORE_S[tool])) if ends else "",
             resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
         )
     )
 
 
+def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
+    """What the scripts on the machine need to know; it ends by being switched off."""
+    gpu = gpus().get(task.offer.gpu)
+    launcher = task.launcher or {"nproc_per_node": 1}
+    return MachineBootstrap(
+        run=task.name,
+        deadline=ANY_DAY,
+        ttl_s=(task.ttl_s or 0) + before_s,
+        end="poweroff",
+        end_title="",
+        end_id_url="",
+        end_url="",
+        gpu_vendor="" if gpu is None else gpu.vendor.lower(),
+        gpu_count=task.gpus,
+        environment=task.environment,
+        launcher={k: v if isinstance(v, str) else int(v) for k, v in launcher.items()},
+        sharing=None,
+        jobs=(),
+        scratch=True,
+        idle_s=task.idle_s,
+    )
+
+
 def _heredoc(text: str) -> str:
     """A shell script as text of Terraform."""
-    return f"<<-EOT\n{_plain(text).rstrip()}\nEOT"
+    return f"<<EOT\n{_plain(text).rstrip()}\nEOT"
 
 
 def _plain(text: str) -> str:

@@ -18,6 +18,7 @@ def main(folder: Path) -> int:
     """Write FOLDER/TOOL/JOB-ID.yaml of every option that the tool can start."""
     asked = TaskRequest(command="python train.py\necho 'done'", ttl_s=28_800, image="python:3.12")
     serves = TaskRequest(command="vllm serve", ttl_s=None, image="vllm/vllm-openai:v0.11.0")
+    watched = TaskRequest(command="python train.py", ttl_s=28_800, idle_s=1800)
     for example in sorted((ROOT / "examples").rglob("*.json")):
         plan_file = folder / f"{example.stem}.plan"
         words = ("--purchase", "on_demand", "--purchase", "spot", "-q", "-o", str(plan_file))
@@ -29,7 +30,7 @@ def main(folder: Path) -> int:
         for tool in TOOLS:
             (folder / tool).mkdir(exist_ok=True)
             for name in names:
-                for number, what in enumerate((asked, serves)):
+                for number, what in enumerate((asked, serves, watched)):
                     with contextlib.suppress(InputError):
                         text = task_text(tool, plan, (name,), what, ())[1]
                         target = folder / tool / f"{name.replace('/', '-')}-{number}"

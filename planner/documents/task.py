@@ -40,6 +40,7 @@ class ToolTask:
         serves: whether the job answers requests and has no end of its own.
         image: of a container; None where the machine's own system is used.
         ttl_s: longest life; None for what serves.
+        idle_s: it ends once no GPU has worked for so long; None: no such rule.
         by_code: what only the program can do, a line each.
         off_is_free: whether the hours of a machine end with its power.
         names_both: whether the tool wants the GPU beside the type.
@@ -62,6 +63,7 @@ class ToolTask:
     serves: bool
     image: str | None
     ttl_s: int | None
+    idle_s: int | None
     by_code: tuple[str, ...]
     off_is_free: bool
     names_both: bool
@@ -75,11 +77,13 @@ class TaskRequest:
         command: what to run.
         ttl_s: longest life of the machines; None where it serves.
         image: container to run in.
+        idle_s: end it once no GPU has worked for so long; None: no such rule.
     """
 
     command: str
     ttl_s: float | None
     image: str | None = None
+    idle_s: float | None = None
 
 
 def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> ToolTask:
@@ -99,6 +103,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         raise InputError(f"{found.name}: no machine with a known price; name another option.")
     row = tools()[tool]
     problems = [*_refusals(tool, found, offer), *_unsaid(tool, found, asked)]
+    problems += _idle(tool, offer, asked)
     if problems:
         raise InputError(problems)
     machine = recipe.machine
@@ -123,6 +128,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         serves=_serves(found) and asked.ttl_s is None,
         image=asked.image,
         ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
+        idle_s=None if asked.idle_s is None else round(asked.idle_s),
         by_code=tuple(_by_code(recipe)),
         off_is_free=offer.provider in row.off_is_free,
         names_both=offer.provider in row.names_both,
@@ -157,6 +163,17 @@ def _unsaid(tool: str, found: FoundOption, asked: TaskRequest) -> list[str]:
     if tool == CLUSTER and asked.image is None:
         problems.append("in which container? Give --image, such as --image pytorch/pytorch:2.9.")
     return problems
+
+
+def _idle(tool: str, offer: OfferDocument, asked: TaskRequest) -> Iterator[str]:
+    if asked.idle_s is None:
+        return
+    row = tools()[tool]
+    least_s = row.least_idle_s(offer, asked.image)
+    if least_s is None:
+        yield f"--idle: nothing ends what {row.title} starts for us there when it is idle."
+    elif asked.idle_s < least_s:
+        yield f"--idle {asked.idle_s:g}s: {row.title} takes {least_s} s at least."
 
 
 def _serves(found: FoundOption) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 from planner.plan_document.bill import OfferDocument
 from pricing.catalog.offer import BOUGHT
 
+_LEAST_IDLE_S = 60  # our script looks every ten seconds
+
 CLUSTER = "kubernetes"
 """The tool that starts jobs on machines which are there already."""
 
@@ -26,6 +28,7 @@ class Tool:
         by_provider: those that differ at one provider.
         off_is_free: the providers where the hours of a machine end with its power.
         names_both: the providers where it wants the GPU beside the type.
+        own_idle_s: the shortest time of its own rule for GPUs that do nothing; None: it has none.
     """
 
     title: str
@@ -35,6 +38,7 @@ class Tool:
     by_provider: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     off_is_free: tuple[str, ...] = ()
     names_both: tuple[str, ...] = ()
+    own_idle_s: int | None = None
 
     def takes_type(self, offer: OfferDocument) -> bool:
         """Whether it knows the machine by the provider's own name of it."""
@@ -48,6 +52,15 @@ class Tool:
         """Whether it rents such a machine: it knows the provider, and the type or the GPU."""
         known = offer.provider in self.providers and offer.purchase in BOUGHT
         return known and (self.takes_type(offer) or self.gpu(offer) is not None)
+
+    def least_idle_s(self, offer: OfferDocument, image: str | None) -> int | None:
+        """The shortest idle time after which what it starts can end; None: it cannot.
+
+        By its own rule, else by our script, which switches the machine off and does not reach it
+        from within a container.
+        """
+        ours = offer.provider in self.off_is_free and image is None
+        return _LEAST_IDLE_S if ours and self.own_idle_s is None else self.own_idle_s
 
 
 @cache

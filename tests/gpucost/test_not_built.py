@@ -66,7 +66,7 @@ BUILT = {
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric -o",
-    "export": "--to -o --option --run --ttl --image --numeric --focus-version",
+    "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "

@@ -27,6 +27,9 @@ _LATER = ("slurm",)
 @chosen_options
 @click.option("--run", "command_line", metavar="COMMAND", help="What to run there.")
 @click.option("--ttl", type=DURATION, help="Longest life of what is started, such as 8h.")
+@click.option(
+    "--idle", type=DURATION, help="It also ends when no GPU has worked for so long, such as 30m."
+)
 @click.option("--image", help="Container to run it in; Kubernetes needs one.")
 @click.option(
     "--numeric",
@@ -49,6 +52,7 @@ def command(
     named: tuple[str, ...],
     command_line: str | None,
     ttl: int | None,
+    idle: int | None,
     image: str | None,
     numeric: tuple[str, ...],
     focus_version: str,
@@ -64,7 +68,7 @@ def command(
     if tool == _FOCUS:
         _forecast(plan, named, focus_version, target, output)
         return
-    asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image)
+    asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image, idle_s=idle)
     task, text = task_text(tool, plan, named, asked, numeric)
     write_file(target, text)
     for sentence in what_was_written(tool, task, target):

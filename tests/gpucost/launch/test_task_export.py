@@ -2,7 +2,10 @@
 
 import json
 import shlex
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
+from email import message_from_string
 from typing import Any
 
 import hcl2
@@ -122,8 +125,6 @@ def test_nothing_runs_without_command_and_end(call: Call, plan: str) -> None:
 
 def test_a_hostile_plan_stays_text(plans: list[PlanDocument]) -> None:
     """A region with line breaks or `${...}` from a plan of somebody else is text, or refused."""
-    from dataclasses import replace  # noqa: PLC0415 - here only
-
     plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
     evil = replace(offer, region='x"\nrun: |\n  rm -rf /\n${file("/etc/passwd")}')
     job_name, _, option_id = name.partition("/")
@@ -158,3 +159,86 @@ def plan(call: Call) -> str:
     example = str(ROOT / "examples" / "visual-search.json")
     assert call("plan", example, "--as-of", AS_OF, "-q", "-o", "plan.json").code == 0
     return "plan.json"
+
+
+@pytest.mark.parametrize("tool", ["skypilot", "terraform"])
+def test_machines_carry_the_watch_of_a_launch(tool: str, plans: list[PlanDocument]) -> None:
+    """Where switching off ends the bill, a machine has our watch: length of life, idle rule."""
+    seen = set()
+    asked = replace(ASKED, image=None, idle_s=1800.0)
+    for plan, name, offer in _options(plans):
+        if tool not in that_start(offer) or offer.provider not in tools()[tool].off_is_free:
+            continue
+        read = _read(tool, task_text(tool, plan, (name,), asked, ())[1])
+        script = read["setup"] if tool == "skypilot" else _user_data(read)
+        life_s = 28_800 + (1800 if tool == "skypilot" else 0)
+        assert f"ttl_s={life_s}\n" in script
+        assert "deadline_s=4102444800" in script  # 2100: the length of its life ends it
+        assert "put 0755 /opt/gpucost/deadline.sh" in script
+        assert "systemctl start --no-block gpucost-deadline.service" in script
+        assert "no GPU has worked for 1800 s" in script
+        assert "/opt/gpucost/activity" in script
+        told = subprocess.run(["bash", "-n"], input=_script(script), text=True, check=False)
+        assert told.returncode == 0
+        seen.add(offer.provider)
+    assert seen == {"aws", "gcp"}
+
+
+def _user_data(read: Any) -> str:
+    """What Terraform gives a machine, as it comes out of the file."""
+    (job,) = read["resource"]
+    ((kind, body),) = job.items()
+    ((_, values),) = body.items()
+    text = values.get("metadata_startup_script") or read["locals"][0]["user_data"]
+    assert (
+        "aws_instance" not in kind or values["user_data_base64"] == "${base64gzip(local.user_data)}"
+    )
+    return str(text).replace("$${", "${").replace("%%{", "%{")
+
+
+def _script(text: str) -> str:
+    """The script in user data: the boothook of a document of several parts."""
+    if "cloud-boothook" not in text:
+        return text
+    return next(
+        str(part.get_payload())
+        for part in message_from_string(text[text.index("Content-Type") :]).walk()
+        if part.get_content_type() == "text/cloud-boothook"
+    )
+
+
+def test_terraform_gives_what_a_launch_gives(plans: list[PlanDocument]) -> None:
+    """The user data at AWS has the parts of our own: the end first, then set-up and settings."""
+    plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
+    text = _user_data(_read("terraform", task_text("terraform", plan, (name,), ASKED, ())[1]))
+    for path in ("bootstrap.sh", "run", "bind", "deadline.sh", "end.sh", "armed"):
+        assert f"/opt/gpucost/{path}" in text
+    assert text.index("text/cloud-boothook") < text.index("text/cloud-config")
+    assert f"and {int(offer.gpu_count)} are paid for" in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "idle", "told"),
+    [
+        ("dstack", "2m", "dstack takes 300 s at least"),
+        ("terraform", "30s", "Terraform takes 60 s at least"),
+        ("kubernetes", "30m", "nothing ends what Kubernetes starts"),
+    ],
+)
+def test_an_idle_rule_that_nothing_keeps_is_refused(
+    tool: str, idle: str, told: str, call: Call, plan: str
+) -> None:
+    """--idle is never silently left out: exit 2 says why it cannot be kept."""
+    start = ("--run", "python train.py", "--ttl", "8h", "--idle", idle)
+    image = ("--image", "pytorch/pytorch:2.9") if tool == "kubernetes" else ()
+    ran = call("export", plan, "--to", tool, *start, *image)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_dstack_has_a_rule_of_its_own(call: Call, plan: str) -> None:
+    """--idle becomes its utilization_policy."""
+    start = ("--run", "python train.py", "--ttl", "8h", "--idle", "30m")
+    read = yaml.safe_load(call("export", plan, "--to", "dstack", *start).out)
+    assert read["utilization_policy"] == {"min_gpu_utilization": 1, "time_window": "1800s"}
+    assert read["max_duration"] == "28800s"
