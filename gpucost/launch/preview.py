@@ -17,7 +17,7 @@ from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import gpus
-from pricing.money import plain, show
+from pricing.money import plain, price_text, show
 from providers.interface import (
     MACHINE,
     OWN,
@@ -360,15 +360,15 @@ def _changed(offer: Offer, live: Live) -> Iterator[str]:
     change = abs(offer.usd_per_hour - planned) / planned
     if change <= MOST_CHANGE:
         return
-    costs = f"{offer.place} costs {plain(offer.usd_per_hour)} USD/h now"
+    costs = f"{offer.place} costs {price_text(offer.usd_per_hour)} USD/h now"
     if live.failure:
         costs = (
             f"{offer.place}: the live price could not be read, and the dearest known one is "
-            f"{plain(offer.usd_per_hour)} USD/h"
+            f"{price_text(offer.usd_per_hour)} USD/h"
         )
     yield (
-        f"{costs}, and {plain(planned)} was planned ({change * 100:.1f} % off): plan again after "
-        f"`gpucost prices update --provider {offer.provider}`, or say --allow-stale."
+        f"{costs}, and {price_text(planned)} was planned ({change * 100:.1f} % off): plan again "
+        f"after `gpucost prices update --provider {offer.provider}`, or say --allow-stale."
     )
 
 

@@ -11,7 +11,7 @@ from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.money import plain
+from pricing.money import price_text
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
 
@@ -117,7 +117,7 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
         (low, one), (high, other) = prices[0], prices[-1]
         if high - low > CONFLICT * low:
             place = f"{provider}/{name}/{region}".removesuffix("/*")
-            against = f"{plain(low)} ({one}) against {plain(high)} ({other})"
+            against = f"{price_text(low)} ({one}) against {price_text(high)} ({other})"
             yield provider, f"conflict: {place}, {purchase}, {day}: {against}"
 
 

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, price_cell, print_json, print_table
+from pricing.catalog.offer import ANY_REGION, EVERYWHERE
 from pricing.catalog.price_history import SeenPrice, bundled_history, by_price, read_from
 from pricing.errors import InputError
 from pricing.hardware import matching
@@ -117,7 +118,7 @@ def _show(series: Sequence[Sequence[SeenPrice]], output: Output) -> None:
     ordered = sorted(series, key=lambda known: -abs(_change(known)))
     short = output.format == "table" and not output.verbose
     shown = ordered[:_SHOWN] if short else ordered
-    rows = tuple(_row(known, start, end) for known in shown)
+    rows = tuple(_row(known, start, end, output) for known in shown)
     right = frozenset(("USD/h", "USD/h now", "change"))
     print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
     hidden = len(ordered) - len(shown)
@@ -129,18 +130,18 @@ def _show(series: Sequence[Sequence[SeenPrice]], output: Output) -> None:
     )
 
 
-def _row(known: Sequence[SeenPrice], start: date, end: date) -> tuple[str, ...]:
+def _row(known: Sequence[SeenPrice], start: date, end: date, output: Output) -> tuple[str, ...]:
     first, last = known[0], known[-1]
     return (
         last.provider,
         last.instance_type,
-        last.region,
+        ANY_REGION if last.region == EVERYWHERE else last.region,
         f"{last.gpu_count:g}x {last.gpu}",
         last.purchase,
         first.seen_on.isoformat(),
-        plain(first.usd_per_hour),
+        price_cell(first.usd_per_hour, output),
         last.seen_on.isoformat(),
-        plain(last.usd_per_hour),
+        price_cell(last.usd_per_hour, output),
         f"{_change(known):+.1%}" if _change(known) else "0%",
         sparkline(known, start, end),
     )

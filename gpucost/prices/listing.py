@@ -8,7 +8,7 @@ from typing import Any
 
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, price_cell, print_json, print_table
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.catalog.catalog import Catalog
@@ -16,7 +16,7 @@ from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.regions import known_regions, placed
 from pricing.hardware import matching
-from pricing.money import plain
+from pricing.money import price_text
 
 _SHOWN = 40
 SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
@@ -124,7 +124,7 @@ def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) ->
     columns = ("provider", "type", "region", "GPUs", "GPU", "purchase", "USD/h", "read", "")
     if why:
         columns += ("why",)
-    rows = tuple(_row(offer, catalog, why=why) for offer in shown)
+    rows = tuple(_row(offer, catalog, output, why=why) for offer in shown)
     print_table(Table(columns=columns, rows=rows, right=frozenset(("USD/h", "GPUs"))), output)
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
@@ -135,15 +135,15 @@ def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) ->
     )
 
 
-def _row(offer: Offer, catalog: Catalog, *, why: bool) -> tuple[str, ...]:
+def _row(offer: Offer, catalog: Catalog, output: Output, *, why: bool) -> tuple[str, ...]:
     cells: tuple[str, ...] = (
         offer.provider,
         offer.instance_type,
-        offer.region,
+        offer.region_text,
         f"{offer.gpu_count:g}",
         offer.gpu,
         offer.purchase,
-        plain(offer.usd_per_hour),
+        price_cell(offer.usd_per_hour, output),
         offer.as_of.isoformat(),
         _mark(offer, catalog),
     )
@@ -177,7 +177,7 @@ def _superseded(offer: Offer, catalog: Catalog) -> list[Offer]:
 def _short(row: Offer) -> str:
     until = f" to {row.valid_until}" if row.valid_until is not None else ""
     gone = ", withdrawn" if row.withdrawn else ""
-    return f"{plain(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
+    return f"{price_text(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
 
 
 def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:

@@ -7,7 +7,7 @@ from datetime import date
 from gpucost.prices.keeping import StoredReading
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
-from pricing.money import plain
+from pricing.money import price_text
 
 _NAMED = 5
 
@@ -111,7 +111,7 @@ def _some(what: str, lines: list[str], most: int | None) -> Iterator[str]:
 
 
 def _priced(offer: Offer) -> str:
-    return f"{offer.place}, {offer.purchase}: {plain(offer.usd_per_hour)} USD/h"
+    return f"{offer.place}, {offer.purchase}: {price_text(offer.usd_per_hour)} USD/h"
 
 
 def _document(kept: StoredReading) -> UpdatedPrices:

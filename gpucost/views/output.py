@@ -9,10 +9,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import click
 
+from pricing.money import plain, price_text
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
@@ -50,6 +52,11 @@ class Output:
         """
         with contextlib.suppress(OSError):
             click.echo(printable(message), err=True)
+
+
+def price_cell(usd_per_hour: Decimal, output: Output) -> str:
+    """Return a price as people write it; in CSV, which programs read, its digits alone."""
+    return plain(usd_per_hour) if output.format == "csv" else price_text(usd_per_hour)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

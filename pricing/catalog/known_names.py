@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+from pricing.catalog.other_currencies import sold_elsewise
+
+PROVIDER_FLAG = "--provider"
 _LISTED = 25  # more names than these are not printed
 _NEAR = 5
 
@@ -19,7 +22,9 @@ def unknown_names(flag: str, given: Iterable[str], known: Iterable[str]) -> list
     """
     names = sorted(set(known))
     return [
-        f"{flag} {name} is not in the catalog{_meant(name, names)}"
+        f"{flag} {name}: {elsewise}"
+        if flag == PROVIDER_FLAG and (elsewise := sold_elsewise(name))
+        else f"{flag} {name} is not in the catalog{_meant(name, names)}"
         for name in given
         if name not in names
     ]

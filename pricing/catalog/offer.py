@@ -25,6 +25,8 @@ TERMS_H = MappingProxyType(
 
 EVERYWHERE = "*"
 """The region of a price that is the same in every region of the provider."""
+ANY_REGION = "any"
+"""What people read in its place."""
 
 _NO_LIMIT = Decimal("Infinity")
 
@@ -138,6 +140,11 @@ class Offer:
     def place(self) -> str:
         """The name with its region, unless one price holds everywhere."""
         return self.name if self.region == EVERYWHERE else f"{self.name}/{self.region}"
+
+    @property
+    def region_text(self) -> str:
+        """The region for people: "any" where one price holds in all of the provider's."""
+        return ANY_REGION if self.region == EVERYWHERE else self.region
 
     @property
     def starts(self) -> date:

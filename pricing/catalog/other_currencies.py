@@ -27,6 +27,20 @@ def priced_elsewise(provider: str, instance_type: str) -> str | None:
     )
 
 
+def sold_elsewise(provider: str) -> str | None:
+    """Return why a provider has no offer, where its prices are known in another currency only."""
+    rows = [row for row in _rows() if row["provider"] == provider]
+    if not rows:
+        return None
+    currency, newest = rows[0]["currency"], max(row["as_of"] for row in rows)
+    return (
+        f"{provider} sells in {currency}: {len(rows)} prices of it are known (read {newest}) and "
+        "kept apart from those in USD, as no dated exchange rate is known. `gpucost plan --price "
+        "USD` takes one that you converted, where the job runs there today; else leave that "
+        "provider out."
+    )
+
+
 def readings_elsewise() -> Mapping[str, date]:
     """Return the newest day on which each provider's prices in other currencies were read."""
     newest: dict[str, date] = {}

@@ -221,10 +221,9 @@ def test_a_project_sets_nothing_that_spends_ends_or_writes(command_name: str, fl
 
 
 def test_what_a_project_may_set_exists() -> None:
-    """The list names options that there are, or that the contract has for later."""
-    later = {("plan", "egress-to")}
+    """The list names options that there are."""
     listed = {(name, flag) for name, flags in MAY_SET.items() for flag in flags}
-    assert listed - set(_every_option()) - later == set()
+    assert listed - set(_every_option()) == set()
 
 
 MEDDLING = {

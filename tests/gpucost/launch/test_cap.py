@@ -105,7 +105,7 @@ def test_without_a_live_price_the_dearest_known_one_counts() -> None:
     assert seen.total is not None
     assert seen.total.exact > 440
     assert any("--max-cost is $360.00" in one for one in seen.refusals)
-    assert any("55.04" in one and "44 was planned" in one for one in seen.refusals)
+    assert any("55.04" in one and "44.00 was planned" in one for one in seen.refusals)
 
 
 def test_a_stale_price_that_was_allowed_is_still_capped() -> None:

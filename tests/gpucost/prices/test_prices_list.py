@@ -34,6 +34,32 @@ def test_prices_are_filtered(call: Call) -> None:
     assert all(row["source"] and row["as_of"] for row in rows)
 
 
+def test_one_price_everywhere_is_not_a_region(call: Call) -> None:
+    """Where one price holds in all regions people read "any"; JSON keeps the contract's star."""
+    asked = ("prices", "--provider", "lambda", "--as-of", AS_OF)
+    for format_ in ("table", "md", "csv"):
+        out = call(*asked, "-f", format_).out
+        assert "any" in out
+        assert "*" not in out
+    assert {row["region"] for row in call(*asked, "-f", "json").json} == {"*"}
+
+
+def test_a_price_is_written_with_its_cents(call: Call) -> None:
+    """People read cents; CSV, which programs read, has the digits alone."""
+    asked = ("prices", "--provider", "coreweave", "--as-of", AS_OF, "-q", "-f")
+    assert "| 68.80 |" in call(*asked, "md").out
+    assert ",68.8," in call(*asked, "csv").out
+
+
+def test_a_provider_of_another_currency_says_so(call: Call) -> None:
+    """Its prices are known and kept apart: the message says why and what to do."""
+    ran = call("prices", "--provider", "scaleway", "--as-of", AS_OF)
+    assert ran.code == 2
+    assert "scaleway sells in EUR: 17 prices" in ran.err
+    assert "--price" in ran.err
+    assert "not in the catalog" in call("prices", "--provider", "scaleaway", "--as-of", AS_OF).err
+
+
 @pytest.mark.parametrize("sort", ["price", "gpu-price", "provider", "gpu", "gpus", "age"])
 def test_every_order_of_prices_has_every_row(sort: str, call: Call) -> None:
     """Sorting neither adds nor drops rows, and the same order comes out twice."""

@@ -54,7 +54,7 @@ def test_an_update_says_what_changed(digitalocean: DigitalOcean, call: Call) -> 
         "digitalocean/gpu-b200x1-180gb-spot/nyc2, spot: 2.99 USD/h",
         "digitalocean/gpu-b200x8-1440gb/nyc2, on_demand: 39.92 USD/h",
     ]
-    assert told["changed"] == ["digitalocean/gpu-h100x8-640gb, on_demand: 36 USD/h"]
+    assert told["changed"] == ["digitalocean/gpu-h100x8-640gb, on_demand: 36.00 USD/h"]
     assert "digitalocean/gpu-l40sx1-48gb" in told["withdrawn"]
     assert not any("contracted" in name for name in told["withdrawn"])
     assert "new: digitalocean/gpu-b200x8-1440gb/nyc2" in ran.err
@@ -292,7 +292,7 @@ def test_why_a_row_is_here(digitalocean: DigitalOcean, call: Call) -> None:
         f"DigitalOcean GET /v2/sizes, read {today()}, high; holds from {today()}"
     )
     assert "instead of 35.28 from 2026-08-01 (DigitalOcean GET /v2/sizes response" in told
-    assert "instead of 20 from 2024-10-01 to 2024-12-31" in told
+    assert "instead of 20.00 from 2024-10-01 to 2024-12-31" in told
     ran = call(*asked, "-v")
     assert f"why: digitalocean/gpu-h100x8-640gb, on_demand: {told}" in ran.err
     assert all("why" not in row for row in ran.json)
