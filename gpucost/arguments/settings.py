@@ -17,7 +17,6 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,7 +29,7 @@ OWN_HARDWARE = "own_hardware"
 _SECTIONS = (OWN_HARDWARE,)  # of facts, not of a command's options
 
 
-def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, Any]:
+def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, object]:
     """Return the defaults that files set for one command, by the names that click uses.
 
     Args:
@@ -42,7 +41,7 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
             problems at once.
     """
     known = tuple(commands)
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     own = _user_file()
     for path in (own, PROJECT_FILE):
         document = _read(path)
@@ -57,7 +56,7 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
     return merged
 
 
-def load_section(name: str) -> tuple[dict[str, Any], str]:
+def load_section(name: str) -> tuple[dict[str, object], str]:
     """Return a section of facts and where it stands: the project's file before the user's.
 
     Raises:
@@ -101,7 +100,7 @@ def _own_options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> Iterator[str]:
+def _stray(document: dict[str, object], commands: tuple[str, ...], path: Path) -> Iterator[str]:
     for section, options in document.items():
         if not isinstance(options, dict):
             yield f"{path}: {section} stands outside a section; put it under [plan], [quote] ..."
@@ -111,7 +110,7 @@ def _stray(document: dict[str, Any], commands: tuple[str, ...], path: Path) -> I
 
 
 def _not_for_a_project(
-    document: dict[str, Any], command: click.Command, own: Path
+    document: dict[str, object], command: click.Command, own: Path
 ) -> Iterator[str]:
     """Yield what only the user may set, of every command, so that no project waits for one."""
     options = long_options(command)
@@ -131,7 +130,10 @@ def _not_for_a_project(
 
 
 def _adopt(
-    options: dict[str, Any], known: dict[str, click.Option], merged: dict[str, Any], where: str
+    options: dict[str, object],
+    known: dict[str, click.Option],
+    merged: dict[str, object],
+    where: str,
 ) -> list[str]:
     """Put the options of one section into `merged`; return what is wrong with them."""
     problems = []
@@ -161,7 +163,7 @@ def _user_file() -> Path:
     return user_config_path("gpucost") / "config.toml"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

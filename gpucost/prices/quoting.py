@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
 
 import click
 
@@ -42,7 +41,7 @@ class Wanted:
     price: Decimal | None
     start: datetime | None
     as_of: date | None
-    use: Mapping[str, Any]
+    use: Mapping[str, object]
 
     def asked(self, *, of_offers: bool) -> QuoteRequest:
         """Return the use to be priced.

@@ -15,6 +15,7 @@ from planner.bills import kinds
 from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
 from planner.bills.cells import csv_rows, dollars, moment, present
 from pricing.errors import InputError
+from pricing.json_value import elements
 from pricing.money import EXACT
 
 PROVIDER = "gcp"
@@ -53,7 +54,7 @@ _KINDS = (
 _GPU = re.compile(r"^(?:reserved |(?:spot )?preemptible )?(.*?\S)\s+GPU\b", re.IGNORECASE)
 _CORE = re.compile(r"\bcore\b", re.IGNORECASE)
 _LABEL = "compute.googleapis.com/"
-_Record = Mapping[str, Any]
+_Record = Mapping[str, object]
 
 
 def is_gcp(head: str) -> bool:
@@ -116,7 +117,7 @@ def _many(record: _Record, key: str) -> list[_Record]:
     found = record.get(key)
     if isinstance(found, str):
         found = json.loads(found, parse_float=str) if found.strip() else []
-    return [one for one in found or [] if isinstance(one, Mapping)]
+    return [one for one in elements(found or []) if isinstance(one, Mapping)]
 
 
 def _lines(record: _Record, source: str) -> Iterable[BillLine]:

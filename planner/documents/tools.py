@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from planner.plan_document.bill import OfferDocument
 from pricing.catalog.offer import BOUGHT
@@ -70,7 +69,7 @@ def tools() -> Mapping[str, Tool]:
     return {word: Tool(**{**row, **_tuples(row)}) for word, row in tomllib.loads(text).items()}
 
 
-def _tuples(row: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _tuples(row: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
 
 

@@ -38,7 +38,7 @@ def read_plan(text: str, origin: str) -> PlanDocument:
     return replace(_structured(raw, origin), id=digest(raw))
 
 
-def _structured(raw: Mapping[str, Any], origin: str) -> PlanDocument:
+def _structured(raw: Mapping[str, object], origin: str) -> PlanDocument:
     from cattrs import BaseValidationError  # noqa: PLC0415 - only where a plan is read back
 
     from planner.plan_document.structure import converter  # noqa: PLC0415 - the same

@@ -324,7 +324,7 @@ def record_class(rule: FieldRule) -> type[Any]:
     return rule.record
 
 
-def to_json(profile: Profile) -> dict[str, Any]:
+def to_json(profile: Profile) -> dict[str, object]:
     """Return the profile as JSON values, in the order of the declaration."""
     return {"schema": SCHEMA, **_encode(profile)}
 

@@ -9,10 +9,10 @@ date: its day is that on which the server changed it last.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from pricing.errors import InputError
 from pricing.feeds.json_document import parsed
+from pricing.json_value import members, objects
 from pricing.refresh.feed import Asked, FeedReading, Question, whole
 from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
 
@@ -49,17 +49,17 @@ def read(asked: Asked) -> FeedReading:
     return FeedReading(readings=(to_reading(of, list(_lines(config, of.left_out))),))
 
 
-def _lines(config: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
-    for region in config["regions"]:
+def _lines(config: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+    for region in objects(config["regions"]):
         where = str(region["region"])
-        for group in region["instanceTypes"]:
-            for size in group["sizes"]:
+        for group in objects(region["instanceTypes"]):
+            for size in objects(group["sizes"]):
                 yield from _line(_REGIONS.get(where, where), size, left_out)
 
 
-def _line(region: str, size: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
-    for column in size["valueColumns"]:
-        price = str(column["prices"].get("USD", ""))
+def _line(region: str, size: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+    for column in objects(size["valueColumns"]):
+        price = str(members(column["prices"]).get("USD", ""))
         if column["name"] != "linux" or price.startswith("N/A"):
             continue
         line = of_known_machine(

@@ -8,7 +8,6 @@ comes from the sizes that are known.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pricing.errors import InputError
 from pricing.feeds.json_document import digits, document
@@ -33,7 +32,7 @@ def read(asked: Asked) -> FeedReading:
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _items(asked: Asked) -> Iterator[Mapping[str, Any]]:
+def _items(asked: Asked) -> Iterator[Mapping[str, object]]:
     """Yield the meters of all pages; of files, of all of them.
 
     Raises:
@@ -57,7 +56,7 @@ def _items(asked: Asked) -> Iterator[Mapping[str, Any]]:
     raise InputError(f"Azure Retail Prices: more than {_MOST_PAGES} pages.")
 
 
-def _lines(item: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(item: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
     why = next(_reasons(item), "")
     line = of_known_machine(
         "azure",
@@ -72,7 +71,7 @@ def _lines(item: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
         yield line
 
 
-def _reasons(item: Mapping[str, Any]) -> Iterator[str]:
+def _reasons(item: Mapping[str, object]) -> Iterator[str]:
     """Yield why a meter is not an offer."""
     if item["currencyCode"] != "USD":
         yield f"a price in {str(item['currencyCode'])[:8]}, not in US dollars"

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
 from pricing.feeds.json_document import digits, document, number
 from pricing.hardware import find
+from pricing.json_value import members, objects
 from pricing.money import plain
 from pricing.refresh.feed import Asked, FeedReading, Question
 from pricing.refresh.listed import Listed, ListOf, to_reading
@@ -43,7 +43,7 @@ def read(asked: Asked) -> FeedReading:
 
 
 def _lines(
-    shape: Mapping[str, Any], products: Mapping[str, Any], left_out: Counter[str]
+    shape: Mapping[str, object], products: Mapping[str, object], left_out: Counter[str]
 ) -> Iterator[Listed]:
     name = str(shape["name"])
     if shape.get("hidden") or shape.get("status") != "ACTIVE":
@@ -74,27 +74,27 @@ def _lines(
             )
 
 
-def _price(shape: Mapping[str, Any], products: Mapping[str, Any]) -> Decimal | None:
+def _price(shape: Mapping[str, object], products: Mapping[str, object]) -> Decimal | None:
     """USD an hour of all GPUs; None where the products do not say it in the form that is known."""
     total = Decimal(0)
-    for part in shape["products"]:
-        kind, product = part["type"]["value"], products.get(str(part["partNumber"]))
-        hourly = None if product is None else _hourly(product)
+    for part in objects(shape["products"]):
+        kind, product = members(part["type"])["value"], products.get(str(part["partNumber"]))
+        hourly = None if product is None else _hourly(members(product))
         if hourly is None or kind not in ("ocpu", "memory"):
             return None
         total += hourly * Decimal(str(shape["gpuQty"] if kind == "ocpu" else part["qty"]))
     return total
 
 
-def _hourly(product: Mapping[str, Any]) -> Decimal | None:
+def _hourly(product: Mapping[str, object]) -> Decimal | None:
     """Return the one pay-as-you-go price in US dollars."""
     if product.get("billingModel") != "UCM" or product.get("pricetype") != "HOUR":
         return None
     prices = [
         price
-        for place in product["currencyCodeLocalizations"]
+        for place in objects(product["currencyCodeLocalizations"])
         if place["currencyCode"] == "USD"
-        for price in place["prices"]
+        for price in objects(place["prices"])
     ]
     if len(prices) != 1 or prices[0]["model"] != "PAY_AS_YOU_GO":
         return None

@@ -15,6 +15,7 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.feeds.json_document import digits, document, number
 from pricing.hardware import find
+from pricing.json_value import members
 from pricing.money import plain
 from pricing.refresh.feed import Asked, FeedReading, Question
 from pricing.refresh.listed import Listed, ListOf, to_reading
@@ -43,7 +44,7 @@ def read(asked: Asked) -> FeedReading:
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _data(asked: Asked, name: str, query: str, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def _data(asked: Asked, name: str, query: str, variables: Mapping[str, object]) -> Any:  # noqa: ANN401
     """Return the data of an answer.
 
     Raises:
@@ -65,8 +66,8 @@ def _lines(asked: Asked, place: str, count: int) -> list[Listed]:
     return [line for kind in types for line in _line(kind, place, count)]
 
 
-def _line(kind: Mapping[str, Any], place: str, count: int) -> Iterator[Listed]:
-    lowest = kind.get("lowestPrice") or {}
+def _line(kind: Mapping[str, object], place: str, count: int) -> Iterator[Listed]:
+    lowest = members(kind.get("lowestPrice") or {})
     price = kind["securePrice" if place else "communityPrice"]
     if not lowest.get("stockStatus") or not price:
         return

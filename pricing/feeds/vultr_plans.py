@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from pricing.errors import InputError
 from pricing.feeds.json_document import digits, document, number
 from pricing.hardware import find
+from pricing.json_value import elements
 from pricing.refresh.feed import Asked, FeedReading, Question
 from pricing.refresh.listed import Listed, ListOf, to_reading
 
@@ -51,7 +51,7 @@ def read(asked: Asked) -> FeedReading:
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _lines(plan: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
     name = str(plan["id"])
     if "gpu" not in name and not plan.get("gpu_type"):
         return
@@ -61,7 +61,7 @@ def _lines(plan: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
         return
     gpu, count, memory_gib = machine
     prices = (("on_demand", "hourly_cost"), ("spot", "hourly_cost_preemptible"))
-    for region in plan["locations"]:
+    for region in elements(plan["locations"]):
         for purchase, key in prices:
             price = digits(plan.get(key))
             if purchase == "spot" and price in ("", "0", digits(plan.get("hourly_cost"))):
@@ -80,7 +80,7 @@ def _lines(plan: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Listed]:
             )
 
 
-def _virtual(plan: Mapping[str, Any]) -> tuple[str, str, tuple[float, ...]] | None:
+def _virtual(plan: Mapping[str, object]) -> tuple[str, str, tuple[float, ...]] | None:
     """GPU, count and memory; below one GPU the count is the share of its memory."""
     model = str(plan["gpu_type"]).partition("_")[2]
     total = number(plan.get("gpu_vram_gb"))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
+from pricing.json_value import objects
 from pricing.money import plain
 from providers.aws import calls, images, inventory, items, network, schedule
 from providers.aws.access import client, open_session, sdk_errors, sentence
@@ -46,7 +47,7 @@ _LAG_S = 300.0
 
 docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
 """
-_Json = dict[str, Any]
+_Json = dict[str, object]
 
 
 def connect(connection: Connection) -> "AwsCloud":
@@ -214,7 +215,7 @@ class AwsCloud:
         with launch_errors(f"making {creation.kind} {creation.name}", self.secrets):
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
-            self._allow(made["GroupId"], creation)
+            self._allow(str(made["GroupId"]), creation)
         found = items.resource(creation.kind, made, creation.region, {})
         if found is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
@@ -331,20 +332,24 @@ def _outside(spec: LaunchSpec) -> str:
 
 def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
     made: _Json = ec2.import_key_pair(**arguments)
-    return {**made, "Tags": arguments["TagSpecifications"][0]["Tags"]}
+    return {**made, "Tags": _tags(arguments)}
 
 
 def _make_group(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
     arguments.pop(SSH_FROM)
     made: _Json = ec2.create_security_group(**arguments)
-    tags = arguments["TagSpecifications"][0]["Tags"]
-    return {**made, "Tags": tags, "GroupName": arguments["GroupName"]}
+    return {**made, "Tags": _tags(arguments), "GroupName": arguments["GroupName"]}
 
 
 def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
     arguments |= network.with_group_ids(ec2, arguments)
     instance: _Json = ec2.run_instances(**arguments)["Instances"][0]
-    return {**instance, "Tags": arguments["TagSpecifications"][0]["Tags"]}
+    return {**instance, "Tags": _tags(arguments)}
+
+
+def _tags(arguments: _Json) -> object:
+    """What a create call was told to tag with; its answer need not say."""
+    return objects(arguments["TagSpecifications"])[0]["Tags"]
 
 
 _MAKERS = {"key-pair": _make_key, "security-group": _make_group, MACHINE: _make_machine}

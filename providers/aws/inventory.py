@@ -20,7 +20,7 @@ from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import PREFIX, Marks
 
 _TAGGED = {"Name": "tag-key", "Values": [RUN_TAG]}
-_NAMED: Mapping[str, dict[str, Any]] = {
+_NAMED: Mapping[str, dict[str, object]] = {
     MACHINE: {"Name": "instance.group-name", "Values": [f"{PREFIX}-*-{GROUP}"]},
     "security-group": {"Name": "group-name", "Values": [f"{PREFIX}-*-{GROUP}"]},
     "key-pair": {"Name": "key-name", "Values": [f"{PREFIX}-*-{KEY}"]},

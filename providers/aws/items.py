@@ -8,15 +8,16 @@ spot request by the machine that it was for.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
+from pricing.json_value import members, objects
 from providers.aws.calls import GROUP, KEY, KINDS, client_token
 from providers.aws.failures import is_not_found
 from providers.interface import MACHINE, Resource, State
 from providers.ownership_tags import PREFIX, Marks, read_marks
 
-Item = dict[str, Any]
+Item = dict[str, object]
 _STATES: Mapping[str, State] = {
     "pending": "starting",
     "running": "running",
@@ -85,7 +86,7 @@ def as_resource(kind: str, item: Item, region: str, marks: Marks) -> Resource:
     born = item.get("LaunchTime")
     return replace(
         found,
-        created_at=None if born is None else born.astimezone(UTC),
+        created_at=born.astimezone(UTC) if isinstance(born, datetime) else None,
         address=str(item.get("PublicIpAddress") or ""),
         private_address=str(item.get("PrivateIpAddress") or ""),
         instance_type=str(item.get("InstanceType", "")),
@@ -114,7 +115,7 @@ def proved(kind: str, item: Item, found: Resource, ec2: Any) -> Resource | None:
 
 def _launched_as(found: Resource, machine: Item) -> str:
     """The name in the launch call of the run that its client token is of; empty: of none."""
-    zone = str((machine.get("Placement") or {}).get("AvailabilityZone", ""))
+    zone = str(members(machine.get("Placement") or {}).get("AvailabilityZone", ""))
     kind, purchase = str(machine.get("InstanceType", "")), _purchase(machine)
     names = (found.marks.name(str(node)) for node in range(1, _MOST_NODES + 1))
     tokens = (
@@ -136,12 +137,12 @@ def _purchase(machine: Item) -> str:
 
 
 def _tags(item: Item) -> dict[str, str]:
-    return {str(tag["Key"]): str(tag["Value"]) for tag in item.get("Tags") or ()}
+    return {str(tag["Key"]): str(tag["Value"]) for tag in objects(item.get("Tags") or ())}
 
 
 def _run_in_names(kind: str, item: Item) -> str:
     """The run whose name a key or group has, or whose security group a machine is in."""
-    groups = item.get("SecurityGroups") or () if kind == MACHINE else ()
+    groups = objects(item.get("SecurityGroups") or () if kind == MACHINE else ())
     names = [str(one.get("GroupName", "")) for one in groups]
     names.append(str(item.get(KINDS[kind].name, "")))
     return next((found[1] for found in map(_NAMED.fullmatch, names) if found), "")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from pricing.json_value import elements, objects
 from providers.aws.failures import DENIED, code_of
 from providers.errors import NoCapacityError
 from providers.interface import Place
@@ -64,15 +65,15 @@ def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
     )
 
 
-def with_group_ids(ec2: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - boto3's
+def with_group_ids(ec2: Any, arguments: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401 - boto3's
     """Return the network interfaces of a launch with the ids of groups in place of their names.
 
     Raises:
         NoCapacityError: there is no such group in the subnet's network.
     """
-    interfaces = [dict(one) for one in arguments.get("NetworkInterfaces", ())]
+    interfaces = [dict(one) for one in objects(arguments.get("NetworkInterfaces", ()))]
     for one in interfaces:
-        one["Groups"] = [_id_of(ec2, name) for name in one["Groups"]]
+        one["Groups"] = [_id_of(ec2, str(name)) for name in elements(one["Groups"])]
     return {"NetworkInterfaces": interfaces} if interfaces else {}
 
 

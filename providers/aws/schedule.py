@@ -27,7 +27,7 @@ TERMINATE = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 _AT = "at(%Y-%m-%dT%H:%M:%S)"
 _NAME = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+-end")
 _EXISTS = "ConflictException"
-_Json = dict[str, Any]
+_Json = dict[str, object]
 
 
 def creation(spec: LaunchSpec, machine: Resource) -> Creation:

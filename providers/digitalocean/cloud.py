@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
+from pricing.json_value import elements
 from providers.digitalocean import calls, inventory
 from providers.digitalocean.access import Access, read_access
 from providers.digitalocean.access import connect as open_client
@@ -118,7 +119,7 @@ class DigitalOceanCloud:
         account, used = self._account()
         with launch_errors(self.access, "reading the sizes"):
             regions = {
-                str(size["slug"]): tuple(size.get("regions") or ())
+                str(size["slug"]): tuple(str(one) for one in elements(size.get("regions") or ()))
                 for size in inventory.pages(self._client(repeats=True), _SIZES, {})
                 if size.get("available") is not False
             }

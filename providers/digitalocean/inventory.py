@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from pricing.errors import ProviderError
+from pricing.json_value import elements, members, objects
 from providers.digitalocean import calls
 from providers.digitalocean.access import Access
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
@@ -23,7 +24,7 @@ _PER_PAGE = 200
 _MOST_PAGES = 50
 _STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
 _NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
-_Json = dict[str, Any]
+_Json = dict[str, object]
 
 
 def pages(client: Any, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
@@ -104,7 +105,9 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, Marks]) -> Marks | None
     name = str(item.get("name", ""))
     if kind != MACHINE:
         return read_text(name, ":" if kind == "tag" else ".")
-    tagged = tuple(filter(None, (read_text(word, ":") for word in item.get("tags") or ())))
+    tagged = tuple(
+        filter(None, (read_text(str(word), ":") for word in elements(item.get("tags") or ())))
+    )
     if tagged:
         return latest(tagged)
     named = _NAMED.fullmatch(name)
@@ -150,7 +153,7 @@ def resource(kind: str, item: _Json, marks: Marks) -> Resource:
         kind=kind,
         id=str(item[KINDS[kind].id]),
         name=str(item.get("name", "")),
-        region=str((item.get("region") or {}).get("slug", "")) if machine else "",
+        region=str(members(item.get("region") or {}).get("slug", "")) if machine else "",
         marks=marks,
         state=_STATES.get(str(item.get("status")), "running") if machine else "running",
         created_at=None if created is None else datetime.fromisoformat(str(created)),
@@ -162,5 +165,5 @@ def resource(kind: str, item: _Json, marks: Marks) -> Resource:
 
 
 def _address(item: _Json, kind: str) -> str:
-    networks = (item.get("networks") or {}).get("v4") or ()
+    networks = objects(members(item.get("networks") or {}).get("v4") or ())
     return next((str(n["ip_address"]) for n in networks if n.get("type") == kind), "")

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import Gpu, find, has_memory
+from pricing.json_value import elements, members
 from pricing.money import plain
 from pricing.refresh.reading import PriceReading, Row, new_row
 from providers.digitalocean.access import Access, connect, read_access, sdk_errors
@@ -77,25 +78,25 @@ def _sizes(access: Access) -> Iterator[Any]:
         )
 
 
-def _slug(size: Mapping[str, Any]) -> str:
+def _slug(size: Mapping[str, object]) -> str:
     return str(size.get("slug") or "a size without a name")[:80]
 
 
-def _has_gpu(size: Mapping[str, Any]) -> bool:
+def _has_gpu(size: Mapping[str, object]) -> bool:
     return bool(size.get("gpu_info")) or _slug(size).startswith("gpu-")
 
 
-def _left_out(size: Mapping[str, Any]) -> Iterator[str]:
+def _left_out(size: Mapping[str, object]) -> Iterator[str]:
     if _has_gpu(size) and size.get("available") is False:
         yield "not available, so not sold now"
 
 
-def _rows(size: Mapping[str, Any], day: str) -> Iterator[Row]:
+def _rows(size: Mapping[str, object], day: str) -> Iterator[Row]:
     """Yield a row for each region; "*" where the answer names none, with a note."""
-    info = size.get("gpu_info") or {}
+    info = members(size.get("gpu_info") or {})
     count = info.get("count")
     gpu, memory_gib = _gpu(info, count)
-    regions = size.get("regions") or ()
+    regions = elements(size.get("regions") or ())
     note = "" if regions else "no region in the answer: not creatable by this account at the time"
     for region in regions or (EVERYWHERE,):
         yield new_row(
@@ -116,7 +117,7 @@ def _rows(size: Mapping[str, Any], day: str) -> Iterator[Row]:
         )
 
 
-def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
+def _gpu(info: Mapping[str, object], count: object) -> tuple[str, str]:
     """Return the model's name and the memory of one GPU; as printed where the model is not known.
 
     `vram.amount` is the total of the machine in every known answer. It is divided, and only where
@@ -124,7 +125,7 @@ def _gpu(info: Mapping[str, Any], count: object) -> tuple[str, str]:
     one GPU.
     """
     model = str(info.get("model") or "")
-    vram = info.get("vram") or {}
+    vram = members(info.get("vram") or {})
     total = vram.get("amount")
     unit = str(vram.get("unit", "gib")).lower()
     if not _is_number(total) or not _is_number(count) or not count or unit not in ("gib", "gb"):
@@ -145,11 +146,11 @@ def _model(model: str, memory_gib: float | None) -> Gpu | None:
     return find(model, memory_gib=memory_gib) or find(rtx, memory_gib=memory_gib)
 
 
-def _disks(size: Mapping[str, Any]) -> dict[str, str]:
+def _disks(size: Mapping[str, object]) -> dict[str, str]:
     """Boot and scratch disks where the answer tells them apart, and both together."""
     found = {
-        str(disk.get("type")): (disk.get("size") or {}).get("amount")
-        for disk in size.get("disk_info") or ()
+        str(disk.get("type")): members(disk.get("size") or {}).get("amount")
+        for disk in elements(size.get("disk_info") or ())
         if isinstance(disk, Mapping)
     }
     boot, scratch = found.get("boot", found.get("local")), found.get("scratch")

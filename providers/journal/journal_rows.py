@@ -2,7 +2,6 @@
 
 import json
 from datetime import date
-from typing import Any
 
 from pricing.catalog.offer import Offer
 from pricing.money import plain, usd
@@ -13,7 +12,7 @@ _NUMBERS = ("gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "scratch_disk_gib
 
 def offer_to_text(offer: Offer) -> str:
     """Return what bills and tables need of an offer, as JSON; money is text."""
-    told: dict[str, Any] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
+    told: dict[str, object] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
     told |= {"usd_per_hour": plain(offer.usd_per_hour), "as_of": offer.as_of.isoformat()}
     return json.dumps(told | {"dated": offer.dated})
 

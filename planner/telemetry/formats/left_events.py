@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.telemetry.measure.capture.event_tail import event_lines, event_of, named
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NAME = "gpucost-probe-"
 
 
-def left_events(folder: object, taken: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def left_events(folder: object, taken: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return the events in the probe's folder that are not in the capture.
 
     Args:
@@ -25,8 +25,8 @@ def left_events(folder: object, taken: Iterable[Mapping[str, Any]]) -> list[dict
         return []
     reached: dict[str, int] = {}
     for event in taken:
-        process = str(event.get("process"))
-        reached[process] = max(reached.get(process, 0), int(event.get("at") or 0))
+        process, at = str(event.get("process")), event.get("at")
+        reached[process] = max(reached.get(process, 0), at if isinstance(at, int) else 0)
     return [
         json.loads(named(left, path.stem, end))
         for path in sorted(Path(folder).glob("*.jsonl"))

@@ -52,7 +52,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _series(
-    answer: dict[str, Any], where: str, builder: RecordingBuilder
+    answer: dict[str, object], where: str, builder: RecordingBuilder
 ) -> list[series.SampledSeries]:
     if answer.get("status") != "success":
         said = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -88,7 +88,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     )
 
 
-def _numbers(rows: list[dict[str, Any]]) -> dict[str, NDArray[np.float64]]:
+def _numbers(rows: list[dict[str, object]]) -> dict[str, NDArray[np.float64]]:
     """Return each key as a column over all rows, NaN where a row has no number under it."""
     columns: dict[str, NDArray[np.float64]] = {}
     for i, row in enumerate(rows):

@@ -1,12 +1,11 @@
 """JSON files with one document, an array of them, or one a line."""
 
 import json
-from typing import Any
 
 from pricing.errors import InputError
 
 
-def documents(text: str, name: str) -> tuple[list[dict[str, Any]], int]:
+def documents(text: str, name: str) -> tuple[list[dict[str, object]], int]:
     """Return the objects of a file, and how many lines were damaged.
 
     Args:
@@ -37,8 +36,8 @@ def documents(text: str, name: str) -> tuple[list[dict[str, Any]], int]:
     return found, len(items) - len(found)
 
 
-def _by_line(text: str) -> tuple[list[dict[str, Any]], int]:
-    found: list[dict[str, Any]] = []
+def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
+    found: list[dict[str, object]] = []
     damaged = 0
     for line in text.split("\n"):
         if not line.strip():

@@ -72,7 +72,7 @@ class Probe:
         if self._watched:
             self.watch.start()
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> dict[str, object]:
         self.watch.end()
         return {**self.steps.finish(), **ending()}
 
@@ -94,7 +94,7 @@ def _asked(probe: Probe) -> Any:
     return Asked(probe, actions) if actions else None
 
 
-def ending() -> dict[str, Any]:
+def ending() -> dict[str, object]:
     """Return how the program ends where an exception ends it: the name of its type alone.
 
     Python keeps the last exception that it printed; nothing is hooked for this.

@@ -90,7 +90,7 @@ class StepWatch:
             self._circumstances.look(optimizer, end_s)
 
 
-def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def has_closure(args: tuple[Any, ...], kwargs: dict[str, object]) -> bool:
     """Return whether a step was given a function that runs the model."""
     if not args and not kwargs:
         return False

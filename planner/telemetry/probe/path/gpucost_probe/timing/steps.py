@@ -12,7 +12,7 @@ from .tally import Spent, Tally, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Callable
 
     from ..events import Events
     from .readings import Loader, Reading
@@ -223,7 +223,7 @@ class Steps:
         """Write the steps that were held back."""
         self._tally.flush(self._end_s, self.copies_s())
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> dict[str, object]:
         """Write what was read since the last step, and return the fields of the last event."""
         for interval in list(self._intervals.values()):
             training = self.training
