@@ -4,20 +4,28 @@ Some actions the probe applies in the program's own process, some are variables 
 front of the command; the others are left, with what there is to do by hand.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
+from planner.documents.launcher import THREADS, Surroundings, launch
 from planner.documents.recipe_read import AskedRecipe
 from planner.plan_document.options import Settings
 from planner.profile.change import Change
 from planner.profile.kinds import APPLIED, LEFT
 
-IN_PROCESS = ("dataloader-workers", "dataloader-prefetch")
+IN_PROCESS = (
+    "dataloader-workers",
+    "dataloader-prefetch",
+    "pinned-memory",
+    "mixed-precision",
+    "compile",
+    "channels-last",
+    "fused-optimizer",
+)
 """Codes of the actions that the probe applies."""
 
-_THREADS = "OMP_NUM_THREADS"
 _OURS = "GPUCOST_"
 _FRAMEWORK = "pytorch"
 
@@ -40,10 +48,7 @@ class Application:
 
 
 def application(
-    recipe: AskedRecipe,
-    command: Sequence[str],
-    environ: Mapping[str, str],
-    exists: Callable[[str], bool],
+    recipe: AskedRecipe, command: Sequence[str], environ: Mapping[str, str], here: Surroundings
 ) -> Application:
     """Return how a recipe is applied to a command.
 
@@ -51,18 +56,23 @@ def application(
         recipe: what is asked for.
         command: the program and its arguments.
         environ: the caller's environment; what it sets stays.
-        exists: whether a path is on this machine.
+        here: this machine.
     """
+    started = launch(recipe, command, environ, here)
     reasons = {
         name: why
         for name, value in recipe.environment.items()
-        if (why := _why_not(name, value, environ, exists)) is not None
+        if (why := _why_not(name, value, environ, here, started.processes)) is not None
     }
     environment = {n: v for n, v in recipe.environment.items() if n not in reasons}
-    changes = [change for code in recipe.actions for change in _settled(code, environment, reasons)]
+    changes = [*started.changes]
+    known = {change.action for change in changes} | set(IN_PROCESS)
+    for code in recipe.actions:
+        if code not in known:
+            changes += _settled(code, environment, reasons)
     changes += _others(recipe, environment, reasons)
     return Application(
-        command=tuple(command),
+        command=started.command,
         environment=environment,
         in_process={code: recipe.actions[code] for code in recipe.actions if code in IN_PROCESS},
         changes=tuple(changes),
@@ -70,15 +80,15 @@ def application(
 
 
 def _why_not(
-    name: str, value: str, environ: Mapping[str, str], exists: Callable[[str], bool]
+    name: str, value: str, environ: Mapping[str, str], here: Surroundings, processes: int
 ) -> str | None:
     """Return why a variable is not set; None where it is."""
     if name in environ:
         return f"{name} is set in the environment already"
-    if name == _THREADS:
+    if name == THREADS and processes == 1:  # torchrun sets one of its own
         return f"{name}={value} may change sums in their last bits; set it yourself if you want it"
     top = "/".join(value.split("/")[:2])
-    if value.startswith("/") and not exists(top):
+    if value.startswith("/") and not here.exists(top):
         return f"{name} would be {value}, and there is no {top} on this machine"
     return None
 
@@ -88,8 +98,6 @@ def _settled(
 ) -> Iterator[Change]:
     """Yield what is settled of an action before the command starts."""
     how = HOW_TO[code]
-    if code in IN_PROCESS:
-        return
     names = [name for name in how.environment if not name.startswith(_OURS)]
     if names:
         for name in names:

@@ -5,11 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.probe import child_environment
+from planner.telemetry.probe import APPLY, child_environment
 
 STAND_IN = Path(__file__).parent / "stand_in"
 
@@ -61,6 +62,7 @@ def run(
     *arguments: str,
     probe: bool = True,
     python: str = sys.executable,
+    apply: Mapping[str, Any] | None = None,
     **environ: str,
 ) -> Ended:
     """Run a Python program with or without the probe, with the stand-in for PyTorch on its path.
@@ -70,6 +72,7 @@ def run(
         arguments: of Python.
         probe: whether the probe is put in front.
         python: the interpreter.
+        apply: settings by action code, to be applied in the program.
         environ: more of the environment.
     """
     events = folder / "events"
@@ -77,6 +80,8 @@ def run(
     events.mkdir()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     env = {**clean, "PYTHONPATH": str(STAND_IN), "PYTHONDONTWRITEBYTECODE": "1", **environ}
+    if apply is not None:
+        (events / APPLY).write_text(json.dumps({"actions": apply}), encoding="utf-8")
     if probe:
         env |= child_environment(env, events)
     done = subprocess.run(
@@ -85,7 +90,7 @@ def run(
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return Ended(

@@ -2,8 +2,9 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,14 @@ def program(tmp_path: Path) -> Runner:
     for path in PROGRAMS.glob("*.py"):
         shutil.copy(path, tmp_path)
 
-    def runner(*arguments: str, probe: bool = True, **environ: str) -> Ended:
+    def runner(
+        *arguments: str,
+        probe: bool = True,
+        apply: Mapping[str, Any] | None = None,
+        **environ: str,
+    ) -> Ended:
         quiet = {"PYTHONPATH": "", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-        done = run(tmp_path, *arguments, probe=probe, **{**quiet, **environ})
+        done = run(tmp_path, *arguments, probe=probe, apply=apply, **{**quiet, **environ})
         assert done.code == 0, done.err
         return done
 

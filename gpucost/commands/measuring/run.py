@@ -77,12 +77,13 @@ def command(
     exit code; at the end is said what was applied, what was left, and why.
     """
     from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - lazy
+    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
     from planner.documents.application import application  # noqa: PLC0415 - lazy
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     _check(words, plan_path, recipe_path, named, target)
     recipe = _recipe(plan_path, recipe_path, named).also(given["numeric"])
-    applied = application(recipe, words, os.environ, os.path.exists)
+    applied = application(recipe, words, os.environ, surroundings())
     asked = MeasureRequest(
         command=applied.command,
         pid=None,

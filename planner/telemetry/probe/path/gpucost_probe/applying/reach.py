@@ -35,15 +35,6 @@ _SHARED = {
 _STREAMS = (sys.stdin, sys.stdout, sys.stderr)
 # Methods that are called for an item, or for a batch.
 _READ = ("__getitem__", "__getitems__", "__call__", "forward", "__iter__", "__next__", "__len__")
-_ITERATORS: tuple[Any, ...] = (
-    types.GeneratorType,
-    type(iter([])),
-    type(iter(())),
-    type(iter({})),
-    map,
-    filter,
-    zip,
-)
 
 
 class Reach:
@@ -85,7 +76,7 @@ class Reach:
             own = isinstance(item, (io.BytesIO, io.StringIO)) or item in _STREAMS
             if not own and not item.closed:
                 self.shared = "an open file, whose position workers would share"
-        elif isinstance(item, _ITERATORS):
+        elif hasattr(type(item), "__next__"):
             self.shared = "an iterator, of which each worker would have a copy of its own"
         else:
             for base in type(item).__mro__:

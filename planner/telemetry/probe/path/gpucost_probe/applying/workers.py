@@ -107,19 +107,17 @@ def _checked(fetch: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     return checked
 
 
-def like(loader: Any, iterator: Any, **settings: Any) -> Any:
+def like(loader: Any, **settings: Any) -> Any:
     """Return what PyTorch's iterator with workers takes for the loader.
 
     Args:
         loader: the program's.
-        iterator: that the program has.
         settings: that differ from the loader's.
     """
     torch: Any = sys.modules["torch"]
     return _Like(
         loader,
         persistent_workers=False,
-        pin_memory=iterator._pin_memory,
         generator=torch.Generator(),  # no stream of the program is drawn from
         in_order=True,
         multiprocessing_context=torch.multiprocessing.get_context("fork"),

@@ -29,7 +29,7 @@ def describe(optimizer: Any) -> dict[str, Any]:
     is found the optimizer's parameters stand for it.
     """
     trained = [p for group in optimizer.param_groups for p in group["params"]]
-    root = _root({id(parameter) for parameter in trained})
+    root = root_of({id(parameter) for parameter in trained})
     parameters = trained if root is None else list(root.parameters())
     by_dtype: dict[str, int] = {}
     size = 0
@@ -46,7 +46,7 @@ def describe(optimizer: Any) -> dict[str, Any]:
     }
 
 
-def _root(wanted: set[int]) -> Any:
+def root_of(wanted: set[int]) -> Any:
     """Return the outermost module with the most wanted parameters, at least half of them."""
     modules = _modules()
     children = {id(child) for module in modules for child in module._modules.values()}

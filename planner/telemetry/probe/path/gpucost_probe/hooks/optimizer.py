@@ -105,13 +105,15 @@ class GlobalHooks:
     optimizer, the hooks are nothing, so a compiled step is not counted.
     """
 
-    def __init__(self, watch: StepWatch, tell: Callable[[str], None], torch: Any) -> None:
+    def __init__(self, watch: StepWatch, probe: Probe, torch: Any) -> None:
         self._watch = watch
-        self._tell = tell
+        self._probe = probe
+        self._tell = probe.events.odd
         self._torch = torch
         self._alive = True
+        self._compute: Any = _compute(probe)
 
-    def before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """Take the begin of a step."""
         if self._alive:
             try:
@@ -120,6 +122,8 @@ class GlobalHooks:
                 wrapper = sys._getframe(1)
                 if self._watch.depth and not is_within(wrapper, wrapper.f_code):
                     self._watch.depth = 0
+                if self._compute is not None and not self._watch.depth:
+                    self._apply(self._compute.before_step, optimizer)
                 self._watch.begin()
             except Exception as error:
                 self._stop(error)
@@ -130,9 +134,19 @@ class GlobalHooks:
             try:
                 if _is_compiling(self._torch):
                     return
+                if self._compute is not None and self._watch.depth == 1:
+                    self._apply(self._compute.after_step, optimizer, self._probe.autocast)
                 self._watch.end(optimizer, closure=has_closure(args[1:], kwargs))
             except Exception as error:
                 self._stop(error)
+
+    def _apply(self, part: Any, *arguments: Any) -> None:
+        """Let model and optimizer have what a recipe says; an error leaves them as they are."""
+        try:
+            part(*arguments)
+        except Exception as error:
+            self._compute = None
+            self._tell("models and optimizers are left as they are: %r" % (error,))
 
     def _stop(self, error: Exception) -> None:
         self._alive = False
@@ -189,6 +203,15 @@ class InitHook(Hook):
         vars(owner)["step"]._gpucost = True
 
 
+def _compute(probe: Probe) -> Any:
+    """Return what applies a recipe to models and optimizers; None where there is no recipe."""
+    if probe.asked is None:
+        return None
+    from ..applying.compute import Compute
+
+    return Compute(probe.asked)
+
+
 def patch(module: ModuleType, probe: Probe) -> None:
     """Patch torch.optim.optimizer."""
     watch, tell = StepWatch(probe), probe.events.odd
@@ -197,6 +220,6 @@ def patch(module: ModuleType, probe: Probe) -> None:
     if before_all is None or after_all is None:
         attach(module.Optimizer, "__init__", InitHook(watch, tell), ("self",))
         return
-    hooks = GlobalHooks(watch, tell, sys.modules["torch"])
+    hooks = GlobalHooks(watch, probe, sys.modules["torch"])
     before_all(hooks.before)
     after_all(hooks.after)

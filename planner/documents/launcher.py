@@ -1,0 +1,133 @@
+"""What a recipe puts in front of a command: torchrun for several GPUs, numactl for their memory."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from planner.documents.recipe_read import AskedRecipe
+from planner.profile.change import Change
+from planner.profile.kinds import APPLIED, LEFT
+
+THREADS = "OMP_NUM_THREADS"
+_NUMA = "numa-binding"
+_PARALLEL = ("data-parallel", "sharded-data-parallel")
+_PYTHON = re.compile(r"^python[0-9.]*$")
+_LAUNCHERS = frozenset(
+    ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun")
+)
+_LAUNCHING_MODULES = frozenset(("torch.distributed.run", "torch.distributed.launch"))
+# What a script that works as one of several processes has in it; Trainers and Accelerators do it.
+_ASKS_FOR_RANK = re.compile(
+    r"init_process_group|LOCAL_RANK|WORLD_SIZE|Accelerator\(|Trainer\(|Fabric\(|init_device_mesh"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """This machine, as far as a launcher depends on it.
+
+    Attributes:
+        exists: whether a path is there.
+        installed: whether a program is on the path.
+        text_of: the text of a script; None where it cannot be read.
+        gpus: of the machine; None where unknown.
+        gpu_node: NUMA node of the first GPU; None where there is one node, or nobody says.
+    """
+
+    exists: Callable[[str], bool]
+    installed: Callable[[str], bool]
+    text_of: Callable[[str], str | None]
+    gpus: int | None = None
+    gpu_node: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How the command is started.
+
+    Attributes:
+        command: with what is put in front of it.
+        processes: on this machine.
+        changes: what is settled by it.
+    """
+
+    command: tuple[str, ...]
+    processes: int = 1
+    changes: tuple[Change, ...] = ()
+
+
+def launch(
+    recipe: AskedRecipe, command: Sequence[str], environ: Mapping[str, str], here: Surroundings
+) -> Launch:
+    """Return how a recipe has a command started, and why not where it does not."""
+    words, processes, changes = tuple(command), 1, []
+    asked = [code for code in recipe.actions if code in _PARALLEL]
+    for code in asked:
+        why = _why_not_torchrun(recipe, words, here) if processes == 1 else None
+        if why is None and processes == 1:
+            words, processes = _torchrun(recipe, words), _processes(recipe)
+        what = f"torchrun starts {processes} processes" if why is None else why
+        changes.append(Change(action=code, outcome=LEFT if why else APPLIED, what=what))
+    if _NUMA in recipe.actions:
+        why = _why_not_numactl(processes, environ, here)
+        if why is None:
+            node = here.gpu_node
+            words = ("numactl", f"--cpunodebind={node}", f"--preferred={node}", *words)
+        what = f"cores and memory of NUMA node {here.gpu_node}" if why is None else why
+        changes.append(Change(action=_NUMA, outcome=LEFT if why else APPLIED, what=what))
+    return Launch(command=words, processes=processes, changes=tuple(changes))
+
+
+def _processes(recipe: AskedRecipe) -> int:
+    value = recipe.launcher.get("nproc_per_node", 1)
+    return int(value) if isinstance(value, int | float) else 1
+
+
+def _torchrun(recipe: AskedRecipe, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command as torchrun starts it, with the same Python."""
+    restarts = recipe.launcher.get("max_restarts", 0)
+    options = ["--standalone", f"--nproc-per-node={_processes(recipe)}"]
+    options.append(f"--max-restarts={restarts}")
+    return (words[0], "-m", "torch.distributed.run", *options, *words[1:])
+
+
+def _why_not_torchrun(
+    recipe: AskedRecipe, words: tuple[str, ...], here: Surroundings
+) -> str | None:
+    processes = _processes(recipe)
+    names = {PurePath(word).name for word in words[:3]}
+    if names & _LAUNCHERS or set(words) & _LAUNCHING_MODULES:
+        return "the command starts its processes itself"
+    if processes == 1:
+        return "the recipe's machine has one GPU for it"
+    if recipe.launcher.get("nnodes", "1") != "1":
+        return "several machines need a common address: torchrun --nnodes, --rdzv-endpoint"
+    if here.gpus is not None and here.gpus < processes:
+        return f"it needs {processes} GPUs, and this machine has {here.gpus}"
+    script = words[1] if len(words) > 1 else ""
+    if not _PYTHON.match(PurePath(words[0]).name) or not script or script == "-c":
+        return "torchrun starts `python SCRIPT` or `python -m MODULE`, and this is neither"
+    if script == "-m":
+        return None
+    if script.startswith("-"):
+        return "options of Python stand before the script: put torchrun into the command"
+    text = here.text_of(script)
+    if text is not None and not _ASKS_FOR_RANK.search(text):
+        return f"{script} never asks for its rank: {processes} copies would do the same work"
+    return None
+
+
+def _why_not_numactl(processes: int, environ: Mapping[str, str], here: Surroundings) -> str | None:
+    if here.gpu_node is None:
+        return "this machine has one NUMA node, or does not say which one is beside the GPU"
+    if processes > 1:
+        return "each process has a node of its own: torchrun --numa-binding=node"
+    if THREADS not in environ:
+        return (
+            f"fewer cores would change the number of threads, and sums in their last bits: set "
+            f"{THREADS}, and it is bound"
+        )
+    if not here.installed("numactl"):
+        return "numactl is not installed"
+    return None

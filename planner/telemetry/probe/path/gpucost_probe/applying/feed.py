@@ -1,0 +1,271 @@
+"""Gives one iterator its batches: as ever, then from workers, then as ever again.
+
+Its iterator is the one that PyTorch makes; what gives it the next batch is replaced in the one
+object, and put back when anything is odd.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from statistics import median
+from time import perf_counter
+
+from .asked import APPLIED, LEFT
+from .certificate import (
+    BATCHES,
+    Watch,
+    milliseconds,
+    why_no_gain,
+    why_not_share,
+)
+from .content import Content
+from .workers import Ahead, Begin, Pool, like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from .input import Inputs, Reading
+
+WORKERS, PREFETCH, PINNED = "dataloader-workers", "dataloader-prefetch", "pinned-memory"
+NEXT = "_next_data"
+_WARM, _JUDGED = 8, 32  # rounds with workers until they are held against those without
+_SLOWER = 1.05
+
+
+class Feed:
+    """What gives an iterator its next batch: as ever, then from workers, then as ever again.
+
+    Everything of ours is guarded; what raises is the program's data set alone.
+    """
+
+    def __init__(self, inputs: Inputs, reading: Reading, loader: Any, iterator: Any) -> None:
+        self._inputs, self._reading = inputs, reading
+        self._loader = loader  # a program may have dropped it by now
+        self._iterator = weakref.ref(iterator)
+        self._source: Iterator[Any] = iterator._sampler_iter
+        self._pool: Pool | None = None
+        self._ahead: Ahead | None = None
+        self._held: list[Any] = []
+        self._asked_s: float | None = None
+        self._count = 0
+        self._looking_s = 0.0
+        self._rounds_s: list[float] = []
+
+    def __call__(self) -> Any:
+        """Return the next batch."""
+        iterator: Any = self._iterator()
+        self._round()
+        if self._pool is None and (self._reading.left or not self._may_begin(iterator)):
+            return self._give_back(iterator)
+        if self._pool is None:
+            return self._read(iterator)
+        try:
+            taken = self._take(self._pool)
+        except Exception as error:
+            self._stop("workers ended in %s" % type(error).__name__, at_once=True)
+            taken = ()
+        return taken[0] if taken else self._give_back(iterator)
+
+    def __del__(self) -> None:
+        """End the workers of an iteration that the program left."""
+        self._reading.lengths.append(self._count)
+        self._close_quietly()
+
+    def _round(self) -> None:
+        """Take the time since the last request."""
+        self._count += 1
+        now_s, looking_s, self._looking_s = perf_counter(), self._looking_s, 0.0
+        if self._asked_s is not None:
+            round_s = max(now_s - self._asked_s - looking_s, 0.0)
+            if self._pool is None:
+                self._reading.evidence.round_s.append(round_s)
+            else:
+                self._rounds_s.append(round_s)
+        self._asked_s = now_s
+
+    def _read(self, iterator: Any) -> Any:
+        """Return a batch that the program reads itself, looked at."""
+        reading = self._reading
+        begin_s = perf_counter()
+        before = self._guarded(reading.watch.look)
+        asked_s = perf_counter()
+        index = iterator._next_index()
+        between = order = None
+        if before is not None:
+            if iterator._num_yielded:  # a sampler may draw when it begins
+                order = self._guarded(reading.watch.changed, before)
+            between = self._guarded(reading.watch.look)
+        fetch_s, cpu_s = perf_counter(), time.process_time()
+        self._inputs.busy.reading = reading
+        try:
+            batch = iterator._dataset_fetcher.fetch(index)
+        finally:
+            self._inputs.busy.reading = None
+        end_s, cpu_s = perf_counter(), time.process_time() - cpu_s
+        reading.evidence.fetch_s.append(end_s - fetch_s)
+        reading.evidence.cpu_s.append(cpu_s)
+        if between is not None:
+            changed = self._guarded(reading.watch.changed, between)
+            why = self._guarded(reading.evidence.add, index, batch, changed, order)
+            if why is not None:
+                self._leave(str(why))
+        self._looking_s += (asked_s - begin_s) + (fetch_s - asked_s) + (perf_counter() - end_s)
+        if iterator._pin_memory:
+            pin = self._inputs.module._utils.pin_memory.pin_memory
+            batch = pin(batch, iterator._pin_memory_device)
+        return batch
+
+    def _guarded(self, part: Any, *arguments: Any) -> Any:
+        try:
+            return part(*arguments)
+        except Exception as error:
+            self._leave("it could not be looked at: %r" % (error,))
+            return None
+
+    def _may_begin(self, iterator: Any) -> bool:
+        """Start workers once enough is known; return whether the loader is not left alone."""
+        if not self._reading.evidence.complete:
+            return True
+        begin_s = perf_counter()
+        try:
+            why = self._start(iterator)
+        except Exception as error:
+            why = "workers could not be started: %r" % (error,)
+            self._close(at_once=True)
+        self._looking_s += perf_counter() - begin_s
+        if why is not None:
+            self._leave(why)
+            return False
+        return True
+
+    def _start(self, iterator: Any) -> str | None:
+        """Start workers; return why not, where they must not or would gain nothing."""
+        reading, inputs = self._reading, self._inputs
+        loader, evidence = self._loader, reading.evidence
+        # What was opened or made by the first items is looked at, too.
+        reading.watch = Watch(loader.dataset, loader.collate_fn, loader._index_sampler)
+        batches = reading.lengths[-1] if reading.lengths else _batches(loader)
+        why = why_not_share(reading.watch.reach) or why_no_gain(evidence, batches)
+        if why is not None:
+            return why
+        count, prefetch, reason = inputs.count_for(evidence)
+        if count < 1:
+            return "shared memory has no room for its batches, or other loaders have all workers"
+        self._ahead = Ahead([] if reading.repeated else evidence.indices, self._source)
+        self._pool = Pool(
+            inputs.module,
+            like(
+                loader,
+                num_workers=count,
+                prefetch_factor=prefetch,
+                pin_memory=iterator._pin_memory or inputs.why_not_pin(loader) is None,
+                worker_init_fn=Begin(inputs.module, reading.watch, loader.worker_init_fn),
+                _index_sampler=self._ahead,
+            ),
+            self._ahead,
+            max(evidence.fetch_s),
+        )
+        inputs.live += count
+        self._held = reading.watch.reach.state()  # the sampler has begun by now
+        if not reading.repeated:
+            why = self._repeated()
+            if why is not None:
+                self._close()
+                return why
+            reading.repeated, reading.workers = True, count
+            self._tell_applied(reason, prefetch)
+        return None
+
+    def _tell_applied(self, reason: str, prefetch: int) -> None:
+        """Say what the loader has now."""
+        reading, asked, evidence = self._reading, self._inputs.asked, self._reading.evidence
+        what = (
+            "num_workers 0 -> %d (%s), prefetch_factor %d; %d batches read twice are the same bit "
+            "for bit; the program waited %s of a step of %s"
+        )
+        waited = (milliseconds(evidence.fetch_typical_s), milliseconds(evidence.round_typical_s))
+        told = (reading.workers, reason, prefetch, BATCHES, *waited)
+        asked.tell(WORKERS, APPLIED, what % told, reading.where)
+        if asked.settings(PREFETCH) is not None:
+            asked.tell(PREFETCH, APPLIED, "prefetch_factor %d" % prefetch, reading.where)
+        if asked.settings(PINNED) is not None:
+            why = self._inputs.why_not_pin(self._loader)
+            words = "pin_memory, by a thread beside the workers" if why is None else why
+            asked.tell(PINNED, APPLIED if why is None else LEFT, words, reading.where)
+
+    def _repeated(self) -> str | None:
+        """Have workers read the first batches again; return what differs, None for nothing."""
+        for mark in self._reading.evidence.marks:
+            batch, changed = self._pool.take()  # type: ignore[union-attr]
+            if changed is not None:
+                return changed
+            if Content(batch).mark != mark:
+                return "workers read other batches than the program itself"
+        return None
+
+    def _take(self, pool: Pool) -> tuple[Any, ...]:
+        """Return a batch of the workers, alone; nothing where the program reads it itself."""
+        # In a forked child the workers are the parent's. Nothing pending: every batch was had.
+        if not pool.ours or not pool.ahead.pending or self._too_slow():
+            return ()
+        if self._reading.watch.reach.state() != self._held:
+            self._stop("the program changes the data set while it is read")
+            return ()
+        batch, said = pool.take()
+        if said is not None:
+            self._stop("in a worker, %s" % said)
+            return ()
+        pool.ahead.pending.popleft()
+        return (batch,)
+
+    def _too_slow(self) -> bool:
+        """Hold the rounds with workers against those without, once."""
+        if len(self._rounds_s) != _WARM + _JUDGED:
+            return False
+        before_s, now_s = self._reading.evidence.round_typical_s, median(self._rounds_s[_WARM:])
+        if now_s <= _SLOWER * before_s:
+            return False
+        what = "with %d workers a step took %s instead of %s"
+        told = (self._reading.workers, milliseconds(now_s), milliseconds(before_s))
+        self._stop(what % told)
+        return True
+
+    def _stop(self, why: str, *, at_once: bool = False) -> None:
+        """Take that the workers are not to be trusted any more."""
+        self._leave(why)
+        self._close(at_once=at_once)
+
+    def _leave(self, why: str) -> None:
+        if self._reading.left is None:
+            self._reading.left = why
+            self._inputs.leave(self._reading.where, why)
+
+    def _close(self, *, at_once: bool = False) -> None:
+        pool, ahead, iterator = self._pool, self._ahead, self._iterator()
+        self._pool = self._ahead = None
+        if ahead is not None and iterator is not None:
+            iterator._sampler_iter = ahead.rest()
+        if pool is not None:
+            self._inputs.live -= pool.count
+            pool.close(at_once=at_once)
+
+    def _give_back(self, iterator: Any) -> Any:
+        """Let the iterator be as PyTorch made it, from the next batch on."""
+        self._close_quietly()
+        iterator.__dict__.pop(NEXT, None)
+        return iterator._next_data()
+
+    def _close_quietly(self) -> None:
+        try:
+            self._close()
+        except Exception:
+            return
+
+
+def _batches(loader: Any) -> int | None:
+    try:
+        return len(loader._index_sampler)
+    except Exception:
+        return None
