@@ -45,8 +45,26 @@ class MeanStep:
     basis: str
 
 
+def settled(rows: Sequence[StepRow]) -> tuple[StepRow, ...]:
+    """Return the rows without the warm-up: the cut after which the mean is known best (MSER).
+
+    White 1997: the least variance of the remaining rows over their number squared. At most a third
+    of the rows is cut; what still changes after that is no warm-up.
+    """
+    most, best, least = len(rows) // 3, 0, math.inf
+    sum_s = sum_squares = 0.0
+    for at in range(len(rows) - 1, -1, -1):
+        sum_s += rows[at].step_s
+        sum_squares += rows[at].step_s ** 2
+        left = len(rows) - at
+        error = max(0.0, sum_squares - sum_s**2 / left) / left**2
+        if at <= most and error <= least:
+            best, least = at, error
+    return tuple(rows[best:])
+
+
 def of_series(rows: Sequence[StepRow]) -> MeanStep:
-    """Return the mean and its error by a circular block bootstrap over the rows.
+    """Return the mean of the settled rows and its error by a circular block bootstrap over them.
 
     Blocks are as long as an AR(1) of the series' own autocorrelation asks for (Politis and White
     2004, corrected by Patton, Politis and White 2009). Student's t on as many degrees of freedom as
@@ -54,6 +72,8 @@ def of_series(rows: Sequence[StepRow]) -> MeanStep:
     """
     import numpy as np  # noqa: PLC0415 - only where runs are compared
 
+    cut, rows = len(rows), settled(rows)
+    cut -= len(rows)
     length = np.array([row.step_s for row in rows])
     n = np.array([row.n for row in rows], dtype=float)
     block = _block(length)
@@ -66,7 +86,7 @@ def of_series(rows: Sequence[StepRow]) -> MeanStep:
     return MeanStep(
         mean_s=mean_step_s(rows),
         log_error=t_quantile((1.0 + CONFIDENCE) / 2.0, freedom) * spread,
-        basis=f"block bootstrap over {len(rows)} rows of steps, {block} a block",
+        basis=f"block bootstrap over {len(rows)} rows of steps, {block} a block ({cut} cut first)",
     )
 
 

@@ -15,6 +15,7 @@ from planner.bills.reconcile import Reconciliation, reconcile
 from planner.documents.selection import Selection
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption
+from planner.proof.bootstrap import settled
 from planner.proof.dollars import Dollars, by_catalog, by_plan
 from planner.proof.interval import MeasuredRatio
 from planner.proof.losses import LossCurves, compare_losses
@@ -220,8 +221,8 @@ def _notes(
     trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
     if trends:
         notes.append(
-            f"the second half of a run is not as fast as its first ({', '.join(trends)} time a "
-            "step): it had not settled, or the machine changed meanwhile."
+            f"the second half of a run is not as fast or slow as its first ({', '.join(trends)} "
+            "time a step): it had not settled, or the machine changed meanwhile."
         )
     return notes
 
@@ -233,8 +234,9 @@ def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
     """Return by how much the mean step of each run's second half differs from its first."""
     found = []
     for name, run in (("before", before), ("after", after)):
-        half = len(run.steps) // 2
+        rows = settled(run.steps)
+        half = len(rows) // 2
         if half:
-            first, second = (mean_step_s(part) for part in (run.steps[:half], run.steps[half:]))
+            first, second = (mean_step_s(part) for part in (rows[:half], rows[half:]))
             found.append((name, second / first - 1.0))
     return found

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from planner.profile.model import Step, Work
-from planner.proof.bootstrap import of_series, of_statistics
+from planner.proof.bootstrap import of_series, of_statistics, settled
 from planner.proof.speed import RUN_TO_RUN, speed_up
 from pricing.errors import InputError
 from tests.planner.proof.runs import BEFORE, faster, run, series
@@ -45,6 +45,15 @@ def test_the_interval_of_a_mean_covers_it(hang: float) -> None:
         found = of_series(series(0.2, hang=hang, seed=seed))
         inside += abs(math.log(found.mean_s / true)) <= found.log_error
     assert inside >= 270
+
+
+def test_a_warm_up_is_cut_and_nothing_else() -> None:
+    """Ten slow rows at the start go, a drift over the whole run stays."""
+    steady = series(0.2, hang=0.0)
+    slow = tuple(replace(row, step_s=row.step_s * 3.0) for row in steady[:10])
+    assert 10 <= len(steady) + 10 - len(settled((*slow, *steady))) <= 20
+    drifting = tuple(replace(row, step_s=0.2 + 0.001 * at) for at, row in enumerate(steady))
+    assert len(settled(drifting)) >= len(drifting) * 2 // 3
 
 
 def test_without_a_series_the_interval_is_wider() -> None:
