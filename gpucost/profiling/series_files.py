@@ -89,5 +89,7 @@ def _step_lines(steps: pd.DataFrame) -> str:
         n = row["n"]
         line = {"t_s": round(row["t_s"], 6), "step": int(row["step"]), "n": int(n)}
         line |= {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
+        if row["loss"] == row["loss"]:
+            line["loss"] = row["loss"]
         lines.append(json.dumps(line, separators=(",", ":")))
     return "\n".join(lines) + "\n"

@@ -315,7 +315,7 @@ class Series:
     """Files with the raw series, beside the profile."""
 
     samples: str | None = text("Parquet file: t_s, gpu and slots")
-    steps: str | None = text("JSON lines: t_s, step, step_s, data_wait_s")
+    steps: str | None = text("JSON lines: t_s, step, n, step_s, data_wait_s, loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def settled(rows: Sequence[StepRow]) -> tuple[StepRow, ...]:
     """Return the rows without the warm-up: the cut after which the mean is known best (MSER).
 
     White 1997: the least variance of the remaining rows over their number squared. At most a third
-    of the rows is cut; what still changes after that is no warm-up.
+    of the rows is cut; what still changes after that is drift.
     """
     most, best, least = len(rows) // 3, 0, math.inf
     sum_s = sum_squares = 0.0

@@ -44,7 +44,7 @@ def compare_losses(before: Sequence[StepRow], after: Sequence[StepRow]) -> LossC
             why="losses were not recorded in both runs: that results stay the same is not shown.",
         )
     shared = sorted(one.keys() & other.keys())
-    if shared and all(one[step] == other[step] for step in shared):
+    if len(shared) >= _FEWEST and all(one[step] == other[step] for step in shared):
         return LossCurves(alike="identical", why=f"losses are identical at {len(shared)} steps.")
     pairs = _stretches(one, other)
     if len(pairs) < _FEWEST:

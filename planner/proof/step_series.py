@@ -16,7 +16,7 @@ class StepRow:
         step: number of the last of them.
         n: how many.
         step_s: mean length, seconds.
-        loss: mean loss; None where it was not recorded.
+        loss: of the last of them; None where it was not recorded.
     """
 
     step: int

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from planner.profile.model import Machine, Run
     from planner.telemetry.recording.program_places import Seen
 
-# Columns of `Observed.steps`; the times and items are sums over the row's `n` steps.
+# Columns of `Observed.steps`; times and items are sums over the row's `n` steps, the loss is of the
+# last of them.
 STEP_COLUMNS = (
     "t_s",
     "step",
@@ -26,6 +27,7 @@ STEP_COLUMNS = (
     "checkpoint_s",
     "evaluation_s",
     "items",
+    "loss",
 )
 
 

@@ -34,6 +34,7 @@ class Steps:
         spans: where evaluation, saving and stalls are told.
         samples: where the stepping thread was seen.
         thread: the one in which the last step ended, 0 before.
+        loss: what the last backward pass began from, a tensor; None where it is not to be read.
     """
 
     def __init__(self, events: Events) -> None:
@@ -46,6 +47,7 @@ class Steps:
         self.samples = Samples(events)
         self.thread = 0
         self._tally = Tally(events)
+        self.loss: Any = None
         self._otherwise: Iterations | None = Iterations(events, self.samples)
         self._intervals: dict[int, Interval] = {}
         self._end_s: float | None = None
@@ -140,6 +142,7 @@ class Steps:
             start_s = first_start_s(trained, training)
         spent = Spent(n)
         spent.optimizer_s, spent.checkpoint_s = optimizer_s, interval.checkpoint_s
+        spent.loss, self.loss = self.loss, None
         spent.evaluation_s = interval.evaluation_s
         if evaluated:
             self._write_evaluations(evaluated)

@@ -25,7 +25,7 @@ FEWEST = 5  # steps until it is known how long they usually are
 
 _LINE = (
     '{"event":"%s",%s"t_s":%.6f,"step":%d,"n":%d,"step_s":%s,"data_wait_s":%s,"h2d_s":%s,'
-    '"optimizer_s":%s,"checkpoint_s":%.6f,"evaluation_s":%.6f,"items":%s,"loader":%s,'
+    '"optimizer_s":%s,"checkpoint_s":%.6f,"evaluation_s":%.6f,"items":%s,"loader":%s,"loss":%s,'
     '"longest_s":%s,"lengths":{%s}}'
 )
 
@@ -43,6 +43,7 @@ class Spent:
         items: items of the batches.
         longest_s: length of the longest step, without evaluation and saving.
         lengths: number of steps by bucket of that length.
+        loss: of the last of them, a tensor of one number on the CPU, read when a line is written.
     """
 
     __slots__ = (  # noqa: RUF023 - the order of the docstring
@@ -55,6 +56,7 @@ class Spent:
         "items",
         "longest_s",
         "lengths",
+        "loss",
     )
 
     def __init__(self, n: int) -> None:
@@ -67,6 +69,7 @@ class Spent:
         self.items: int | None = 0
         self.longest_s = 0.0
         self.lengths: dict[int, int] = {}
+        self.loss: Any = None
 
     def measured(self) -> float | None:
         """Enter the length of this one step, and return it; None where it is unknown."""
@@ -88,6 +91,7 @@ class Spent:
         self.items = plus(self.items, other.items)
         self.longest_s = max(self.longest_s, other.longest_s)
         _add(self.lengths, other.lengths)
+        self.loss = other.loss
 
 
 def bucket(length_s: float) -> int:
@@ -175,6 +179,7 @@ class Tally:
             held.evaluation_s,
             "null" if held.items is None else "%d" % held.items,
             "null" if self._loader is None else "%d" % self._loader,
+            _value(held.loss),
             _number(held.longest_s if lengths else None),
             told,
         )
@@ -196,6 +201,12 @@ class Tally:
 def _add(sums: dict[int, int], more: dict[int, int]) -> None:
     for key, n in more.items():
         sums[key] = sums.get(key, 0) + n
+
+
+def _value(loss: Any) -> str:
+    """Return a loss in all its digits, so that two runs can be held against each other."""
+    value = None if loss is None else float(loss)
+    return "null" if value is None or value - value != 0.0 else repr(value)
 
 
 def _number(value: float | None) -> str:
