@@ -134,8 +134,9 @@ class Correction:
         )
 
     def __str__(self) -> str:
+        several = "s" if self.outcomes > 1 else ""
         return (
-            f"your own {self.outcomes} outcomes: x{math.exp(self.shift):.3g}, "
+            f"{self.outcomes} outcome{several} of your own: x{math.exp(self.shift):.3g}, "
             f"interval {self.widened:.3g} times as wide"
         )
 

@@ -88,7 +88,7 @@ def test_many_outcomes_that_agree_centre() -> None:
     """Twenty that measured 2.4 where 2.0 was told move the next prediction to 2.4, nearly."""
     own = correction(outcomes(*[2.4] * 20)).applied_to(SHIPPED)
     assert own.mid == pytest.approx(2.4, rel=0.02)
-    assert "your own 20 outcomes" in own.basis
+    assert "20 outcomes of your own" in own.basis
 
 
 def test_more_outcomes_move_more() -> None:
