@@ -12,7 +12,7 @@ from .tally import Spent, Tally, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
     from ..events import Events
     from .readings import Loader, Reading
