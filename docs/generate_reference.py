@@ -19,6 +19,7 @@ import code_pages
 from page_text import MADE, prose, table
 
 from gpucost.cli import COMMANDS, LATER
+from planner.baseline.requirements import BOOT_DISK_GIB
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
@@ -31,8 +32,10 @@ from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.parsing.prometheus_metrics import METRICS
 from planner.telemetry.parsing.units import Meaning
 from pricing.billing.provider_rules import rules_of as billing_rules
+from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
+from pricing.money import HOURS_PER_MONTH, show
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 _LINE = 90
@@ -255,10 +258,37 @@ def _prices() -> Iterator[str]:
         "documented, whole hours are billed, with a warning. A row read on 2025-01-01 has a "
         "source that prints no exact date."
     )
+    yield from ("", "## What stands beside machine time", "")
+    yield from prose(
+        f"What a plan adds for each machine that lives a month (730 h), in dollars: a boot disk of "
+        f"{BOOT_DISK_GIB} GiB (`--boot-disk`) and a public IPv4 address (`--no-public-address`), "
+        "where its cheapest machine on demand is. 0.00 comes with the machine; where no price is "
+        "known the total says at least."
+    )
+    yield ""
+    yield from table(
+        ("provider", "where", "boot disk", "address"),
+        [_beside(name, offers) for name, offers in sorted(_by_provider(catalog).items())],
+    )
     yield from ("", "## GPU models with a price", "")
     counts = Counter(offer.gpu for offer in catalog.offers)
     rows = [(gpu, str(n), ", ".join(_sellers(catalog, gpu))) for gpu, n in sorted(counts.items())]
     yield from table(("GPU", "offers", "sold by"), rows)
+
+
+def _beside(name: str, offers: list[Offer]) -> tuple[str, ...]:
+    sold = [offer for offer in offers if offer.purchase == "on_demand"] or offers
+    offer = min(sold, key=lambda one: (one.usd_per_hour, one.place))
+    month = Usage(
+        duration_s=HOURS_PER_MONTH * 3600,
+        as_of=offer.as_of,
+        boot_disk_bytes=BOOT_DISK_GIB * 2**30,
+        addresses=1,
+    )
+    bill = quote(offer, month)
+    known = {line.what: show(line.usd) for line in bill.lines}
+    shown = (known.get(what, "unknown") for what in ("boot-disk", "address"))
+    return (name, offer.region_text, *shown)
 
 
 def _by_provider(catalog: Catalog) -> dict[str, list[Offer]]:

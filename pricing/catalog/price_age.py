@@ -91,6 +91,7 @@ def risen_at_most(offer: "Offer", day: date) -> Decimal:
     return moved(offer, day).high
 
 
+@cache
 def is_too_old(sellers: Sellers, age_d: int) -> bool:
     """Return whether a price of that age is stale for its kind of seller."""
     if age_d <= STALE_AFTER_DAYS:
@@ -98,6 +99,7 @@ def is_too_old(sellers: Sellers, age_d: int) -> bool:
     return age_d > _LONGEST_D or moved_in(sellers, age_d).high > STALE_RISE
 
 
+@cache
 def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
     """Return between which factors prices of such sellers lie `age_d` days after they were read."""
     points = _points()[sellers]
