@@ -6,6 +6,7 @@ from gpucost.arguments.later import BuiltChoice
 from gpucost.arguments.parameters import DURATION, chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
+from gpucost.launch.framework_export import WORDS, config_text, what_is_left
 from gpucost.launch.task_export import TOOLS, task_text, what_was_written
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
@@ -15,6 +16,7 @@ from planner.plan_document.document import PlanDocument
 
 _FOCUS = "focus"
 _LATER = ("slurm",)
+_FOR = (_FOCUS, *TOOLS, *WORDS)
 
 
 @click.command(
@@ -22,7 +24,11 @@ _LATER = ("slurm",)
 )
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
 @click.option(
-    "--to", "tool", type=BuiltChoice((_FOCUS, *TOOLS), _LATER), required=True, help="For what."
+    "--to",
+    "tool",
+    type=BuiltChoice(_FOR, _LATER),
+    required=True,
+    help="For what.",
 )
 @chosen_options
 @click.option("--run", "command_line", metavar="COMMAND", help="What to run there.")
@@ -62,16 +68,25 @@ def command(
     """Write a plan for another tool.
 
     --to focus: its cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file from
-    which that tool starts an option, with the plan's settings and an end.
+    which that tool starts an option, with the plan's settings and an end. --to a framework: what
+    an option sets in it, in the form that it reads.
     """
     plan = load_plan(plan_path)
     if tool == _FOCUS:
         _forecast(plan, named, focus_version, target, output)
         return
+    if tool in WORDS:
+        config, text = config_text(tool, plan, named, numeric)
+        _written(text, target, what_is_left(config, target), output)
+        return
     asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image, idle_s=idle)
     task, text = task_text(tool, plan, named, asked, numeric)
+    _written(text, target, what_was_written(tool, task, target), output)
+
+
+def _written(text: str, target: str, said: tuple[str, ...], output: Output) -> None:
     write_file(target, text)
-    for sentence in what_was_written(tool, task, target):
+    for sentence in said:
         output.say(sentence)
 
 
