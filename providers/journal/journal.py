@@ -45,7 +45,8 @@ _Known = tuple[str, str, str, str, str]  # and id
 
 _FOUND = (
     "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
-    "billed_from=COALESCE(billed_from, ?) WHERE run=? AND kind=?"
+    "billed_from=COALESCE(billed_from, ?, CASE WHEN ? THEN intended_at END) "
+    "WHERE run=? AND kind=?"
 )
 
 
@@ -174,17 +175,23 @@ class Journal:
             self._event(run, at, f"about to make {creation.kind} {creation.name}")
 
     def record(self, resource: Resource, at: datetime) -> None:
-        """Write down that a resource was made, or was found: in the line of its id or intent."""
+        """Write down that a resource was made, or was found: in the line of its id or intent.
+
+        Where the provider does not tell when a machine was made, its bill begins with the intent,
+        else with its launch: never too late.
+        """
         run, born = resource.marks.run, resource.created_at
         key = (run, resource.kind, resource.name, resource.region)
+        untold = resource.is_machine and born is None
         billed_from = None if born is None else _text(born)
-        told = (resource.id, resource.address, billed_from, run, resource.kind)
+        told = (resource.id, resource.address, billed_from, untold, run, resource.kind)
         with self._writing():
             known = self._run(f"{_FOUND} AND id=?", *told, resource.id)
             if not known.rowcount:
                 intent = "AND name=? AND region=? AND id='' AND state='intended'"
                 known = self._run(f"{_FOUND} {intent}", *told, *key[2:])
             if not known.rowcount:
+                billed_from = _text(resource.marks.started or at) if untold else billed_from
                 made = (resource.id, "made", _text(at), billed_from, None, resource.address)
                 self._insert("resources", (*key, *made))
             self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
@@ -196,15 +203,15 @@ class Journal:
 
     def gone(self, run: str, one: JournaledResource, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
-        until = at if one.billed_from is not None else None
-        self._finish((*_key(run, one), one.id), "gone", until, at)
+        self._finish((*_key(run, one), one.id), "gone", at, at)
 
     def _finish(
         self, key: _Known, state: str, until: datetime | None, at: datetime, told: str = ""
     ) -> None:
         with self._writing():
             self._run(
-                "UPDATE resources SET state=?, billed_until=COALESCE(billed_until, ?) "
+                "UPDATE resources SET state=?, billed_until="
+                "COALESCE(billed_until, CASE WHEN billed_from IS NOT NULL THEN ? END) "
                 "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
                 "AND state IN ('intended', 'made')",
                 state,

@@ -160,8 +160,6 @@ def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:
     provider's answers; then the intent's counts, which is never too late.
     """
     born, now = made.created_at, session.now()
-    if born is None and made.is_machine:
-        return replace(made, created_at=intended_at)  # its provider does not tell
     if born is None or intended_at - MOST_SKEW <= born <= now + MOST_SKEW:
         return made
     session.say(

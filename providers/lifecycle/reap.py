@@ -6,7 +6,7 @@ deadline, everything of other owners unless asked, and whatever another process 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Literal
@@ -249,7 +249,6 @@ def adopt(session: Session, marks: Marks, resources: tuple[Resource, ...]) -> No
             )
             session.journal.adopt_run(found)
         for one in resources:
-            untold = one.is_machine and one.created_at is None
-            session.journal.record(replace(one, created_at=marks.started) if untold else one, at)
+            session.journal.record(one, at)
 
     session.try_writing(write)

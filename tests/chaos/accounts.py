@@ -7,9 +7,10 @@ from typing import Any
 
 from providers.aws.calls import client_token
 from providers.digitalocean.calls import tags
-from providers.ownership_tags import Marks
 from tests.chaos.computers import Computers, Seen
 from tests.chaos.exchange import served
+from tests.chaos.lambda_account import LambdaTrialAccount
+from tests.chaos.strangers import Life, eve
 from tests.providers.fakes.account import KEY, SECRET, TOKEN
 from tests.providers.fakes.aws_account import IMAGE, AwsAccount, AwsFault
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
@@ -20,13 +21,6 @@ from tests.providers.fakes.world import World
 from tests.providers.launches import PUBLIC_KEY
 
 REAPER = "dop_v1_" + "4ea9e4" * 8
-Life = tuple[datetime, datetime | None]
-
-
-def eve() -> Marks:
-    """The marks of a live run of another owner."""
-    deadline = (datetime.now(UTC) + timedelta(days=1)).replace(microsecond=0)
-    return Marks(run="evesrun1", deadline=deadline, owner="eve", plan="hers")
 
 
 class DigitalOceanAccount:
@@ -287,8 +281,9 @@ class AwsTrialAccount:
         return {f"AWS_{name}": value for name, value in names.items()}
 
 
-Account = DigitalOceanAccount | AwsTrialAccount
+Account = DigitalOceanAccount | AwsTrialAccount | LambdaTrialAccount
 ACCOUNTS: dict[str, Callable[[], Account]] = {
     "digitalocean": DigitalOceanAccount,
     "aws": AwsTrialAccount,
+    "lambda": LambdaTrialAccount,
 }

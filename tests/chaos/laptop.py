@@ -51,6 +51,8 @@ def variants(kind: str) -> dict[str, tuple[Command, Boot]]:
             "never starts": (launch, dead),
             "never starts, --end-role": (LAUNCHES[kind]["end role"], dead),
         }
+    if "--no-self-destroy" in launch:  # nothing there ends itself
+        return {"--no-self-destroy": (launch, Boot())}
     bare = (*launch, "--no-self-destroy")
     return {"with a reaper token": (launch, Boot()), "--no-self-destroy": (bare, Boot())}
 

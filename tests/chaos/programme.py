@@ -28,7 +28,7 @@ class Case:
     world: World = field(default_factory=World)
     boot: Boot = field(default_factory=Boot)
     heals: bool = False
-    kinds: tuple[str, ...] = ("digitalocean", "aws")
+    kinds: tuple[str, ...] = ("digitalocean", "aws", "lambda")
     before: str = ""
 
 
@@ -116,7 +116,7 @@ def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
             here.before = here.account.foreign()
         here.look(here.run(LIST), count)
         if alone:
-            here.nobody(count, may_stay=here.kind == "digitalocean")
+            here.nobody(count, may_stay=here.kind != "aws")
             if here.kind == "aws":
                 here.hold_cap(count, machines=2 if "--count" in launch else 1)
         here.recover(count, heals=case.heals)

@@ -39,6 +39,11 @@ LAUNCHES: dict[str, dict[str, Command]] = {
         "8x GPU": (*_LAUNCH, "--type", "digitalocean/gpu-h100x8-640gb"),
         "two nodes": (*_LAUNCH, "--type", "digitalocean/gpu-h100x8-640gb", "--count", "2"),
     },
+    "lambda": {
+        "1x GPU": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--no-self-destroy"),
+        "8x GPU": (*_LAUNCH, "--type", "lambda/gpu_8x_h100_sxm5", "--no-self-destroy"),
+        "two nodes": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--count", "2", "--no-self-destroy"),
+    },
     "aws": {
         "1x GPU": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1"),
         "8x GPU": (*_LAUNCH, "--type", "aws/p5.48xlarge/us-east-1"),

@@ -12,6 +12,13 @@ from tests.providers.fakes.world import World
 _HOUR_S = 3600.0
 _POSTS = ("/v2/tags", "/v2/account/keys", "/v2/firewalls", "/v2/droplets")
 _LISTS = ("/v2/droplets", "/v2/tags", "/v2/sizes", "/v2/account")
+_CALLS = tuple(
+    f"/api/v1/{one}" for one in ("ssh-keys", "firewall-rulesets", "instance-operations/launch")
+)
+_TERMINATE = "/api/v1/instance-operations/terminate"
+_READS = tuple(
+    f"/api/v1/{one}" for one in ("instances", "ssh-keys", "instance-types", "audit-events")
+)
 _MAKES = ("ImportKeyPair", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RunInstances")
 _ENDS = ("TerminateInstances", "DeleteSecurityGroup", "DeleteKeyPair")
 _FILES_B = (0, 40_000, 80_000, 120_000, 180_000, 240_000, 320_000)
@@ -20,7 +27,29 @@ Fault = dict[str, Any]
 
 def faults_of(kind: str) -> dict[str, list[Fault]]:
     """Faults of single calls, by what they are."""
-    return _of_digitalocean() if kind == "digitalocean" else _of_aws()
+    return {"digitalocean": _of_digitalocean, "aws": _of_aws, "lambda": _of_lambda}[kind]()
+
+
+def _of_lambda() -> dict[str, list[Fault]]:
+    posts: list[Fault] = [{"path": path, "method": "POST"} for path in _CALLS]
+    ends: list[Fault] = [{"path": path, "method": "DELETE", "below": True} for path in _CALLS[:2]]
+    ends.append({"path": _TERMINATE, "method": "POST"})
+    gets: list[Fault] = [{"path": path, "method": "GET"} for path in _READS]
+    body = b'{"error": {"code": "%s", "message": "no"}}'
+    codes = (b"global/quota-exceeded", b"instance-operations/launch/insufficient-capacity")
+    return {
+        "lost answers": [{**one, "drop": True} for one in (*posts, *ends, *gets)],
+        "5xx after the work": [
+            {**one, "status": status, "after": True}
+            for one in (*posts, *ends)
+            for status in (500, 503, 504)
+        ],
+        "5xx without the work": [{**one, "status": 500} for one in (*posts, *ends, *gets)],
+        "throttling": [
+            {**one, "status": 429, "times": n} for one in (*posts, *ends) for n in (1, 9)
+        ],
+        "quota and capacity": [{**posts[-1], "status": 400, "body": body % code} for code in codes],
+    }
 
 
 def _of_digitalocean() -> dict[str, list[Fault]]:
@@ -122,7 +151,7 @@ def extends(here: Stage, launch: Command, *, step: int) -> Count:
                 count.cap += 1
                 count.told.append(f"reaped before its deadline: {here.log}")
             here.deadline += timedelta(hours=2)
-            here.nobody(count, may_stay=False)
+            here.nobody(count, may_stay="--no-self-destroy" in launch)
             here.recover(count)
         at += step
     return count

@@ -372,3 +372,26 @@ def test_a_run_burns_while_it_lives() -> None:
     assert (bill.usd, bill.usd_per_hour) == (Decimal(54), Decimal(36))
     unknown = bill_run(replace(run, offer=None), AT + timedelta(hours=1))
     assert (unknown.usd, unknown.usd_per_hour, unknown.billed_s) == (None, None, 5400)
+
+
+@pytest.mark.parametrize("known", ["an intent", "nothing"])
+def test_a_machine_whose_birth_nobody_tells_is_billed(known: str, journal: Journal) -> None:
+    """Its bill begins with the intent, else with the launch of its marks, and ends with its end."""
+    spec = a_spec(an_offer(), regions=("here",))
+    marks = replace(spec.marks, started=AT - timedelta(minutes=9))
+    name, later = "m", AT + timedelta(minutes=5)
+    journal.open_run(replace(spec, marks=marks), Decimal(1), AT)
+    if known == "an intent":
+        wanted = Creation(kind=MACHINE, name=name, region="here", call="c", arguments={})
+        journal.intend(marks.run, wanted, AT)
+    made = Resource(kind=MACHINE, id="7", name=name, region="here", marks=marks)
+    journal.record(made, later)
+    found = JournaledResource(
+        kind=MACHINE, name=name, region="here", id="7", state="made", intended_at=later
+    )
+    journal.gone(marks.run, found, later)
+    run = journal.deployment(marks.run)
+    assert run is not None
+    (machine,) = run.machines
+    assert machine.billed_from == (AT if known == "an intent" else marks.started)
+    assert machine.billed_until == later

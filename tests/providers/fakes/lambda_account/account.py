@@ -217,7 +217,7 @@ class Lambda:
         if self.limit is not None and len(self.things["/instances"]) >= self.limit:
             return _error(400, "global/quota-exceeded", "Quota exceeded.")
         id_ = self._new_id()
-        self.things["/instances"][id_] = _instance(id_, self._made, body, sold["instance_type"])
+        self.things["/instances"][id_] = instance(id_, self._made, body, sold["instance_type"])
         self.user_data[id_] = body.get("user_data", "")
         self.bills[id_] = [self.world.now().replace(microsecond=0), None]
         return HTTPStatus.OK, {"data": {"instance_ids": [id_]}}
@@ -311,7 +311,7 @@ class Lambda:
         return HTTPStatus.OK, {"data": {}}
 
 
-def _instance(id_: str, number: int, body: Document, sold: Document) -> Document:
+def instance(id_: str, number: int, body: Document, sold: Document) -> Document:
     """An instance as the API prints it, before it runs."""
     actions = ("migrate", "rebuild", "restart", "cold_reboot", "terminate")
     return {
