@@ -26,6 +26,9 @@ TICK_S = 10
 LOOK_S, ASK_S = 9, 4
 """Most seconds for an answer about the GPUs, less than a tick, and for each question in it."""
 
+POLL_S = 5
+"""Seconds between two looks for a spot notice, as the EC2 User Guide recommends."""
+
 BLIND_S = 60
 """How long the GPUs may be unreadable before what they may have done counts as work."""
 
@@ -77,6 +80,19 @@ WantedBy=multi-user.target
 """
 """Without default dependencies: those wait for sysinit.target, which waits for cloud-init."""
 
+NOTICES_SERVICE = """[Unit]
+Description=Asks whether the provider takes this spot machine back
+
+[Service]
+ExecStart=/opt/gpucost/notices.sh
+Restart=on-failure
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+"""The unit that looks for notices on a spot machine."""
+
 _TIMER = """[Unit]
 Description=Starts what ends this machine, should it not run
 DefaultDependencies=no
@@ -122,6 +138,7 @@ def deadline_values(
         "power_offs": POWER_OFFS,
         "look_s": LOOK_S,
         "ask_s": ASK_S,
+        "poll_s": POLL_S,
         "blind_s": BLIND_S,
         "idle_warning_s": min(_IDLE_WARNING_S, (idle_s or 0) // 2),
     }

@@ -4,12 +4,15 @@ The document has two parts. The first is a boothook: cloud-init runs it at every
 anything else, so that a machine whose packages, disks or drivers fail still knows its deadline.
 """
 
+import gzip
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from email.encoders import encode_base64
+from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from functools import cache
@@ -17,17 +20,26 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import InputError
-from templates.bootstrap_deadline import ENDS, SCRIPTS, deadline_values, units
+from templates.bootstrap_deadline import (
+    ENDS,
+    NOTICES_SERVICE,
+    SCRIPTS,
+    deadline_values,
+    units,
+)
 from templates.bootstrap_settings import MPS
 
 _BOUNDARY = "==gpucost=="
+_MOST_PLAIN = 15_360  # bytes; EC2 takes 16 KiB, and a key may be added there
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 _SCRIPTS = (
     ("/opt/gpucost/bootstrap.sh", "bootstrap.sh.j2"),
     ("/opt/gpucost/run", "run.sh.j2"),
     ("/opt/gpucost/bind", "bind.sh.j2"),
 )
+_CHECKPOINT = ("/opt/gpucost/checkpoint", "checkpoint.sh.j2")
 _ACTIVITY = ("/opt/gpucost/activity", "activity.sh.j2")
+_NOTICES = ("/opt/gpucost/notices.sh", "notices.sh.j2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,11 @@ class MachineBootstrap:
         jobs: names of jobs that share the machine.
         scratch: whether empty disks may be formatted.
         idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
+        interconnect: between its GPUs, as offers say it; only "nvlink" is checked.
+        notices: where a spot machine reads that it is taken back: `token_url`, `token_life`,
+            `token_header`, `taken_url`, `at_risk_url`; empty: nowhere.
+        power_cap_w: of each GPU, in watts; None: as it is.
+        mig: profiles of the slices of each GPU, such as "3g.40gb"; empty: MIG is left as it is.
 
     Raises:
         InputError: `end` or `sharing` is of no known kind, or it cannot end when it is idle.
@@ -70,6 +87,10 @@ class MachineBootstrap:
     jobs: tuple[str, ...]
     scratch: bool
     idle_s: int | None = None
+    interconnect: str = ""
+    notices: Mapping[str, str] = field(default_factory=dict)
+    power_cap_w: int | None = None
+    mig: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.idle_s is not None and (self.end == "none" or not self.gpu_count):
@@ -80,19 +101,30 @@ class MachineBootstrap:
 
 def render_bootstrap(machine: MachineBootstrap) -> str:
     """Return the cloud-init document of a machine."""
-    document = MIMEMultipart("mixed", _BOUNDARY)
-    if machine.end != "none":
-        document.attach(_part("cloud-boothook", _arming(machine)))
     config = _environment().get_template("cloud-config.yaml.j2")
-    document.attach(
-        _part("cloud-config", config.render(run=machine.run, files=list(_files(machine))))
-    )
+    parts = {"cloud-config": config.render(run=machine.run, files=list(_files(machine)))}
+    if machine.end != "none":
+        parts = {"cloud-boothook": _arming(machine), **parts}
+    plain = _document(MIMEText(text, kind, "us-ascii") for kind, text in parts.items())
+    if len(plain) <= _MOST_PLAIN:
+        return plain
+    return _document(_packed(kind, text) for kind, text in parts.items())
+
+
+def _document(parts: Iterable[MIMEBase]) -> str:
+    document = MIMEMultipart("mixed", _BOUNDARY)
+    for part in parts:
+        document.attach(part)
     return document.as_string()
 
 
-def _part(kind: str, text: str) -> MIMEText:
-    """Return a part of the document; cloud-init knows what to do with it by its type."""
-    return MIMEText(text, kind, "us-ascii")
+def _packed(kind: str, text: str) -> MIMEBase:
+    """Return a compressed part; cloud-init tells what is in it by its first line."""
+    named = text if text.startswith(f"#{kind}\n") else f"#{kind}\n{text}"
+    part = MIMEBase("application", "gzip")
+    part.set_payload(gzip.compress(named.encode("ascii"), mtime=0))
+    encode_base64(part)
+    return part
 
 
 def render_arming(machine: MachineBootstrap) -> str:
@@ -133,6 +165,7 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
         **deadline_values(machine.deadline, machine.idle_s),
         "end_url": shlex.quote(machine.end_url),
         "end_id_url": shlex.quote(machine.end_id_url),
+        "notices": {name: shlex.quote(text) for name, text in machine.notices.items()},
         "jobs": list(dict.fromkeys(names)),
         "several": launcher["nnodes"] != "1",
     }
@@ -141,8 +174,14 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
 def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
     values = _values(machine)
     yield _file("/etc/gpucost/environment", "0644", _variables(machine))
-    for path, name in _SCRIPTS if machine.idle_s is None else (*_SCRIPTS, _ACTIVITY):
+    scripts = list(_SCRIPTS)
+    scripts += [_CHECKPOINT] if machine.end != "none" else []
+    scripts += [_ACTIVITY] if machine.idle_s is not None else []
+    scripts += [_NOTICES] if machine.notices else []
+    for path, name in scripts:
         yield _file(path, "0755", _environment().get_template(name).render(values))
+    if machine.notices:
+        yield _file("/etc/systemd/system/gpucost-notices.service", "0644", NOTICES_SERVICE)
 
 
 def _file(path: str, mode: str, text: str) -> dict[str, str]:

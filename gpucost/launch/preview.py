@@ -10,13 +10,12 @@ from decimal import Decimal
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live
+from gpucost.launch.machine import bootstrap_of
 from gpucost.machines.state import PATIENCE, this_owner
-from planner.actions.machine_settings import MachineSettings
 from pricing.billing.quote import Quote
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.hardware import gpus
 from pricing.money import plain, price_text, show
 from providers.interface import (
     MACHINE,
@@ -33,8 +32,8 @@ from providers.ownership_tags import Marks, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
-from templates.bootstrap_deadline import END_S, LEAST_IDLE_S
-from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
+from templates.bootstrap_deadline import END_S
+from templates.bootstrap_files import render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
@@ -56,6 +55,8 @@ class Wish:
         ssh_from, subnet, security_group, end_role: as in `LaunchSpec`.
         waits: whether the launch waits until the machines are ready.
         idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
+        power_cap_w: of each GPU, in watts; None: as it is.
+        mig: profiles of the slices of each GPU; empty: as it is.
     """
 
     ttl_s: Decimal
@@ -70,6 +71,8 @@ class Wish:
     end_role: str = ""
     waits: bool = True
     idle_s: int | None = None
+    power_cap_w: int | None = None
+    mig: tuple[str, ...] = ()
 
 
 def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
@@ -106,30 +109,6 @@ def check_end_role(provider: str, role: str) -> None:
         raise InputError(
             f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
         )
-
-
-def check_idle(choice: LaunchChoice, idle_s: Decimal | None, *, self_destroy: bool) -> None:
-    """Check that machines which are to end themselves when idle can.
-
-    Raises:
-        InputError: they do not end themselves, have no GPU, or the time is too short to tell.
-    """
-    if idle_s is None:
-        return
-    problems = []
-    if choice.provider == OWN:
-        problems.append("--idle: the machine is yours, and nothing ends it; leave --idle out.")
-    elif not self_destroy:
-        problems.append("--idle and --no-self-destroy exclude each other; leave one out.")
-    if any(offer.gpu_count < 1 for offer in choice.offers):
-        problems.append("--idle: a machine without a whole GPU has none that could be idle.")
-    if idle_s < LEAST_IDLE_S:
-        problems.append(
-            f"--idle {plain(idle_s)}s is shorter than {LEAST_IDLE_S} s: the machine looks every "
-            "ten seconds, and a pause between two epochs is not the end of a job."
-        )
-    if problems:
-        raise InputError(problems)
 
 
 def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
@@ -183,35 +162,9 @@ def _place(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, 
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
-    machine = _machine(choice, wish, marks, offer, choice.machines[at])
+    machine = bootstrap_of(choice, wish, marks, offer, choice.machines[at])
     render = render_files if offer is None else render_bootstrap
     return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
-
-
-def _machine(
-    choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, settings: MachineSettings
-) -> MachineBootstrap:
-    """What the bootstrap needs to know, what the plan decided for the machine included."""
-    end = CLOUDS[choice.provider].end
-    gpu = None if offer is None else gpus().get(offer.gpu)
-    vendor = "" if gpu is None else gpu.vendor
-    return MachineBootstrap(
-        run=marks.run,
-        deadline=marks.deadline,
-        ttl_s=int(wish.ttl_s),
-        end=end.kind if wish.self_destroy else "none",
-        end_title=CLOUDS[choice.provider].title,
-        end_id_url=end.id_url,
-        end_url=end.url_with(os.environ),
-        gpu_vendor=vendor.lower(),
-        gpu_count=0 if offer is None else int(offer.gpu_count),
-        environment=settings.environment,
-        launcher=settings.launcher,
-        sharing=choice.sharing,
-        jobs=choice.jobs,
-        scratch=offer is not None,
-        idle_s=wish.idle_s,
-    )
 
 
 def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime) -> Quote | None:

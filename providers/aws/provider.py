@@ -2,7 +2,9 @@
 
 from providers.aws.permissions import end_role, policy
 from providers.aws.schedule import LATE_S
-from providers.provider import Permissions, Provider, SelfEnd, Variable
+from providers.provider import Permissions, Provider, SelfEnd, SpotNotices, Variable
+
+_METADATA = "http://169.254.169.254/latest"
 
 PROVIDER = Provider(
     name="aws",
@@ -14,6 +16,15 @@ PROVIDER = Provider(
         kind="poweroff",  # launched with shutdown behaviour "terminate"
         outside="EventBridge Scheduler",
         outside_s=LATE_S,
+    ),
+    # EC2 User Guide, "Spot Instance interruption notices" and "rebalance recommendations": two
+    # minutes before, and as soon as the risk is elevated; IMDSv2 alone is on (HttpTokens).
+    notices=SpotNotices(
+        token_url=f"{_METADATA}/api/token",
+        token_life="X-aws-ec2-metadata-token-ttl-seconds: 60",  # noqa: S106 - a header
+        token_header="X-aws-ec2-metadata-token: ",  # noqa: S106 - a header
+        taken_url=f"{_METADATA}/meta-data/spot/instance-action",
+        at_risk_url=f"{_METADATA}/meta-data/events/recommendations/rebalance",
     ),
     page="https://console.aws.amazon.com/ec2",
     variables=(

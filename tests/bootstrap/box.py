@@ -1,8 +1,11 @@
 """A machine in a folder: its root, its scripts, small tools in place of its own, a driven clock."""
 
+import gzip
 import os
+import shutil
 import subprocess
 from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import yaml
@@ -16,14 +19,14 @@ BOOT_S = 40
 
 _TOOLS = {
     "systemctl": 'echo "systemctl $*" >>"$GPUCOST_ROOT/calls"',
-    "nvidia-smi": 'echo "nvidia-smi $*" >>"$GPUCOST_ROOT/calls"\n'
-    'case "$*" in *query-gpu=index*) seq 1 "$GPUS" ;; *driver_version*) echo 580.1 ;; esac',
     "rocm-smi": 'for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done',
-    "nvidia-cuda-mps-control": 'echo "mps $*" >>"$GPUCOST_ROOT/calls"; [ "$1" = -d ] || cat',
     "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
     "*MOUNTPOINT*) ;; *) echo x ;; esac",
-    "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"',
-    "mount": 'echo "mount $*" >>"$GPUCOST_ROOT/calls"',
+    "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"\n'
+    'for disk in "$@"; do :; done; echo "$disk" >"$GPUCOST_ROOT/labelled"',
+    "blkid": 'cat "$GPUCOST_ROOT/labelled" 2>/dev/null || exit 2',
+    "mount": 'echo "mount $*" >>"$GPUCOST_ROOT/calls"; touch "$GPUCOST_ROOT/mounted"',
+    "mountpoint": '[ -e "$GPUCOST_ROOT/mounted" ]',
     "mdadm": 'echo "mdadm $*" >>"$GPUCOST_ROOT/calls"',
     "torchrun": 'echo "torchrun $*" >>"$GPUCOST_ROOT/calls"',
     "wall": 'echo "wall at $(date +%s): $*" >>"$GPUCOST_ROOT/calls"',
@@ -36,14 +39,25 @@ _TOOLS = {
     'if [ $((${up%.*} + ${1%.*})) -ge "$UNTIL_S" ]; then kill "$PPID"; fi',
 }
 
+SHIMS = Path(__file__).parent / "shims"
+"""Stand-ins for the tools of GPUs, which keep what was set."""
+
 Ran = subprocess.CompletedProcess[str]
 
 
 def parts(document: str) -> dict[str, str]:
     """The parts of a bootstrap by type, such as "cloud-boothook"."""
     message = message_from_string(document)
-    found = (part for part in message.walk() if not part.is_multipart())
-    return {part.get_content_subtype(): str(part.get_payload()) for part in found}
+    return dict(_part(part) for part in message.walk() if not part.is_multipart())
+
+
+def _part(part: Message) -> tuple[str, str]:
+    """Type and text; a compressed part says its type in its first line."""
+    if part.get_content_subtype() != "gzip":
+        return part.get_content_subtype(), str(part.get_payload())
+    text = gzip.decompress(part.get_payload(decode=True)).decode()  # type: ignore[arg-type]
+    kind = text.removeprefix("#").partition("\n")[0]
+    return kind, text.removeprefix("#cloud-boothook\n")
 
 
 class Box:
@@ -56,6 +70,8 @@ class Box:
         note = 'echo "curl $*" >>"$GPUCOST_ROOT/calls"'
         for name, text in {**_TOOLS, "curl": f"{note}\n{curl}"}.items():
             self.tool(name, text)
+        for shim in SHIMS.iterdir():
+            shutil.copy(shim, root / "bin" / shim.name)
         self.write("proc/sys/kernel/random/boot_id", "boot-1\n")
         self.set_clock(NOW_S + BOOT_S + 20, up_s=20)
         if "cloud-boothook" in self.parts:
@@ -111,6 +127,8 @@ class Box:
         environment = {
             "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "GPUCOST_ROOT": str(self.root),
+            "GPU_STATE": str(self.root / "gpu"),
+            "GPU_CALLS": str(self.root / "calls"),
             "GPUCOST_TRIES": "2",
             "GPUCOST_PAUSE_S": "0",
             "GPUS": "1",

@@ -1,9 +1,10 @@
 """Machines to set up: every kind that a plan can ask for."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from providers.registry import CLOUDS
 from templates.bootstrap_files import MachineBootstrap
 
 HOSTILE = 'a"; rm -rf / #\n$(reboot)`id`'
@@ -30,6 +31,9 @@ def a_machine(**changes: Any) -> MachineBootstrap:
     return replace(_ONE, **changes)
 
 
+_AWS = CLOUDS["aws"].notices
+assert _AWS is not None
+NOTICES: dict[str, str] = asdict(_AWS)
 EIGHT: dict[str, int | str] = {"nproc_per_node": 8, "numa": "auto"}
 MACHINES: dict[str, MachineBootstrap] = {
     "one H100 at DigitalOcean": a_machine(),
@@ -44,10 +48,19 @@ MACHINES: dict[str, MachineBootstrap] = {
         environment={"NCCL_SOCKET_IFNAME": "^lo,docker"},
     ),
     "two of eight GPUs": a_machine(gpu_count=8, launcher={"nproc_per_node": 2, "numa": "auto"}),
-    "spot at AWS": a_machine(end="poweroff", environment={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}),
+    "spot at AWS": a_machine(
+        end="poweroff",
+        environment={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"},
+        notices=NOTICES,
+        idle_s=1800,
+    ),
     "AMD": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT),
     "shared by MPS": a_machine(sharing="mps", jobs=("a", "b", "c")),
     "shared in turns": a_machine(sharing="time-slicing", jobs=("infer-a", "infer b")),
+    "sliced by MIG": a_machine(mig=("3g.40gb", "2g.20gb", "2g.20gb")),
+    "eight over NVLink, capped": a_machine(
+        gpu_count=8, launcher=EIGHT, interconnect="nvlink", power_cap_w=500
+    ),
     "without an end of its own": a_machine(end="none"),
     "the user's own": a_machine(end="none", scratch=False, gpu_count=0, gpu_vendor=""),
     "hostile names": a_machine(sharing="mps", jobs=(HOSTILE, "b")),

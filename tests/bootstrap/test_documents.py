@@ -125,10 +125,15 @@ def test_the_watch_waits_for_nothing_and_is_kept_alive(tmp_path: Path) -> None:
     assert "gpucost" not in ran.stderr + ran.stdout
 
 
-def test_cloud_init_itself_arms_before_it_reads_the_rest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [a_machine(), MACHINES["spot at AWS"]], ids=["plain", "packed"])
+def test_cloud_init_itself_arms_before_it_reads_the_rest(
+    tmp_path: Path, machine: MachineBootstrap
+) -> None:
     """cloud-init's own code takes the document apart, and runs the boothook as its handler does."""
     _tool("cloud-init")
-    (tmp_path / "user-data").write_text(render_bootstrap(a_machine()), encoding="utf-8")
+    document = render_bootstrap(machine)
+    assert ("application/gzip" in document) == bool(machine.notices)
+    (tmp_path / "user-data").write_text(document, encoding="utf-8")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "systemctl").write_text('#!/bin/sh\necho "$*" >>"$GPUCOST_ROOT/calls"\n')
     (tmp_path / "bin" / "systemctl").chmod(0o755)

@@ -24,7 +24,7 @@ def test_a_good_machine_becomes_ready(tmp_path: Path) -> None:
     assert box.status == "ready"
     assert "ends itself at 2026-11-21 20:15:00 UTC" in box.read("var/lib/gpucost/bootstrap.log")
     assert "nvidia-smi -pm 1" in box.calls
-    assert "mkfs -q -F -m 0 /dev/vdc" in box.calls
+    assert "mkfs -q -F -m 0 -L gpucost-scratch /dev/vdc" in box.calls
     assert f"mount -o noatime /dev/vdc {tmp_path}/scratch" in box.calls
 
 

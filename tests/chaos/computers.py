@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email import message_from_string
 from typing import Protocol
+
+from tests.bootstrap.box import parts
 
 GRACE_S, SILENT_S = 900, 1800
 """How long a machine stays whose bootstrap failed, and how long one may say nothing."""
@@ -103,11 +104,9 @@ class Computer:
             return None
         if self.moved is not None:
             return self.moved
-        for part in message_from_string(text).walk():
-            if part.get_content_type() == "text/cloud-boothook":
-                found = _ARMING.search(str(part.get_payload()))
-                if found is not None:
-                    return datetime.fromtimestamp(int(found[2]), UTC), float(found[3])
+        found = _ARMING.search(parts(text).get("cloud-boothook", ""))
+        if found is not None:
+            return datetime.fromtimestamp(int(found[2]), UTC), float(found[3])
         found = _TIMER.search(text)
         if found is not None and self.boot.bootstraps:
             return datetime.fromisoformat(f"{found[1]}+00:00"), float(found[2])

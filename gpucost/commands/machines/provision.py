@@ -16,10 +16,10 @@ from gpucost.launch.choice import (
     choose_type,
     with_dearest,
 )
+from gpucost.launch.machine import check_machine
 from gpucost.launch.preview import (
     Wish,
     check_end_role,
-    check_idle,
     check_self_destroy,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, launch_job, previewed
@@ -61,6 +61,8 @@ _MOST = 64
 @click.option(
     "--idle", type=DURATION, help="Machines end themselves when no GPU has worked for so long."
 )
+@click.option("--power-cap", type=click.IntRange(1), metavar="WATTS", help="Of each GPU.")
+@click.option("--mig", default="", metavar="3g.40gb,...", help="Slices of each GPU, for its MIG.")
 @click.option("--run", metavar="COMMAND", help="Run it there, bring back what it leaves, and end.")
 @click.option("--sync", metavar="DIR", help="With --run: its code; .gitignore counts.")
 @click.option("--data", metavar="SOURCE", help="With --run: s3://..., https://... or a folder.")
@@ -93,21 +95,8 @@ def command(
     _check(asked, option_id, placement, type_, plan)
     job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
-    wish = Wish(
-        ttl_s=asked["ttl"],
-        max_usd=asked["max_cost"],
-        ssh_key=asked["ssh_key"],
-        image=asked["image"],
-        allow_stale=asked["allow_stale"],
-        self_destroy=not asked["no_self_destroy"],
-        ssh_from=networks(asked["ssh_from"]),
-        subnet=asked["subnet"],
-        security_group=asked["security_group"],
-        end_role=asked["end_role"],
-        waits=asked["wait"],
-        idle_s=None if asked["idle"] is None else int(asked["idle"]),
-    )
-    check_idle(choice, asked["idle"], self_destroy=wish.self_destroy)
+    wish = _wish(asked)
+    check_machine(choice, wish)
     check_end_role(choice.provider, wish.end_role)
     if asked["dry_run"]:
         dry_run(choice, wish, job, output)
@@ -125,6 +114,26 @@ def command(
         launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
     else:
         launch_job(cloud, seen.spec, job, output)
+
+
+def _wish(asked: dict[str, Any]) -> Wish:
+    """What is asked of the launch, as it was typed."""
+    return Wish(
+        ttl_s=asked["ttl"],
+        max_usd=asked["max_cost"],
+        ssh_key=asked["ssh_key"],
+        image=asked["image"],
+        allow_stale=asked["allow_stale"],
+        self_destroy=not asked["no_self_destroy"],
+        ssh_from=networks(asked["ssh_from"]),
+        subnet=asked["subnet"],
+        security_group=asked["security_group"],
+        end_role=asked["end_role"],
+        waits=asked["wait"],
+        idle_s=None if asked["idle"] is None else int(asked["idle"]),
+        power_cap_w=asked["power_cap"],
+        mig=tuple(filter(None, asked["mig"].split(","))),
+    )
 
 
 def _check(

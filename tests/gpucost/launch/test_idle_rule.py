@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from email import message_from_string
 from pathlib import Path
 
 import pytest
 
+from tests.bootstrap.box import parts
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import an_aws
@@ -43,7 +43,7 @@ def test_a_dry_run_says_when_it_ends(call: Call) -> None:
     told = json.loads(call(*AMAZON, "--idle", "30m", "--dry-run", "-f", "json").out)
     assert told["idle_s"] == 1800
     (machine,) = [one["arguments"] for one in told["calls"] if "UserData" in one["arguments"]]
-    document = message_from_string(machine["UserData"]).as_string()
+    document = "".join(parts(machine["UserData"]).values())
     assert 'end "no GPU has worked for 1800 s"' in document
     assert "/opt/gpucost/activity" in document
     without = json.loads(call(*AMAZON, "--dry-run", "-f", "json").out)

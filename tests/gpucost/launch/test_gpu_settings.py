@@ -1,0 +1,40 @@
+"""`gpucost provision --mig` and `--power-cap`: on the machine, or refused with what there is."""
+
+import json
+
+import pytest
+
+from tests.bootstrap.box import parts
+from tests.gpucost.conftest import Call
+
+OCEAN = ("provision", "--type", "digitalocean/gpu-h100x1-80gb", "--ttl", "2h", "--dry-run")
+
+
+def test_slices_and_cap_reach_the_machine(call: Call) -> None:
+    """The machine's script makes the slices and the cap that were named."""
+    ran = call(*OCEAN, "--mig", "3g.40gb,2g.20gb", "--power-cap", "500", "-f", "json")
+    assert ran.code == 0, ran.err
+    (machine,) = [one for one in json.loads(ran.out)["calls"] if one["kind"] == "machine"]
+    text = parts(machine["arguments"]["user_data"])["cloud-config"]
+    assert "nvidia-smi mig -cgi 3g.40gb,2g.20gb -C" in text
+    assert "nvidia-smi -pl 500" in text
+
+
+@pytest.mark.parametrize(
+    ("type_", "asked", "told"),
+    [
+        ("digitalocean/gpu-h100x1-80gb", ("--mig", "9g.90gb"), "has 1g.10gb"),
+        ("digitalocean/gpu-h100x1-80gb", ("--mig", "7g.80gb,7g.80gb"), "at most 1 of 7g.80gb fit"),
+        ("aws/g6.xlarge/us-east-1", ("--mig", "1g.10gb"), "L4 of aws/g6.xlarge"),
+        ("digitalocean/gpu-h100x1-80gb", ("--power-cap", "900"), "takes 700 W at most"),
+        ("digitalocean/gpu-mi300x1-192gb", ("--power-cap", "300"), "is not NVIDIA's"),
+        ("ssh/root@10.0.0.5", ("--mig", "1g.10gb"), "the machine is yours"),
+    ],
+)
+def test_what_a_gpu_cannot_do_is_refused(
+    call: Call, type_: str, asked: tuple[str, ...], told: str
+) -> None:
+    """Slices that the GPU has not, and a cap above its limit, are refused before anything."""
+    ran = call("provision", "--type", type_, "--ttl", "2h", "--dry-run", *asked)
+    assert ran.code == 2
+    assert told in ran.err
