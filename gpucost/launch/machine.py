@@ -36,6 +36,8 @@ def _idle(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
         return
     if choice.provider == OWN:
         yield "--idle: the machine is yours, and nothing ends it; leave --idle out."
+    elif CLOUDS[choice.provider].end.kind == "none":
+        yield f"--idle: nothing on a machine can end it at {CLOUDS[choice.provider].title}."
     elif not wish.self_destroy:
         yield "--idle and --no-self-destroy exclude each other; leave one out."
     if any(offer.gpu_count < 1 for offer in choice.offers):
@@ -115,7 +117,7 @@ def bootstrap_of(
         sharing=choice.sharing,
         jobs=choice.jobs,
         scratch=offer is not None,
-        idle_s=wish.idle_s,
+        idle_s=wish.idle_s if provider.end.kind != "none" else None,
         interconnect="" if offer is None else offer.interconnect or "",
         notices=asdict(provider.notices) if spot and provider.notices else {},
         power_cap_w=wish.power_cap_w,

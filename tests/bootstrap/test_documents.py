@@ -1,4 +1,4 @@
-"""Every bootstrap is a valid cloud-init document whose scripts shellcheck finds nothing in."""
+"""Every bootstrap is the document that was meant; cloud-init itself takes it apart."""
 
 import json
 import re
@@ -15,11 +15,10 @@ from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render
 from tests.bootstrap.box import parts
 from tests.bootstrap.machines import HOSTILE, MACHINES, a_machine
 
-_MOST_USER_DATA = 16_384  # bytes that EC2 takes
 machines = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 
 
-_HEREDOC = re.compile(
+HEREDOC = re.compile(
     r"^put (\d+) (\S+) <<'END_OF_FILE'\n(.*?)^END_OF_FILE$", re.MULTILINE | re.DOTALL
 )
 
@@ -36,48 +35,16 @@ def _files(machine: MachineBootstrap) -> dict[str, dict[str, Any]]:
 def _armed(machine: MachineBootstrap) -> dict[str, str]:
     """The files that the boothook writes, and the boothook itself."""
     hook = parts(render_bootstrap(machine)).get("cloud-boothook", "")
-    files = {path: text for _, path, text in _HEREDOC.findall(hook)}
+    files = {path: text for _, path, text in HEREDOC.findall(hook)}
     return files | ({"boothook": hook} if hook else {})
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """Where a program of the system is; the test is skipped without it."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed; `make test-tools` installs it on Debian")
     return found
-
-
-@machines
-def test_cloud_init_takes_it(machine: MachineBootstrap, tmp_path: Path) -> None:
-    """`cloud-init schema` finds nothing, and the document fits every provider's limit."""
-    path = tmp_path / "cloud-config"
-    document = render_bootstrap(machine)
-    assert len(document.encode("ascii")) <= _MOST_USER_DATA
-    path.write_text(parts(document)["cloud-config"], encoding="utf-8")
-    ran = subprocess.run(
-        [_tool("cloud-init"), "schema", "--config-file", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "Valid" in ran.stdout + ran.stderr
-
-
-@machines
-def test_shellcheck_finds_nothing(machine: MachineBootstrap, tmp_path: Path) -> None:
-    """Every script passes shellcheck without an exception but those that it names itself."""
-    scripts = []
-    texts = {name: file["content"] for name, file in _files(machine).items()} | _armed(machine)
-    for name, text in texts.items():
-        if text.startswith("#!"):
-            scripts.append(tmp_path / Path(name).name)
-            scripts[-1].write_text(text, encoding="utf-8")
-    assert len(scripts) >= 3
-    ran = subprocess.run(
-        [_tool("shellcheck"), *map(str, scripts)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout
 
 
 @machines
@@ -117,7 +84,7 @@ def test_the_watch_waits_for_nothing_and_is_kept_alive(tmp_path: Path) -> None:
     assert "Restart=always" in armed[units[0]]
     assert "StartLimitIntervalSec=0" in armed[units[0]]
     ran = subprocess.run(
-        [_tool("systemd-analyze"), "verify", *map(str, tmp_path.iterdir())],
+        [tool("systemd-analyze"), "verify", *map(str, tmp_path.iterdir())],
         capture_output=True,
         text=True,
         check=False,
@@ -130,7 +97,7 @@ def test_cloud_init_itself_arms_before_it_reads_the_rest(
     tmp_path: Path, machine: MachineBootstrap
 ) -> None:
     """cloud-init's own code takes the document apart, and runs the boothook as its handler does."""
-    _tool("cloud-init")
+    tool("cloud-init")
     document = render_bootstrap(machine)
     assert ("application/gzip" in document) == bool(machine.notices)
     (tmp_path / "user-data").write_text(document, encoding="utf-8")
