@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test chaos clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test chaos vm-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,6 +94,9 @@ export-test: $(VENV)/.dev .venv-tools/.ready ## hold every exported task against
 
 chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is left, late, untrue; PAGE=docs/explanation/ending.md rewrites its tables
 	$(BIN)/python -m tests.chaos --jobs 2 $(if $(PAGE),--into $(PAGE))
+
+vm-test: $(VENV)/.dev ## boot the rendered user data on a real virtual machine (qemu; Debian: apt-get install qemu-system-x86 mmdebstrap genisoimage)
+	GPUCOST_VM=1 $(BIN)/pytest -q -n 0 -s -rs tests/vm
 
 # PyTorch first, and alone: its CPU file; any other pin would pull gigabytes of CUDA.
 .venv-torch/.ready: pyproject.toml

@@ -30,7 +30,9 @@ from templates.bootstrap_deadline import (
 from templates.bootstrap_settings import MPS
 
 _BOUNDARY = "==gpucost=="
-_MOST_PLAIN = 15_360  # bytes; EC2 takes 16 KiB, and a key may be added there
+MOST_PLAIN = 15_360
+"""Bytes of user data that every provider takes: EC2's 16 KiB, less a key that is added there."""
+
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 _SCRIPTS = (
     ("/opt/gpucost/bootstrap.sh", "bootstrap.sh.j2"),
@@ -99,14 +101,19 @@ class MachineBootstrap:
             raise InputError(f"a machine cannot be set up for {self.end}, {self.sharing}.")
 
 
-def render_bootstrap(machine: MachineBootstrap) -> str:
-    """Return the cloud-init document of a machine."""
+def render_bootstrap(machine: MachineBootstrap, *, most_bytes: int | None = None) -> str:
+    """Return the cloud-init document of a machine.
+
+    Args:
+        machine: what to set up.
+        most_bytes: a longer document is compressed, part by part; None: never.
+    """
     config = _environment().get_template("cloud-config.yaml.j2")
     parts = {"cloud-config": config.render(run=machine.run, files=list(_files(machine)))}
     if machine.end != "none":
         parts = {"cloud-boothook": _arming(machine), **parts}
     plain = _document(MIMEText(text, kind, "us-ascii") for kind, text in parts.items())
-    if len(plain) <= _MOST_PLAIN:
+    if most_bytes is None or len(plain) <= most_bytes:
         return plain
     return _document(_packed(kind, text) for kind, text in parts.items())
 

@@ -55,6 +55,7 @@ SLOW = (
     "test_package.py",
     "test_same_bytes.py",
     "torch/",
+    "vm/",
 )
 
 

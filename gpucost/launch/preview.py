@@ -33,7 +33,7 @@ from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
 from templates.bootstrap_deadline import END_S
-from templates.bootstrap_files import render_bootstrap, render_files
+from templates.bootstrap_files import MOST_PLAIN, render_bootstrap, render_files
 
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
@@ -163,8 +163,11 @@ def _place(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, 
     if offer is not None and not region and offer.region != "*":
         region = offer.region
     machine = bootstrap_of(choice, wish, marks, offer, choice.machines[at])
-    render = render_files if offer is None else render_bootstrap
-    return Place(offer=offer, host=choice.host, region=region, user_data=render(machine))
+    if offer is None:
+        user_data = render_files(machine)
+    else:
+        user_data = render_bootstrap(machine, most_bytes=MOST_PLAIN)
+    return Place(offer=offer, host=choice.host, region=region, user_data=user_data)
 
 
 def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime) -> Quote | None:

@@ -29,6 +29,7 @@ _TOOLS = {
     "mountpoint": '[ -e "$GPUCOST_ROOT/mounted" ]',
     "mdadm": 'echo "mdadm $*" >>"$GPUCOST_ROOT/calls"',
     "torchrun": 'echo "torchrun $*" >>"$GPUCOST_ROOT/calls"',
+    "pgrep": 'cat "$GPUCOST_ROOT/transfers" 2>/dev/null || exit 1',
     "wall": 'echo "wall at $(date +%s): $*" >>"$GPUCOST_ROOT/calls"',
     "date": 'if [ "$*" != +%s ]; then exec /bin/date "$@"; fi\n'
     'read -r now <"$GPUCOST_ROOT/clock"; echo "$now"',

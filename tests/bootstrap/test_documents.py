@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pricing.errors import InputError
-from templates.bootstrap_files import MachineBootstrap, render_bootstrap, render_files
+from templates.bootstrap_files import MOST_PLAIN, MachineBootstrap, render_bootstrap, render_files
 from tests.bootstrap.box import parts
 from tests.bootstrap.machines import HOSTILE, MACHINES, a_machine
 
@@ -98,7 +98,7 @@ def test_cloud_init_itself_arms_before_it_reads_the_rest(
 ) -> None:
     """cloud-init's own code takes the document apart, and runs the boothook as its handler does."""
     tool("cloud-init")
-    document = render_bootstrap(machine)
+    document = render_bootstrap(machine, most_bytes=MOST_PLAIN)
     assert ("application/gzip" in document) == bool(machine.notices)
     (tmp_path / "user-data").write_text(document, encoding="utf-8")
     (tmp_path / "bin").mkdir()

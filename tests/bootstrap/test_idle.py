@@ -157,6 +157,13 @@ def test_bringing_code_and_data_is_work(tmp_path: Path) -> None:
     assert not list(mark.parent.iterdir())
 
 
+def test_a_transfer_is_work(tmp_path: Path) -> None:
+    """While rsync brings data, or results back, the machine is kept."""
+    box = a_box(tmp_path)
+    box.write("transfers", "4711\n")
+    assert watch(box, 100 + 3 * IDLE_S) is None
+
+
 def test_a_tool_that_hangs_holds_up_no_deadline(tmp_path: Path) -> None:
     """Where asking the GPUs never ends, the deadline is kept to the second all the same."""
     box = a_box(tmp_path, ttl_s=130)

@@ -17,7 +17,7 @@ from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
 from planner.actions.machine_settings import MachineSettings, shared_settings
 from providers.registry import launchable
-from templates.bootstrap_files import render_bootstrap
+from templates.bootstrap_files import MOST_PLAIN, render_bootstrap
 from tests.bootstrap.box import parts
 from tests.bootstrap.machines import MACHINES
 from tests.bootstrap.test_documents import HEREDOC, tool
@@ -136,7 +136,10 @@ def rendered() -> dict[str, tuple[str, str]]:
         for name, secret in SECRETS.items():
             patch.setenv(name, secret)
         found = {name: (one.provider, _user_data(one, wish)) for name, one, wish in _choices()}
-        return found | {name: ("aws", render_bootstrap(one)) for name, one in MACHINES.items()}
+        return found | {
+            name: ("aws", render_bootstrap(one, most_bytes=MOST_PLAIN))
+            for name, one in MACHINES.items()
+        }
 
 
 def _user_data(choice: LaunchChoice, wish: Wish) -> str:

@@ -25,12 +25,13 @@ class VirtualMachine:
         self.port = _free_port()
         self.console = folder / "console.log"
         self.started_s = time.time()
-        self.process = subprocess.Popen(
-            self._command(self._seed(user_data, vendor_data)),
-            stdin=subprocess.DEVNULL,
-            stdout=self.console.open("wb"),
-            stderr=subprocess.STDOUT,
-        )
+        with self.console.open("wb") as console:
+            self.process = subprocess.Popen(
+                self._command(self._seed(user_data, vendor_data)),
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+            )
 
     def _seed(self, user_data: str, vendor_data: str) -> Path:
         """The disk that cloud-init's NoCloud takes user data from."""
@@ -91,8 +92,8 @@ class VirtualMachine:
         return ran.returncode, ran.stdout + ran.stderr
 
     def must(self, command: str, *, given: str = "") -> str:
-        """Output of a command that succeeds."""
-        code, text = self.ssh(command, given=given)
+        """Output of a command that succeeds; without acceleration a process takes long to start."""
+        code, text = self.ssh(command, given=given, limit_s=300)
         assert code == 0, f"{command}: {code}: {text}"
         return text.strip()
 
