@@ -1,7 +1,7 @@
 """GPUs of a machine in a folder: what they do over time, told as NVIDIA's and AMD's tools tell it.
 
 The form of `nvidia-smi -q -d UTILIZATION`, `rocm-smi --showuse --csv` and `amd-smi metric --usage
---csv` is that of the tools' own documentation and of public captures.
+--csv` is that of captures in public repositories (drivers 415 to 545; ROCm 6).
 """
 
 from dataclasses import dataclass

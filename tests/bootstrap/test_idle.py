@@ -120,6 +120,43 @@ def test_work_behind_a_blind_minute_is_believed(tmp_path: Path) -> None:
     assert ended_s >= 150 + BLIND_S + 20 + IDLE_S - TICK_S
 
 
+@pytest.mark.parametrize(
+    ("duration", "max_", "told"),
+    [
+        ("14.06 sec", "0 %", "idle 14"),
+        ("14.06 sec", "3 %", "active: a GPU works"),
+        ("18446744073709.22 sec", "0 %", "idle 0"),  # as drivers 415 and 430 say it
+        ("Not Found", "Not Found", "idle 0"),
+    ],
+)
+@pytest.mark.parametrize("word", ["Gpu", "GPU"])
+def test_what_drivers_say_is_read(
+    tmp_path: Path, word: str, duration: str, max_: str, told: str
+) -> None:
+    """The text of `nvidia-smi -q -d UTILIZATION` as drivers 415 to 580 write it."""
+    box = a_box(tmp_path)
+    report = (
+        "\n==============NVSMI LOG==============\n\nTimestamp       : Mon Mar  4 21:22:01 2024\n"
+        "Driver Version  : 545.29.06\nCUDA Version    : 12.3\n\nAttached GPUs   : 1\n"
+        f"GPU 00000000:06:10.0\n    Utilization\n        {word}       : 0 %\n"
+        "        Memory    : 0 %\n        Encoder   : 0 %\n        JPEG      : N/A\n"
+        f"    GPU Utilization Samples\n        Duration  : {duration}\n"
+        f"        Number of Samples : 71\n        Max       : {max_}\n"
+    )
+    box.write("report", report)
+    box.tool("nvidia-smi", 'cat "$GPUCOST_ROOT/report"')
+    assert box.run("activity").stdout.strip() == told
+
+
+def test_a_watch_that_starts_late_knows_no_idle_time_before_it(tmp_path: Path) -> None:
+    """Started again hours after boot, the watch counts idle time from its own first look."""
+    box = a_box(tmp_path)
+    box.set_clock(NOW_S + BOOT_S + 7200, up_s=7200)
+    ended_s = watch(box, 8000, window_s=18446744073709.22)
+    assert ended_s is not None
+    assert 7200 + IDLE_S <= ended_s <= 7200 + IDLE_S + 2 * TICK_S
+
+
 def test_mig_is_idle_only_without_processes(tmp_path: Path) -> None:
     """With MIG the driver tells no utilisation: a process keeps the machine, none ends it."""
     box = a_box(tmp_path / "held")
