@@ -11,7 +11,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import digest, plan_id
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
-from planner.proof.verify import Verification
+from planner.proof.verify import Verification, crowded
 
 SCHEMA = "gpucost.own-accuracy/v1"
 _Z = 1.96
@@ -20,9 +20,12 @@ _Z = 1.96
 def outcome_of(
     found: Verification, plan: PlanDocument, recorded: datetime
 ) -> PastPrediction | None:
-    """Return what became of a plan's prediction; None where it predicted nothing of this run."""
+    """Return what became of a plan's prediction; None where that is not told.
+
+    It predicted nothing of this run, or others' work on the machine is in what was measured.
+    """
     said = found.predicted
-    if said is None:
+    if said is None or crowded(found.before, found.after) is not None:
         return None
     before, after = found.before.profile, found.after.profile
     told, speed = said.speedup, found.speed

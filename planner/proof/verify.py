@@ -19,6 +19,7 @@ from planner.proof.bootstrap import settled
 from planner.proof.dollars import Dollars, by_catalog, by_plan
 from planner.proof.interval import MeasuredRatio
 from planner.proof.losses import LossCurves, compare_losses
+from planner.proof.others_work import others_work
 from planner.proof.predicted import Predicted, not_applied, option_run, prediction_of
 from planner.proof.same_job import Sameness, changed_by, compare
 from planner.proof.speed import MeasuredRun, speed_up
@@ -106,6 +107,9 @@ def verify(
     predicted = prediction_of(found) if found else None
     subject = _subject(plan, dollars)
     verdict, why = _verdict(subject, speed, dollars, losses)
+    crowd = crowded(before, after)
+    if crowd is not None:
+        verdict, why = "not-proved", crowd
     return Verification(
         before=before,
         after=after,
@@ -123,6 +127,21 @@ def verify(
             *(dollars.notes if dollars else ()),
             *_notes(before, after, grounds, found),
         ),
+    )
+
+
+def crowded(before: MeasuredRun, after: MeasuredRun) -> str | None:
+    """Return why nothing can be proved: others' work filled the machine; None where it did not."""
+    found = [
+        f"{name}, {told}"
+        for name, run in (("before", before), ("after", after))
+        if (told := others_work(run.profile)) is not None
+    ]
+    if not found:
+        return None
+    return (
+        f"others worked on the machine ({'; '.join(found)}): a difference may be theirs. Measure "
+        "both runs while it is quiet."
     )
 
 

@@ -207,6 +207,24 @@ def test_what_is_printed(format_: str, plan: str, job: Any, call: Call) -> None:
         assert ran.out == report
 
 
+@pytest.mark.parametrize(
+    ("whole", "own", "verdict"),
+    [(1.0, 0.3, "not-proved"), (1.0, 0.96, "proved"), (0.5, 0.1, "proved")],
+)
+def test_others_work_proves_nothing(
+    whole: float, own: float, verdict: str, job: Any, call: Call
+) -> None:
+    """A machine that others fill hides what made the difference; the job's own work does not."""
+    busy = {
+        "host": {"cpu_util": {"mean": own}},
+        "machine": {"cpu_cores": 4, "cpu_util": {"mean": whole}},
+    }
+    runs = (job("a", 1.0, **busy), job("bb", 2.0))
+    found = call("verify", *runs, "--as-of", AS_OF, "-f", "json").json
+    assert found["verdict"] == verdict
+    assert ("others worked on the machine" in found["why"]) is (verdict == "not-proved")
+
+
 def test_several_jobs_need_a_name(job: Any, call: Call, write: Write) -> None:
     """A file of two jobs is refused until one is named."""
     write("two.json", [training("train"), training("other")])
