@@ -49,8 +49,8 @@ def _last_words(done: Ended) -> dict[str, tuple[str, str]]:
 
 def test_every_unsafe_data_set_is_left_alone_with_its_reason(program: Runner) -> None:
     """Each is named with its reason, and losses and random streams are those without us."""
-    done = program("datasets.py", *REFUSED, apply=WORKERS)
-    plain = program("datasets.py", *REFUSED, probe=False)
+    done = program("train_on.py", *REFUSED, apply=WORKERS)
+    plain = program("train_on.py", *REFUSED, probe=False)
     assert done.out == plain.out
     assert done.err == plain.err
     assert done.of("odd") == []
@@ -63,8 +63,8 @@ def test_every_unsafe_data_set_is_left_alone_with_its_reason(program: Runner) ->
 
 def test_ordinary_data_sets_get_workers_and_the_same_losses(program: Runner) -> None:
     """None of them is refused: false refusals are 0; losses are the same bit for bit."""
-    done = program("datasets.py", *ORDINARY, apply=WORKERS)
-    plain = program("datasets.py", *ORDINARY, probe=False)
+    done = program("train_on.py", *ORDINARY, apply=WORKERS)
+    plain = program("train_on.py", *ORDINARY, probe=False)
     assert done.out == plain.out
     assert done.err == plain.err
     said = _last_words(done)

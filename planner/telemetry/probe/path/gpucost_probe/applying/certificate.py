@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import time
 from statistics import median
 
 from .content import Content, UnknownContentError
@@ -27,6 +28,7 @@ _SETTLED = 4  # of them, the last: what a data set opens or builds at its first 
 _LEAST_SHARE = 0.05  # of the time of the loop that waits for batches: below it nothing is to gain
 _LEAST_EPOCH_S = 0.5  # reading that one start of workers (25-36 ms each) must be small against
 _SHM = "/dev/shm"  # noqa: S108 - where PyTorch hands over batches
+_SCHEDULED = "/proc/thread-self/schedstat"
 _SHM_SHARE = 0.5  # of what is free there
 PLAIN_ITERATOR = "_SingleProcessDataLoaderIter"
 
@@ -63,7 +65,7 @@ class Evidence:
         marks: their contents.
         size: bytes of the largest.
         fetch_s: seconds that reading each took.
-        cpu_s: of them on a core.
+        busy_s: of them on a core, or in wait for one.
         round_s: from one request to the next, without our own looking.
     """
 
@@ -72,7 +74,7 @@ class Evidence:
         self.marks: list[int] = []
         self.size = 0
         self.fetch_s: list[float] = []
-        self.cpu_s: list[float] = []
+        self.busy_s: list[float] = []
         self.round_s: list[float] = []
         self._changes: list[str | None] = []
 
@@ -116,10 +118,10 @@ class Evidence:
         return median(self.round_s[1:] or self.round_s)
 
     @property
-    def cpu_share(self) -> float:
-        """Share of the reading in which a core worked."""
+    def busy_share(self) -> float:
+        """Share of the reading in which it was on a core, or waited for one."""
         read_s = sum(self.fetch_s)
-        return min(1.0, sum(self.cpu_s) / read_s) if read_s else 1.0
+        return min(1.0, sum(self.busy_s) / read_s) if read_s else 1.0
 
 
 def why_not_begin(loader: Any, iterator: Any) -> str | None:
@@ -184,6 +186,19 @@ def affordable(count: int, prefetch: int, size: int) -> tuple[int, int]:
             return count, ahead
     fewer = room // (3 * size)
     return (fewer, 2) if fewer >= 1 else (0, 0)
+
+
+def wanting_a_core_s() -> float:
+    """Return how long this thread was on a core or waited for one, since it began.
+
+    On a machine that is busy with others, work looks like waiting by the clock of the thread alone.
+    """
+    try:
+        with open(_SCHEDULED, "rb") as stream:
+            running_ns, ready_ns = stream.read().split()[:2]
+    except (OSError, ValueError):
+        return time.thread_time()
+    return (int(running_ns) + int(ready_ns)) / 1e9
 
 
 def milliseconds(seconds: float) -> str:

@@ -6,7 +6,6 @@ object, and put back when anything is odd.
 
 from __future__ import annotations
 
-import time
 import weakref
 from statistics import median
 from time import perf_counter
@@ -16,6 +15,7 @@ from .certificate import (
     BATCHES,
     Watch,
     milliseconds,
+    wanting_a_core_s,
     why_no_gain,
     why_not_share,
 )
@@ -24,7 +24,7 @@ from .workers import Ahead, Begin, Pool, like
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any
 
     from .input import Inputs, Reading
 
@@ -44,7 +44,6 @@ class Feed:
         self._inputs, self._reading = inputs, reading
         self._loader = loader  # a program may have dropped it by now
         self._iterator = weakref.ref(iterator)
-        self._source: Iterator[Any] = iterator._sampler_iter
         self._pool: Pool | None = None
         self._ahead: Ahead | None = None
         self._held: list[Any] = []
@@ -66,6 +65,9 @@ class Feed:
         except Exception as error:
             self._stop("workers ended in %s" % type(error).__name__, at_once=True)
             taken = ()
+        except BaseException:  # an interrupt: the batch that was on its way comes again
+            self._stop("the program was interrupted", at_once=True)
+            raise
         return taken[0] if taken else self._give_back(iterator)
 
     def __del__(self) -> None:
@@ -97,15 +99,15 @@ class Feed:
             if iterator._num_yielded:  # a sampler may draw when it begins
                 order = self._guarded(reading.watch.changed, before)
             between = self._guarded(reading.watch.look)
-        fetch_s, cpu_s = perf_counter(), time.process_time()
+        fetch_s, busy_s = perf_counter(), wanting_a_core_s()
         self._inputs.busy.reading = reading
         try:
             batch = iterator._dataset_fetcher.fetch(index)
         finally:
             self._inputs.busy.reading = None
-        end_s, cpu_s = perf_counter(), time.process_time() - cpu_s
+        end_s, busy_s = perf_counter(), wanting_a_core_s() - busy_s
         reading.evidence.fetch_s.append(end_s - fetch_s)
-        reading.evidence.cpu_s.append(cpu_s)
+        reading.evidence.busy_s.append(busy_s)
         if between is not None:
             changed = self._guarded(reading.watch.changed, between)
             why = self._guarded(reading.evidence.add, index, batch, changed, order)
@@ -150,10 +152,10 @@ class Feed:
         why = why_not_share(reading.watch.reach) or why_no_gain(evidence, batches)
         if why is not None:
             return why
-        count, prefetch, reason = inputs.count_for(evidence)
+        count, prefetch, reason = inputs.count_for(evidence, batches)
         if count < 1:
             return "shared memory has no room for its batches, or other loaders have all workers"
-        self._ahead = Ahead([] if reading.repeated else evidence.indices, self._source)
+        self._ahead = Ahead([] if reading.repeated else evidence.indices, iterator._sampler_iter)
         self._pool = Pool(
             inputs.module,
             like(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .asked import Asked
 
 _MOST_WORKERS = 16
+_START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
 _WAITS = 0.5  # share of the reading on a core: below it, items mostly wait for something else
 
 
@@ -138,11 +139,12 @@ class Inputs:
         torch: Any = sys.modules["torch"]
         return None if torch.cuda.is_available() else "there is no GPU to copy to"
 
-    def count_for(self, evidence: Evidence) -> tuple[int, int, str]:
+    def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
         """Return workers and batches ahead for each, and what they follow from.
 
         The recipe's number is what the cores of its machine afford. Where items mostly wait, for a
-        disk or a network, cores do not limit them: then as many as the program's pace needs.
+        disk or a network, cores do not limit them: then as many as the program's pace needs. Never
+        so many that starting them takes more than a tenth of the reading.
         """
         recipe = self.asked.number(WORKERS, "num_workers", 1)
         ahead = self.asked.number(WORKERS, "prefetch_factor", 2)
@@ -150,10 +152,13 @@ class Inputs:
         own_s = max(evidence.round_typical_s - evidence.fetch_typical_s, 1e-4)
         needed = math.ceil(evidence.fetch_typical_s / own_s) + 1
         count, why = min(recipe, _MOST_WORKERS), "the recipe's"
-        if evidence.cpu_share < _WAITS and needed > count:
+        if evidence.busy_share < _WAITS and needed > count:
             cores = len(os.sched_getaffinity(0))
-            fit = int(cores / max(evidence.cpu_share, cores / _MOST_WORKERS))
+            fit = int(cores / max(evidence.busy_share, cores / _MOST_WORKERS))
             count = max(count, min(needed, fit))
-            why = "items keep a core busy for %.0f %% of their time" % (100 * evidence.cpu_share)
+            why = "items keep a core busy for %.0f %% of their time" % (100 * evidence.busy_share)
+        if batches is not None:
+            read_s = evidence.fetch_typical_s * batches
+            count = max(1, min(count, int(_START_SHARE * read_s / _START_S)))
         count, ahead = affordable(count, ahead, max(1, evidence.size))
         return max(0, min(count, _MOST_WORKERS - self.live)), ahead, why

@@ -55,8 +55,11 @@ class Reach:
             if isinstance(item, _PLAIN) or id(item) in self._seen or depth > _DEEPEST:
                 continue
             self._seen[id(item)] = item
-            self._look(item)
-            waiting += [(each, depth + 1) for each in self._parts(item)]
+            try:
+                self._look(item)
+                waiting += [(each, depth + 1) for each in self._parts(item)]
+            except Exception:
+                self.shared = "something that cannot be looked at (%s)" % type(item).__name__
 
     def state(self) -> list[Any]:
         """Return what is the same as long as none of the objects changes.
