@@ -2,7 +2,7 @@
 
 The API as documented at docs.lambda.ai/api/cloud: JSON below https://cloud.lambda.ai/api/v1 with
 `data` in an answer, `error` with `code` and `message` in a refusal. It has no idempotency token,
-and takes about one request a second, one launch in twelve.
+and takes about one request a second, and launches more rarely.
 """
 
 import json
@@ -27,7 +27,7 @@ RETRIES = 4
 BACKOFF_S = 1.0
 CONNECT_S, READ_S = 10.0, 60.0
 LAUNCH_EVERY_S = 12.0
-"""docs.lambda.ai/api/cloud: launches are limited to one in twelve seconds, read 2026-11-22."""
+"""Where a 429 does not say how long: SkyPilot's client has seen one launch in about ten seconds."""
 
 NOT_FOUND = "global/object-does-not-exist"
 _PUBLIC = "https://cloud.lambda.ai"

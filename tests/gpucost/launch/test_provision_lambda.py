@@ -117,7 +117,7 @@ def test_a_refused_launch_leaves_nothing(
 
 
 def test_a_throttled_launch_waits_and_goes_on(call: Call, account: Lambda) -> None:
-    """One launch in twelve seconds: a 429 is waited for, and nothing is made twice."""
+    """Launches are limited: a 429 is waited for, and nothing is made twice."""
     account.faults.append(Fault(path=_PATH, method="POST", status=429, times=2))
     assert call(*LAUNCH).code == 0
     assert len(account.bills) == 1
