@@ -61,7 +61,7 @@ class RunningJob:
         for machine in self.machines:
             self.persevere(machine.prepare)
         for step in (one for one in STEPS if one.needed(self.request)):
-            begun = [self._begin(step, machine) for machine in self.machines]
+            begun = [self._start(step, machine) for machine in self.machines]
             if step.name == JOB:
                 return
             for machine in self.machines:
@@ -69,18 +69,16 @@ class RunningJob:
             if any(begun):
                 self.note(f"job: {step.name}: done")
 
-    def _begin(self, step: JobStep, machine: JobMachine) -> bool:
-        """Start a step where it is to be started; return whether it was."""
-        return self.persevere(lambda: self._start(step, machine))
-
     def _start(self, step: JobStep, machine: JobMachine) -> bool:
-        state, _ = machine.read(step.name)
+        """Start a step where it is to be started; return whether it was."""
+        state, _ = self.persevere(lambda: machine.read(step.name))
         if state.is_done or state.word == "running" or (step.once and state.word != "absent"):
             return False
         self.note(f"job: about to {step.title} on {machine.name}")
         self.output.say(f"{machine.name}: {step.title} ...")
-        step.send(self.request, machine)
-        machine.start(step.name, step.script(self.request, machine, self.run), once=step.once)
+        self.persevere(lambda: step.send(self.request, machine))
+        script = step.script(self.request, machine, self.run)
+        self.persevere(lambda: machine.start(step.name, script, once=step.once))
         return True
 
     def _await(self, step: JobStep, machine: JobMachine) -> None:

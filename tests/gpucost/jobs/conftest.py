@@ -2,14 +2,19 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpucost.machines import state
+from gpucost.version import __version__
 from tests.providers.fakes.account import reach_this_machine_only
 from tests.providers.fakes.sshd import Machine, a_machine
 
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 TRAIN = """
 import os, pathlib, sys
 print("trains in", os.getcwd(), flush=True)
@@ -27,18 +32,43 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     reach_this_machine_only(monkeypatch)
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """The machine, known to its user, who has a key for it; its gpucost is the one of the tests."""
+@contextmanager
+def known_machine(home: Path, name: str, environment: Mapping[str, str]) -> Iterator[Machine]:
+    """A machine that the user of a home knows, and has a key for."""
+    with a_machine(home / name, environment) as one:
+        folder = home / ".ssh"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        shutil.copy(one.key, folder / "id_ed25519")
+        (folder / "known_hosts").write_text(one.host_key(), encoding="utf-8")
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the journal in the test's folder; wait shortly; ask no agent for keys."""
     monkeypatch.setenv("GPUCOST_STATE_DIR", str(tmp_path / "my state"))
     monkeypatch.setenv("GPUCOST_OWNER", "ada")
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-    with a_machine(tmp_path / "machine", environment={"PATH": path}) as one:
-        home = tmp_path / ".ssh"
-        home.mkdir(mode=0o700)
-        shutil.copy(one.key, home / "id_ed25519")
-        (home / "known_hosts").write_text(one.host_key(), encoding="utf-8")
+    monkeypatch.setattr(state, "PATIENCE", replace(state.PATIENCE, pause_s=0.2))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine whose gpucost is the one of the tests."""
+    with known_machine(
+        tmp_path, "machine", {"PATH": f"{Path(sys.executable).parent}:{PATH}"}
+    ) as one:
+        yield one
+
+
+@pytest.fixture
+def quick_machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine whose gpucost is a stub: what matters is the way, and not what is measured."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shutil.copy(Path(__file__).parent / "gpucost_stub.sh", programs / "gpucost")
+    told = {"PATH": f"{programs}:{PATH}", "GPUCOST_VERSION": __version__}
+    with known_machine(tmp_path, "machine", told) as one:
         yield one
 
 
