@@ -77,7 +77,7 @@ def drive(run: Deployment, journal: Journal, output: Output) -> None:
         LaunchInterruptedError: interrupted; the job goes on without us.
     """
     name = run.marks.run
-    folder = job_folder(state_folder(), name)
+    folder = job_folder(name)
     request = folder.request()
     if request is None:
         raise InputError(f"{name} has no job: it was launched without --run.")

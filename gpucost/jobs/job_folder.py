@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucost.jobs.request import JobRequest
+from gpucost.machines.state import job_request_file
 from pricing.errors import InputError, RefusedError
 from providers.private_files import open_private, private_folder, read_private, write_private
 
-_FOLDER = "jobs"
 _REQUEST = "request.json"
 
 
@@ -69,6 +69,6 @@ class JobFolder:
         (self.path / _REQUEST).unlink(missing_ok=True)
 
 
-def job_folder(state: Path, run: str) -> JobFolder:
+def job_folder(run: str) -> JobFolder:
     """Return the folder of a run's job."""
-    return JobFolder(path=state / _FOLDER / run)
+    return JobFolder(path=job_request_file(run).parent)

@@ -74,7 +74,7 @@ def launch_confirmed(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bo
 
 def launch_job(cloud: Cloud, spec: LaunchSpec, job: JobRequest, output: Output) -> None:
     """Launch what was confirmed, run its job there, and end it; see `gpucost.jobs.driving`."""
-    folder = job_folder(state_folder(), spec.marks.run)
+    folder = job_folder(spec.marks.run)
     folder.keep(job)
     with open_journal() as journal:
         try:

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from gpucost.machines.state import Reached, sessions, state_folder, this_owner
+from gpucost.machines.state import (
+    Reached,
+    job_request_file,
+    sessions,
+    state_folder,
+    this_owner,
+)
 from gpucost.views.output import Output
 from pricing.errors import (
     GpucostError,
@@ -170,6 +176,7 @@ def end(target: RunToEnd, journal: Journal, output: Output) -> list[GpucostError
         except GpucostError as error:
             return [error]
     drop_key(state_folder(), run)
+    job_request_file(run).unlink(missing_ok=True)  # its command may hold a secret
     ended = journal.deployment(run)
     if ended is not None:
         bill = bill_run(ended, session.now())

@@ -39,6 +39,11 @@ def state_folder() -> Path:
     return user_state_path("gpucost")
 
 
+def job_request_file(run: str) -> Path:
+    """Return where the request of a run's job is kept, as long as it has not ended."""
+    return state_folder() / "jobs" / run / "request.json"
+
+
 def this_owner() -> str:
     """Who launches from here; the same as long as the state folder lives."""
     return owner_of(os.environ, state_folder())

@@ -30,7 +30,7 @@ from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door
 
 _MARK = f"{ROOT}/var/lib/gpucost/run"
-_OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost", "/scratch/gpucost")
+_OURS = ("/opt/gpucost", "/etc/gpucost", "/var/lib/gpucost", "/scratch/gpucost", "/run/gpucost")
 _STOP_JOB = f'task="{ROOT}/var/lib/gpucost/tasks/task"; [ ! -x "$task" ] || "$task" stop'
 _HOSTS = "ssh-hosts"
 _ABSENT = "absent"

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import IO
 
 from pricing.errors import ProviderError
+from providers.ssh.connection import ROOT
 from providers.ssh.shell import LostConnectionError, RemoteShell, destination_of, ssh_words
 
 _LOST = (10, 12, 30, 35, 255)
 """Exit statuses of rsync that tell of the connection: sockets, stream, timeouts; of ssh: 255."""
 
 _LAST_WORDS = 600
+_WORKING = f'touch "{ROOT}/run/gpucost/working/$$" 2>/dev/null'
+"""Tells the idle rule of a machine that somebody works there as long as this shell lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,8 @@ class Transfer:
         if self.rsync and has_rsync():
             listed = "\0".join(names).encode("utf-8", "surrogateescape")
             to = f"{self._there[0]}:{target}/"
-            self._rsync(("--files-from=-", "--from0", f"{folder}/", to), listed)
+            there = f"--rsync-path={_WORKING}; rsync"
+            self._rsync((there, "--files-from=-", "--from0", f"{folder}/", to), listed)
             return
 
         def pack(stream: IO[bytes]) -> None:
@@ -63,7 +67,7 @@ class Transfer:
                 for name in names:
                     packed.add(folder / name, name, recursive=False)
 
-        done = self.shell.run(f"tar -x -f - -C {shlex.quote(target)}", pack)
+        done = self.shell.run(f"{_WORKING}; tar -x -f - -C {shlex.quote(target)}", pack)
         if done.code != 0:
             raise ProviderError(f"{target}: {_last(done.err)}")
 

@@ -6,7 +6,7 @@ from gpucost.jobs.driving import drive, machines_of, show_log
 from gpucost.jobs.job_folder import job_folder
 from gpucost.jobs.remote_tasks import JobMachine
 from gpucost.jobs.steps import JOB, STEPS
-from gpucost.machines.state import open_journal, state_folder
+from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 from providers.interface import Deployment
@@ -63,7 +63,7 @@ def _print_there(machine: JobMachine, step: str) -> None:
 
 
 def _print_kept(run: str, step: str, node: int) -> None:
-    path = job_folder(state_folder(), run).log_file(step, node)
+    path = job_folder(run).log_file(step, node)
     try:
         show_log(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from providers.ssh import transfer
+from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.providers.fakes.sshd import Machine
 
-OURS = ("opt/gpucost", "etc/gpucost", "var/lib/gpucost", "scratch/gpucost")
+EXAMPLE = str(ROOT / "examples" / "train-8xh100-aws.json")
+OURS = ("opt/gpucost", "etc/gpucost", "var/lib/gpucost", "scratch/gpucost", "run/gpucost")
 
 
 def provision(machine: Machine, project: Path, run: str, *more: str) -> tuple[str, ...]:
@@ -18,11 +20,18 @@ def provision(machine: Machine, project: Path, run: str, *more: str) -> tuple[st
     return (*place, "--sync", str(project), "--run", run, "--collect", "outputs/", *more)
 
 
+def _recipe(call: Call) -> str:
+    """The recipe of what a plan recommends."""
+    assert call("plan", EXAMPLE, "-q", "-o", "plan.json").code == 0
+    assert call("recipe", "plan.json", "-q", "-o", "recipe.json").code == 0
+    return "recipe.json"
+
+
 @pytest.mark.parametrize("by", ["rsync", "tar"])
-def test_from_a_machine_to_its_end(
+def test_from_a_plan_to_the_end_of_its_machine(
     machine: Machine, project: Path, call: Call, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code and data arrive, run measured, results and profile come back, nothing is left there."""
+    """Code and data arrive, run under the recipe; results and profile come back, nothing is left."""
     if by == "tar":
         monkeypatch.setattr(transfer, "has_rsync", lambda: False)
     elif not transfer.has_rsync():
@@ -30,14 +39,17 @@ def test_from_a_machine_to_its_end(
     (project.parent / "Daten 1").mkdir()
     (project.parent / "Daten 1" / "ä b.bin").write_bytes(bytes(70_000))
     listed = "python3 -c 'import os; print(sorted(os.listdir()), sorted(os.listdir(\"lib\")))'"
-    run = f"{listed}; python3 train.py"
-    ran = call(*provision(machine, project, run, "--data", "Daten 1", "-f", "json"))
+    more = ("--data", "Daten 1", "--recipe", _recipe(call), "-f", "json")
+    ran = call(*provision(machine, project, f"{listed}; python3 train.py", *more))
     assert ran.code == 0, ran.err
     assert "['.gitignore', 'keep.ckpt', 'lib', 'outputs', 'train.py']" in ran.err
     assert "['.gitignore', 'ein Modell é.py', 'secrets']" in ran.err
     assert "data: ['ä b.bin']" in ran.err
     assert (project / "outputs" / "Gewichte für später.txt").read_text("utf-8") == "w" * 1000
-    assert json.loads(Path("after.json").read_text("utf-8"))["schema"] == "gpucost.profile/v1"
+    after = json.loads(Path("after.json").read_text("utf-8"))
+    assert after["schema"] == "gpucost.profile/v1"
+    assert after["job"]["name"] == "train"
+    assert "changes" in after
     assert ran.json["state"] == "ended"
     assert ran.json["job"]["exit_status"] == 0
     assert [path for path in OURS if (machine.root / path).exists()] == []
@@ -47,12 +59,12 @@ def test_from_a_machine_to_its_end(
 
 
 def test_a_failing_command_ends_the_machine_and_names_its_status(
-    machine: Machine, project: Path, call: Call
+    quick_machine: Machine, project: Path, call: Call
 ) -> None:
     """Its status is in the message and the document; what it wrote is here; the code is 2."""
-    ran = call(*provision(machine, project, "python3 train.py 7", "-f", "json"))
+    ran = call(*provision(quick_machine, project, "python3 train.py 7", "-f", "json"))
     assert ran.code == 2
     assert "ended with exit status 7" in ran.err
     assert ran.json["job"]["exit_status"] == 7
     assert (project / "outputs").is_dir()
-    assert [path for path in OURS if (machine.root / path).exists()] == []
+    assert [path for path in OURS if (quick_machine.root / path).exists()] == []
