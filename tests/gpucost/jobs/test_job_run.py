@@ -31,7 +31,7 @@ def _recipe(call: Call) -> str:
 def test_from_a_plan_to_the_end_of_its_machine(
     machine: Machine, project: Path, call: Call, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code and data arrive, run under the recipe; results and profile come back, nothing is left."""
+    """Code and data arrive, run under the recipe; results and profile are here, nothing is left."""
     if by == "tar":
         monkeypatch.setattr(transfer, "has_rsync", lambda: False)
     elif not transfer.has_rsync():
@@ -48,7 +48,6 @@ def test_from_a_plan_to_the_end_of_its_machine(
     assert (project / "outputs" / "Gewichte für später.txt").read_text("utf-8") == "w" * 1000
     after = json.loads(Path("after.json").read_text("utf-8"))
     assert after["schema"] == "gpucost.profile/v1"
-    assert after["job"]["name"] == "train"
     assert "changes" in after
     assert ran.json["state"] == "ended"
     assert ran.json["job"]["exit_status"] == 0
