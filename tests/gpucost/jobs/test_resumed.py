@@ -193,3 +193,24 @@ def test_a_job_outlives_the_process_that_started_it(
     assert ran.out == "begins\nends\n"
     assert started == ONCE
     provisioned.check_end()
+
+
+def test_ctrl_c_detaches_and_says_how_to_come_back(
+    provisioned: Provisioned, call: Call, started: list[str], cuts: Cuts
+) -> None:
+    """Exit 130 with what goes on and the two ways from there; taken up it ends as any other."""
+
+    def interrupt(number: int) -> None:
+        if number == 6:
+            raise KeyboardInterrupt
+
+    cuts.after = interrupt
+    ran = provisioned.start()
+    assert ran.code == 130
+    run = _the_run()
+    assert f"{run} goes on without this computer" in ran.err
+    assert f"`gpucost down {run}` ends it now" in ran.err
+    cuts.after = lambda _: None
+    assert call("logs", run, "-f").code == 0
+    assert started == ONCE
+    provisioned.check_end()
