@@ -1,5 +1,6 @@
 """What to launch: an option of a plan, a placement of its fleet, or a type that was named."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -56,6 +57,36 @@ class LaunchChoice:
     def provider(self) -> str:
         """Where it is launched."""
         return self.offers[0].provider if self.offers else OWN
+
+
+def check_asked(
+    named: Mapping[str, object], *, plan: str | None, region: str | None, ttl_s: Decimal | None
+) -> None:
+    """Refuse a command line that names no life, or more than one thing to launch.
+
+    Args:
+        named: what `--option`, `--placement` and `--type` say; None where they are not there.
+        plan: the plan's file, where one is named.
+        region: of --region.
+        ttl_s: of --ttl.
+
+    Raises:
+        InputError: all that is wrong with it, at once.
+    """
+    problems = []
+    if ttl_s is None:
+        problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
+    elif ttl_s < 1:
+        problems.append("--ttl must be a second or more.")
+    ways = [flag for flag, value in named.items() if value is not None]
+    if len(ways) > 1:
+        problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
+    if named["--type"] is not None and plan is not None:
+        problems.append("--type is instead of a plan; leave one out.")
+    if named["--type"] is None and region is not None:
+        problems.append("--region goes with --type; an option of a plan has its own.")
+    if problems:
+        raise InputError(problems)
 
 
 def choose_type(

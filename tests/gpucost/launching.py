@@ -1,6 +1,7 @@
 """What tests of launches share: machines that are ready at once, and no waiting."""
 
 import os
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,8 +13,18 @@ from providers.digitalocean import access
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Proof, Status
-from tests.providers.fakes.account import reach_this_machine_only
+from tests.providers.fakes.account import (
+    REAPER,
+    a_digitalocean,
+    an_aws,
+    reach_this_machine_only,
+)
+from tests.providers.fakes.aws_account import AwsAccount
+from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import HASTY, no_wait
+
+OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
+AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
 
 LIFE_S = 7200
 """How long machines are to live at most, as they say."""
@@ -74,3 +85,29 @@ def prepare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Ready:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     return ready
+
+
+@pytest.fixture
+def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
+    """Machines that are ready."""
+    return prepare(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
+    """A DigitalOcean that sells the size of `OCEAN`, and a token for its machines."""
+    assert login.delivered == []
+    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
+    with a_digitalocean(tmp_path, monkeypatch) as fake:
+        for size in fake.sizes:
+            if size["slug"] == "gpu-h100x8-640gb":
+                size |= {"regions": ["nyc2"], "price_hourly": 35.28}
+        yield fake
+
+
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[AwsAccount]:
+    """An empty AWS."""
+    assert login.delivered == []
+    with an_aws(tmp_path, monkeypatch) as fake:
+        yield fake

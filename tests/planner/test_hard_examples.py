@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from planner.plan.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.catalog import load_catalog
+from pricing.money import cents
 from tests.pricing.factories import ASKED_ON
 
 HARD = Path(__file__).parents[2] / "examples" / "hard"
@@ -254,11 +256,11 @@ def test_what_is_recommended_pays(name: str) -> None:
 
 
 def test_eight_pods_of_one_machine_are_billed_once() -> None:
-    """200 hours of one p5.48xlarge are $11,008, not eight times that."""
+    """200 hours of one p5.48xlarge, 100 GB of disk and an address: not eight times that."""
     plan = planned(PODS)
     costs = [job.baseline.cost for job in plan.jobs]
-    assert sum(cost for cost in costs if cost is not None) == 11008
+    assert cents(sum(cost for cost in costs if cost is not None)) == Decimal("11011.19")
     assert plan.fleet is not None
-    assert plan.fleet.cost_before == 11008
+    assert cents(plan.fleet.cost_before) == Decimal("11011.19")
     assert plan.fleet.gpus_after < 8
     assert {job.findings[0].code for job in plan.jobs} == {"under-used-inference"}

@@ -11,6 +11,7 @@ from gpucost.jobs.request import request_job
 from gpucost.launch.choice import (
     LaunchChoice,
     change,
+    check_asked,
     choose_option,
     choose_placement,
     choose_type,
@@ -29,7 +30,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options
 from pricing.catalog.offer import BOUGHT
-from pricing.errors import InputError, RefusedError
+from pricing.errors import RefusedError
 from providers.ssh.caller_address import networks
 
 _MOST = 64
@@ -92,7 +93,8 @@ def command(
     runs there whatever becomes of the connection (`gpucost logs ID -f` comes back to it); its end
     is theirs.
     """
-    _check(asked, option_id, placement, type_, plan)
+    named = {"--option": option_id, "--placement": placement, "--type": type_}
+    check_asked(named, plan=plan, region=asked["region"], ttl_s=asked["ttl"])
     job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
     wish = _wish(asked)
@@ -134,31 +136,6 @@ def _wish(asked: dict[str, Any]) -> Wish:
         power_cap_w=asked["power_cap"],
         mig=tuple(filter(None, asked["mig"].split(","))),
     )
-
-
-def _check(
-    asked: dict[str, Any],
-    option_id: str | None,
-    placement: int | None,
-    type_: str | None,
-    plan: str | None,
-) -> None:
-    """All that is wrong with the command line, at once."""
-    problems = []
-    if asked["ttl"] is None:
-        problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
-    elif asked["ttl"] < 1:
-        problems.append("--ttl must be a second or more.")
-    named = {"--option": option_id, "--placement": placement, "--type": type_}
-    ways = [flag for flag, value in named.items() if value is not None]
-    if len(ways) > 1:
-        problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
-    if type_ is not None and plan is not None:
-        problems.append("--type is instead of a plan; leave one out.")
-    if type_ is None and asked["region"] is not None:
-        problems.append("--region goes with --type; an option of a plan has its own.")
-    if problems:
-        raise InputError(problems)
 
 
 def _choice(

@@ -1,55 +1,22 @@
 """`gpucost provision` and the deadline: tried tokens, told clocks, SSH for the caller alone."""
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import Ready, prepare
-from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
+from tests.gpucost.launching import AMAZON, OCEAN, Ready
+from tests.providers.fakes.account import REAPER
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.world import World
 
-OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
-AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
 TOKEN = "GPUCOST_DIGITALOCEAN_REAPER_TOKEN"  # noqa: S105 - the name of the variable
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
-
-
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
-    """A DigitalOcean, and a token for its machines."""
-    assert login.delivered == []
-    monkeypatch.setenv(TOKEN, REAPER)
-    with a_digitalocean(tmp_path, monkeypatch) as fake:
-        for size in fake.sizes:
-            if size["slug"] == "gpu-h100x8-640gb":
-                size |= {"regions": ["nyc2"], "price_hourly": 35.28}
-        yield fake
-
-
-@pytest.fixture
-def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[AwsAccount]:
-    """An empty AWS."""
-    assert login.delivered == []
-    with an_aws(tmp_path, monkeypatch) as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("login")
 
 
 def _made(ocean: DigitalOcean) -> list[str]:

@@ -1,15 +1,13 @@
 """What ends an EC2 machine: its shutdown behaviour, a schedule, and volumes that go with it."""
 
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import Ready, prepare
-from tests.providers.fakes.account import an_aws
+from tests.gpucost.launching import Ready
 from tests.providers.fakes.aws_account import IMAGE, AwsAccount, AwsFault
 
 LAUNCH = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--ttl", "2h", "--allow-stale")
@@ -17,23 +15,7 @@ ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
 ENDED = (*LAUNCH, "--end-role", ROLE, "--yes", "-f", "json")
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
-
-
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
-    """An empty AWS."""
-    with an_aws(tmp_path, monkeypatch) as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("login")
 
 
 def _at(aws: AwsAccount) -> datetime:

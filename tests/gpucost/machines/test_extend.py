@@ -1,53 +1,20 @@
 """`gpucost extend`: a later deadline, within a cap, that each machine has said that it took."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import LIFE_S, Ready, prepare
-from tests.providers.fakes.account import REAPER, a_digitalocean, an_aws
+from tests.gpucost.launching import AMAZON, LIFE_S, OCEAN, Ready
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 
-OCEAN = ("provision", "--type", "digitalocean/gpu-h100x8-640gb", "--yes", "--allow-stale")
-AMAZON = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--yes", "--allow-stale")
 TWO_HOURS = timedelta(hours=2)
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
-
-
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def ocean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
-    """A DigitalOcean, and a token for its machines."""
-    assert login.delivered == []
-    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
-    with a_digitalocean(tmp_path, monkeypatch) as fake:
-        for size in fake.sizes:
-            if size["slug"] == "gpu-h100x8-640gb":
-                size |= {"regions": ["nyc2"], "price_hourly": 35.28}
-        yield fake
-
-
-@pytest.fixture
-def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[AwsAccount]:
-    """An empty AWS."""
-    assert login.delivered == []
-    with an_aws(tmp_path, monkeypatch) as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("login")
 
 
 def _launched(call: Call, launch: tuple[str, ...], *more: str) -> tuple[str, datetime]:

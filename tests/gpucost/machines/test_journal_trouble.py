@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,9 +15,8 @@ from providers.interface import Resource
 from providers.lifecycle.waiting import Clock
 from providers.ssh.login import Status
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import Ready, prepare
+from tests.gpucost.launching import Ready
 from tests.providers.disks import a_small_disk, fill_up
-from tests.providers.fakes.account import REAPER, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.launches import no_wait
 
@@ -36,36 +34,15 @@ LAUNCH = (
 ENDS = (("down", "RUN", "--yes"), ("down", "--all", "--yes"), ("reap", "--yes"))
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
+pytestmark = pytest.mark.usefixtures("login")
 
 
 @pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: Ready) -> Iterator[DigitalOcean]:
-    """A DigitalOcean that sells the size, and a token for its machines."""
-    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
-    assert login.delivered == []
-    with a_digitalocean(tmp_path, monkeypatch) as fake:
-        for size in fake.sizes:
-            if size["slug"] == "gpu-h100x8-640gb":
-                size |= {"regions": ["nyc2"], "price_hourly": 35.28}
-        yield fake
-
-
-@pytest.fixture
-def run(cloud: DigitalOcean, call: Call) -> str:
+def run(ocean: DigitalOcean, call: Call) -> str:
     """A run with one machine."""
     ran = call(*LAUNCH)
     assert ran.code == 0, ran.err
-    assert len(cloud.estate.things["droplets"]) == 1
+    assert len(ocean.estate.things["droplets"]) == 1
     return str(ran.json["run"])
 
 
@@ -99,7 +76,7 @@ def _aside(journal: Path) -> list[str]:
 def test_a_journal_that_another_process_writes_keeps_no_machine_alive(
     words: tuple[str, ...],
     run: str,
-    cloud: DigitalOcean,
+    ocean: DigitalOcean,
     call: Call,
     journal: Path,
 ) -> None:
@@ -109,7 +86,7 @@ def test_a_journal_that_another_process_writes_keeps_no_machine_alive(
         ran = call(*(run if word == "RUN" else word for word in words))
     assert ran.code == 0, ran.err
     assert "another process holds the journal" in ran.err
-    assert cloud.estate.things["droplets"] == {}
+    assert ocean.estate.things["droplets"] == {}
     assert _aside(journal) == []
 
 
@@ -118,7 +95,7 @@ def test_a_journal_that_another_process_writes_keeps_no_machine_alive(
 def test_a_journal_that_cannot_even_be_read_keeps_no_machine_alive(
     words: tuple[str, ...],
     run: str,
-    cloud: DigitalOcean,
+    ocean: DigitalOcean,
     call: Call,
     journal: Path,
 ) -> None:
@@ -130,12 +107,12 @@ def test_a_journal_that_cannot_even_be_read_keeps_no_machine_alive(
         ran = call(*(run if word == "RUN" else word for word in words))
     assert ran.code == 6, ran.err
     assert "another process holds the journal" in ran.err
-    assert cloud.estate.things["droplets"] == {}
+    assert ocean.estate.things["droplets"] == {}
     assert (_aside(journal), journal.stat().st_ino) == ([], before)
 
 
 @pytest.mark.parametrize("words", [*ENDS, ("list",), ("watch",), LAUNCH], ids=" ".join)
-@pytest.mark.usefixtures("cloud")
+@pytest.mark.usefixtures("ocean")
 def test_a_newer_versions_journal_is_left_as_it_is(
     words: tuple[str, ...], run: str, call: Call, journal: Path
 ) -> None:
@@ -152,7 +129,7 @@ def test_a_newer_versions_journal_is_left_as_it_is(
 @pytest.mark.parametrize("words", ENDS, ids=" ".join)
 def test_a_full_disk_keeps_no_machine_alive(
     words: tuple[str, ...],
-    cloud: DigitalOcean,
+    ocean: DigitalOcean,
     call: Call,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -171,36 +148,36 @@ def test_a_full_disk_keeps_no_machine_alive(
         ran = call(*(launched.json["run"] if word == "RUN" else word for word in words))
         assert ran.code in (0, 6), ran.err
         assert "not written down" in ran.err
-        assert cloud.estate.things["droplets"] == {}
+        assert ocean.estate.things["droplets"] == {}
         assert list((disk / "state").glob("*unreadable*")) == []
 
 
 def test_with_the_journal_lost_list_asks_before_it_says_that_nothing_burns(
-    run: str, cloud: DigitalOcean, call: Call, journal: Path
+    run: str, ocean: DigitalOcean, call: Call, journal: Path
 ) -> None:
     """A machine that no journal knows is listed."""
     for path in journal.parent.glob("journal.sqlite*"):
         path.unlink()
-    asked = len(cloud.requests)
+    asked = len(ocean.requests)
     ran = call("list")
-    assert len(cloud.requests) > asked
+    assert len(ocean.requests) > asked
     assert run in ran.out + ran.err
     assert "0 machines burn" not in ran.err
 
 
 @pytest.mark.parametrize("damage", [b"no database" * 1000, b"SQLite format 3\0" + b"\xff" * 9000])
 def test_with_the_journal_damaged_list_asks_too(
-    damage: bytes, run: str, cloud: DigitalOcean, call: Call, journal: Path
+    damage: bytes, run: str, ocean: DigitalOcean, call: Call, journal: Path
 ) -> None:
     """It says that the journal is damaged (exit 6), leaves it, and lists what the provider has."""
     for path in journal.parent.glob("journal.sqlite-*"):
         path.unlink()
     journal.write_bytes(damage)
-    asked = len(cloud.requests)
+    asked = len(ocean.requests)
     ran = call("list")
     assert ran.code == 6
     assert "damaged" in ran.err
-    assert len(cloud.requests) > asked
+    assert len(ocean.requests) > asked
     assert run in ran.out + ran.err
     assert journal.read_bytes() == damage
 
@@ -220,7 +197,7 @@ class _Signalled(Ready):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_signal_speaks_as_control_c_does(
-    number: int, cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch
+    number: int, ocean: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told to end in the middle of a launch: exit 130, what there is, and how to end it."""
     monkeypatch.setattr("gpucost.launch.provisioning.open_login", lambda _: _Signalled(number))
@@ -235,7 +212,7 @@ def test_every_signal_speaks_as_control_c_does(
     assert f"interrupted while {run} was launched" in ran.err
     assert f"gpucost down {run}" in ran.err
     assert call("down", run, "--yes").code == 0
-    assert cloud.estate.things["droplets"] == {}
+    assert ocean.estate.things["droplets"] == {}
 
 
 @pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])

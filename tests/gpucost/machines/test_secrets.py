@@ -9,7 +9,6 @@ import pytest
 
 from tests.gpucost.conftest import Call, Ran, Write
 from tests.gpucost.documents import AS_OF, training
-from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import contract
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
 from tests.providers.fakes.server import serving
@@ -32,16 +31,7 @@ LAUNCH = (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
-
-
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
+pytestmark = pytest.mark.usefixtures("login")
 
 
 @pytest.fixture(params=TOKENS)

@@ -16,7 +16,7 @@ from pricing.errors import InputError
 from providers.journal.journal import Journal
 from providers.private_files import NotOursError
 from tests.gpucost.conftest import Call
-from tests.gpucost.launching import Ready, prepare
+from tests.gpucost.launching import Ready
 from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
 
@@ -34,16 +34,7 @@ LAUNCH = (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_network(login: Ready) -> None:
-    """Reach this machine only."""
-    assert login.delivered == []
-
-
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ready:
-    """Machines that are ready."""
-    return prepare(monkeypatch, tmp_path)
+pytestmark = pytest.mark.usefixtures("login")
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 LAMBDA_KEY = "secret_gpucost_" + "7ab3" * 8
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
+GETADDRINFO = socket.getaddrinfo
 _ONE_LOADER = cache(create_loader)
 
 
@@ -84,6 +85,7 @@ def reach_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
         CONNECT(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+    monkeypatch.setattr(socket, "getaddrinfo", GETADDRINFO)
 
 
 @contextmanager
