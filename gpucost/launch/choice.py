@@ -1,6 +1,5 @@
 """What to launch: an option of a plan, a placement of its fleet, or a type that was named."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -59,14 +58,22 @@ class LaunchChoice:
         return self.offers[0].provider if self.offers else OWN
 
 
-def check_asked(
-    named: Mapping[str, object], *, plan: str | None, region: str | None, ttl_s: Decimal | None
+def check_asked(  # noqa: PLR0913 - what a command line may name
+    plan: str | None,
+    option_id: str | None,
+    placement: int | None,
+    type_: str | None,
+    *,
+    region: str | None,
+    ttl_s: Decimal | None,
 ) -> None:
     """Refuse a command line that names no life, or more than one thing to launch.
 
     Args:
-        named: what `--option`, `--placement` and `--type` say; None where they are not there.
-        plan: the plan's file, where one is named.
+        plan: the plan's file; None where it is not named, as in all that follows.
+        option_id: of --option.
+        placement: of --placement.
+        type_: of --type.
         region: of --region.
         ttl_s: of --ttl.
 
@@ -78,12 +85,13 @@ def check_asked(
         problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
     elif ttl_s < 1:
         problems.append("--ttl must be a second or more.")
+    named = {"--option": option_id, "--placement": placement, "--type": type_}
     ways = [flag for flag, value in named.items() if value is not None]
     if len(ways) > 1:
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
-    if named["--type"] is not None and plan is not None:
+    if type_ is not None and plan is not None:
         problems.append("--type is instead of a plan; leave one out.")
-    if named["--type"] is None and region is not None:
+    if type_ is None and region is not None:
         problems.append("--region goes with --type; an option of a plan has its own.")
     if problems:
         raise InputError(problems)

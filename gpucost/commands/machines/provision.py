@@ -93,8 +93,7 @@ def command(
     runs there whatever becomes of the connection (`gpucost logs ID -f` comes back to it); its end
     is theirs.
     """
-    named = {"--option": option_id, "--placement": placement, "--type": type_}
-    check_asked(named, plan=plan, region=asked["region"], ttl_s=asked["ttl"])
+    check_asked(plan, option_id, placement, type_, region=asked["region"], ttl_s=asked["ttl"])
     job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
     wish = _wish(asked)
