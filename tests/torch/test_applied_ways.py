@@ -28,6 +28,15 @@ def test_losses_are_the_same_in_every_way_to_start(
     assert done.of("odd") == []
 
 
+def test_ranks_that_were_spawned_are_left(program: Runner) -> None:
+    """In them workers would be spawned, too: they are left, losses are the same."""
+    done = program("ways.py", "spawn", apply=WORKERS)
+    plain = program("ways.py", "spawn", probe=False)
+    assert sorted(done.out.splitlines()) == sorted(plain.out.splitlines())
+    assert [event["outcome"] for event in done.of("change")] == ["left"] * 2
+    assert all("not be forked" in event["what"] for event in done.of("change"))
+
+
 FRAMEWORKS = {
     "accelerate_loop.py": "accelerate",
     "hf_trainer.py": "transformers",
