@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test chaos vm-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test loop chaos vm-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -107,6 +107,10 @@ vm-test: $(VENV)/.dev ## boot the rendered user data on a real virtual machine (
 
 torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
 	.venv-torch/bin/python -m pytest -q tests/torch
+
+loop: $(VENV)/.runtime .venv-torch/.ready ## make a starved PyTorch script faster without editing it, and prove it
+	rm -rf build/loop
+	GPUCOST_STATE_DIR=build/loop/state $(BIN)/gpucost loop --folder build/loop --no-gpu --no-metadata --current aws/g4dn.xlarge/us-east-1 --yes -- .venv-torch/bin/python examples/loop/train.py
 
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diagnose": ("measuring.diagnose", "Say what a job wastes and why."),
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
     "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
+    "loop": ("measuring.loop", "Measure, plan, run, prove, and again until nothing pays."),
     "report": ("planning.report", "Write the report of a plan."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),

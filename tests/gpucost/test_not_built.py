@@ -33,6 +33,7 @@ CONTRACT = (
     "export",
     "reconcile",
     "bill",
+    "loop",
     "watch",
     "accuracy",
     "doctor",
@@ -62,6 +63,7 @@ BUILT = {
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
     "--whole-machine --machine-only --fail-over-increase --base --launchable --history",
+    "loop": "--budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",

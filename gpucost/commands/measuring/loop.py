@@ -1,0 +1,102 @@
+"""`gpucost loop`: measure, plan, run or rent, verify, and again until nothing pays."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpucost.arguments.parameters import DOLLARS, DURATION, HOURS_A_MONTH
+from gpucost.loop.loop_steps import LoopRequest, run_step
+from gpucost.loop.loop_view import print_loop
+from gpucost.loop.looping import begin
+from gpucost.loop.steps_to_come import steps_to_come
+from gpucost.views.output import Output, output_options
+from pricing.errors import InputError
+
+_FETCHED = ("s3://", "https://", "http://")
+
+
+@click.command(
+    name="loop",
+    epilog="Example: gpucost loop --budget 20 -- python train.py --epochs 1",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "--budget",
+    type=DOLLARS,
+    default="0",
+    show_default=True,
+    help="USD for all that is rented together; 0 stays on this machine.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False),
+    default="gpucost-loop",
+    show_default=True,
+    help="Where the loop's files lie; a loop there goes on.",
+)
+@click.option("--rounds", type=click.IntRange(1, 50), default=5, show_default=True, help="At most.")
+@click.option("--current", metavar="PROVIDER/TYPE[/REGION]", help="As of `plan`.")
+@click.option("--price", type=DOLLARS, help="As of `plan`: what this machine costs an hour.")
+@click.option("--hours-per-month", type=HOURS_A_MONTH, help="As of `plan`.")
+@click.option("--provider", multiple=True, help="As of `plan`: only this one (repeatable).")
+@click.option("--region", multiple=True, help="As of `plan` (repeatable).")
+@click.option(
+    "--numeric", multiple=True, metavar="CODE", help="Also an action that may change results."
+)
+@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
+@click.option("--ttl", type=DURATION, help="Longest life of what is rented.  [default: by the run]")
+@click.option("--sync", default=".", show_default=True, help="Code that goes to rented machines.")
+@click.option("--data", metavar="SOURCE", help="For rented machines: s3://..., https://, a folder.")
+@click.option("--dry-run", is_flag=True, help="Print the steps to come; nothing runs.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output_options
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
+def command(words: tuple[str, ...], output: Output, **given: Any) -> None:
+    """Make COMMAND faster and prove it: profile, plan, run or rent, verify, until nothing pays.
+
+    Every step is a command of its own and is shown before it runs. Interrupted, the same command
+    goes on where it stopped. An experiment is made where it costs less than its option can save.
+    Without --budget nothing is rented.
+    """
+    if not words:
+        raise InputError("no COMMAND: put it behind --, such as gpucost loop -- python train.py.")
+    asked = _request(words, output, given)
+    if given["dry_run"]:
+        for step in steps_to_come(asked):
+            click.echo(step)
+        return
+    loop = begin(asked, output, lambda step: run_step(step, quiet=asked.quiet, aside=asked.aside))
+    print_loop(loop.go_on(), output)
+
+
+def _request(words: tuple[str, ...], output: Output, given: dict[str, Any]) -> LoopRequest:
+    measuring = [flag for flag in ("no_gpu", "no_metadata") if given[flag]]
+    data = given["data"]
+    renting = ["--sync", str(Path(given["sync"]).absolute())]
+    if data:
+        renting += ["--data", data if data.startswith(_FETCHED) else str(Path(data).absolute())]
+    return LoopRequest(
+        command=words,
+        folder=Path(given["folder"]),
+        budget_usd=given["budget"],
+        measuring=tuple(f"--{flag.replace('_', '-')}" for flag in measuring),
+        planning=_planning(given),
+        renting=tuple(renting),
+        numeric=given["numeric"],
+        ttl_s=None if given["ttl"] is None else int(given["ttl"]),
+        most_rounds=given["rounds"],
+        yes=given["yes"],
+        quiet=output.quiet,
+        aside=output.format != "table",
+    )
+
+
+def _planning(given: dict[str, Any]) -> tuple[str, ...]:
+    words: list[str] = []
+    for name in ("current", "price", "hours_per_month", "provider", "region"):
+        value = given[name]
+        for one in value if isinstance(value, tuple) else () if value is None else (value,):
+            words += [f"--{name.replace('_', '-')}", str(one)]
+    return tuple(words)

@@ -1,0 +1,151 @@
+"""The steps of a loop as commands of their own, which is also how they are run and shown."""
+
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from gpucost.loop.loop_record import HERE, Round
+from pricing.errors import GpucostError
+
+BEFORE, PLAN, RECIPE = "before.json", "plan.json", "recipe.json"
+AFTER, PROOF, REPORT = "after.json", "proof.json", "proof.md"
+_TOLD = (signal.SIGTERM, signal.SIGHUP)
+
+
+class LoopInterruptedError(GpucostError):
+    """Interrupted between or in steps; what is done stays done."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRequest:
+    """What a loop is asked for.
+
+    Attributes:
+        command: the program and its arguments.
+        folder: of its files.
+        budget_usd: for all that is rented; 0: nothing is.
+        measuring: options of `profile` and `run`, such as --no-gpu.
+        planning: options of `plan`, such as --current.
+        renting: options of `provision`, such as --data; paths are absolute.
+        numeric: codes of actions that may change results.
+        ttl_s: longest life of a rented machine; None: worked out from the first run.
+        most_rounds: experiments at most.
+        yes: nothing is asked.
+        quiet: steps print no messages.
+        aside: steps print to standard error, as standard output holds a document.
+    """
+
+    command: tuple[str, ...]
+    folder: Path
+    budget_usd: Decimal
+    measuring: tuple[str, ...] = ()
+    planning: tuple[str, ...] = ()
+    renting: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    ttl_s: int | None = None
+    most_rounds: int = 5
+    yes: bool = False
+    quiet: bool = False
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStep:
+    """One command.
+
+    Attributes:
+        words: behind `gpucost`.
+        cwd: folder that it stands in; None: the caller's.
+        shown: whether what it prints is; what it writes is enough where it is not.
+    """
+
+    words: tuple[str, ...]
+    cwd: Path | None = None
+    shown: bool = True
+
+    @property
+    def text(self) -> str:
+        """The command as a person types it."""
+        typed = shlex.join(("gpucost", *self.words))
+        return f"(cd {shlex.quote(str(self.cwd))} && {typed})" if self.cwd else typed
+
+
+TakeStep = Callable[[LoopStep], int]
+
+
+def profile_step(asked: LoopRequest) -> LoopStep:
+    """Return how the job is measured as it is."""
+    target = str(asked.folder / BEFORE)
+    return LoopStep(words=("profile", *asked.measuring, "-o", target, "--", *asked.command))
+
+
+def plan_step(asked: LoopRequest, before: str, folder: str) -> LoopStep:
+    """Return how a measured run is planned; `before` and `folder` are below the loop's folder."""
+    source, target = asked.folder / before, asked.folder / folder / PLAN
+    written = ("-o", str(target), "--report", str(target.with_suffix(".md")))
+    return LoopStep(words=("plan", str(source), *asked.planning, "-q", *written), shown=False)
+
+
+def try_step(asked: LoopRequest, one: Round, left_usd: Decimal, rent_s: int) -> LoopStep:
+    """Return how an option is tried, here or on rented machines."""
+    folder = asked.folder / one.folder
+    if one.where == HERE:
+        recipe, after = str(folder / RECIPE), str(folder / AFTER)
+        words = ("run", "--recipe", recipe, *asked.measuring, "-o", after, "--", *asked.command)
+        return LoopStep(words=words)
+    limits = ("--ttl", f"{rent_s}s", "--max-cost", f"{left_usd:f}")
+    job = ("--run", shlex.join(asked.command), "--recipe", RECIPE)
+    words = ("provision", PLAN, "--option", one.option, *limits, *job, *asked.renting)
+    return LoopStep(words=(*words, *(("--yes",) if asked.yes else ())), cwd=folder.absolute())
+
+
+def verify_step(asked: LoopRequest, one: Round) -> LoopStep:
+    """Return how the run after is held against the run before."""
+    folder = asked.folder / one.folder
+    runs = (str(asked.folder / one.before), str(folder / AFTER))
+    against = ("--plan", str(folder / PLAN), "--option", one.option)
+    written = ("-o", str(folder / PROOF), "--report", str(folder / REPORT))
+    return LoopStep(words=("verify", *runs, *against, *written))
+
+
+def run_step(step: LoopStep, *, quiet: bool = False, aside: bool = False) -> int:
+    """Run a step as a command of its own, and return its exit code.
+
+    Ctrl-C reaches it through the terminal, as it does us; a signal that only we got is passed on.
+
+    Raises:
+        LoopInterruptedError: we were interrupted; the step has ended.
+    """
+    words = [sys.executable, "-P", "-m", "gpucost", *_quietly(step.words, quiet=quiet)]
+    where = (sys.stderr if aside else None) if step.shown else subprocess.DEVNULL
+    child = subprocess.Popen(words, cwd=step.cwd, stdout=where)  # noqa: S603 - ourselves
+    interrupted = False
+    while True:
+        try:
+            code = child.wait()
+        except KeyboardInterrupt as error:
+            interrupted = True
+            for number in _TOLD:
+                if error.args == (number.name,):
+                    child.send_signal(number)
+        else:
+            break
+    if interrupted:
+        raise LoopInterruptedError("interrupted; the same command goes on where it stopped.")
+    return code
+
+
+def _quietly(words: Sequence[str], *, quiet: bool) -> Sequence[str]:
+    return (words[0], "-q", *words[1:]) if quiet and "-q" not in words[: _own(words)] else words
+
+
+def _own(words: Sequence[str]) -> int:
+    """Return how many of the words are ours, not the command's."""
+    return words.index("--") if "--" in words else len(words)
