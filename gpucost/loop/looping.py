@@ -190,7 +190,8 @@ class Loop:
     def _rent(self, one: Round) -> None:
         """Launch the option; a launch of this round that is there already is followed instead."""
         folder = self.asked.folder / one.folder
-        known = [each for each in rented((folder,)) if not each.launched_nothing]
+        found = rented((folder,))
+        known = [each for each in found if each.is_open or not each.launched_nothing]
         left = self._left_usd()
         if not known:
             (folder / AFTER).unlink(missing_ok=True)

@@ -29,6 +29,8 @@ def print_verification(document: VerificationDocument, output: Output) -> None:
 
 def _speed(document: VerificationDocument) -> tuple[str, ...]:
     speed = document.speedup
+    if speed is None:
+        return ("speed-up measured", "", "unknown", "", "too few steps")
     ends = (f"{x:.3g}x" for x in (speed.low, speed.mid, speed.high))
     return ("speed-up measured", *ends, f"{speed.confidence:.0%} interval")
 
@@ -38,8 +40,8 @@ def _predicted(document: VerificationDocument) -> list[tuple[str, ...]]:
     if said is None:
         return []
     ends = (f"{x:.3g}x" for x in (said.speedup.low, said.speedup.mid, said.speedup.high))
-    held = "held" if said.held else "did not hold"
-    return [(f"speed-up predicted ({said.option})", *ends, f"90% interval: {held}")]
+    held = {True: ": held", False: ": did not hold", None: ""}[said.held]
+    return [(f"speed-up predicted ({said.option})", *ends, f"90% interval{held}")]
 
 
 def _saves(document: VerificationDocument, output: Output) -> list[tuple[str, ...]]:

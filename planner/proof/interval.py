@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+_WIDEST = 100.0  # x/: 10 around the middle: our choice of what still says something
 CONFIDENCE = 0.95
 """Two-sided: "proved" is then said of a change without effect in 2.5 % of all cases."""
 
@@ -31,6 +32,11 @@ class MeasuredRatio:
         finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
         if not finite or not 0.0 < self.low <= self.mid <= self.high:
             raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrower than x/: 10, so that it says anything."""
+        return self.high / self.low <= _WIDEST
 
     @property
     def is_faster(self) -> bool:

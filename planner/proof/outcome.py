@@ -22,10 +22,11 @@ def outcome_of(
 ) -> PastPrediction | None:
     """Return what became of a plan's prediction; None where that is not told.
 
-    It predicted nothing of this run, or others' work on the machine is in what was measured.
+    It predicted nothing of this run, others' work on the machine is in what was measured, or too
+    few steps tell it.
     """
     said = found.predicted
-    if said is None or crowded(found.before, found.after) is not None:
+    if said is None or not found.speed.is_known or crowded(found.before, found.after) is not None:
         return None
     before, after = found.before.profile, found.after.profile
     told, speed = said.speedup, found.speed

@@ -10,7 +10,7 @@ from planner.models.estimate import Estimate
 from planner.models.saving import saving
 from planner.plan_document.from_option import digits, digits_of, in_cents, rounded
 from planner.proof.dollars import Dollars
-from planner.proof.interval import CONFIDENCE
+from planner.proof.interval import CONFIDENCE, MeasuredRatio
 from planner.proof.same_job import Difference
 from planner.proof.speed import MeasuredRun
 from planner.proof.verify import Subject, Verdict, Verification
@@ -80,14 +80,14 @@ class PredictedDocument:
         option: JOB/ID.
         actions: what it changes.
         speedup: over the profiled run, a 90 % interval.
-        held: whether what was measured lies inside.
+        held: whether what was measured lies inside; None where that is unknown.
         usd: its bill of the period; None where unknown.
     """
 
     option: str
     actions: tuple[str, ...]
     speedup: Estimate
-    held: bool
+    held: bool | None
     usd: Decimal | None
 
 
@@ -139,14 +139,17 @@ class InvoiceDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationDocument:
-    """The answer, as it is written; see `Verification`."""
+    """The answer, as it is written; see `Verification`.
+
+    `speedup` is None where its interval is wider than x/: 10, and then dollars are, too.
+    """
 
     schema: str = SCHEMA
     job: str
     verdict: Verdict
     about: Subject
     why: str
-    speedup: SpeedupDocument
+    speedup: SpeedupDocument | None
     saves: SavesDocument | None
     predicted: PredictedDocument | None
     bill: InvoiceDocument | None
@@ -165,16 +168,10 @@ def verification_document(one: Verification) -> VerificationDocument:
         verdict=one.verdict,
         about=one.subject,
         why=one.why,
-        speedup=SpeedupDocument(
-            low=digits(speed.low),
-            mid=digits(speed.mid),
-            high=digits(speed.high),
-            confidence=CONFIDENCE,
-            basis=speed.basis,
-        ),
-        saves=_saves(one.dollars) if one.dollars else None,
+        speedup=_speedup(speed) if speed.is_known else None,
+        saves=_saves(one.dollars) if one.dollars and speed.is_known else None,
         predicted=_predicted(one),
-        bill=_invoice(one.bill) if one.bill else None,
+        bill=_invoice(one.bill) if one.bill and speed.is_known else None,
         before=_run(one.before),
         after=_run(one.after),
         same_job=SamenessDocument(
@@ -182,6 +179,16 @@ def verification_document(one: Verification) -> VerificationDocument:
         ),
         losses=LossesDocument(alike=one.losses.alike, why=one.losses.why),
         notes=one.notes,
+    )
+
+
+def _speedup(speed: MeasuredRatio) -> SpeedupDocument:
+    return SpeedupDocument(
+        low=digits(speed.low),
+        mid=digits(speed.mid),
+        high=digits(speed.high),
+        confidence=CONFIDENCE,
+        basis=speed.basis,
     )
 
 
@@ -208,7 +215,7 @@ def _predicted(one: Verification) -> PredictedDocument | None:
         option=said.found.name,
         actions=said.found.actions,
         speedup=rounded(said.speedup),
-        held=said.held(one.speed),
+        held=said.held(one.speed) if one.speed.is_known else None,
         usd=in_cents(cost.mid if cost else None),
     )
 

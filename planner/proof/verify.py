@@ -110,6 +110,8 @@ def verify(
     crowd = crowded(before, after)
     if crowd is not None:
         verdict, why = "not-proved", crowd
+    elif not speed.is_known:
+        verdict, why = "not-proved", _too_few(before, after)
     return Verification(
         before=before,
         after=after,
@@ -198,6 +200,13 @@ def _verdict(
     if losses.alike == "changed":
         return "not-proved", losses.why
     return "proved", f"{what} is {told[0]}, at both ends of the 95 % interval."
+
+
+def _too_few(before: MeasuredRun, after: MeasuredRun) -> str:
+    counts = [one.profile.step.count if one.profile.step else None for one in (before, after)]
+    known = [count for count in counts if count is not None]
+    steps = f"{min(known)} steps are" if known else "what was measured is"
+    return f"the speed-up is unknown: {steps} too few for what they differ by: run longer."
 
 
 def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Reconciliation | None:

@@ -231,3 +231,31 @@ def test_several_jobs_need_a_name(job: Any, call: Call, write: Write) -> None:
     refused = call("verify", "two.json", job("bb", 2.0))
     assert (refused.code, "--job NAME" in refused.err) == (2, True)
     assert call("verify", "two.json", "bb.json", "--job", "train").code == 0
+
+
+@pytest.mark.parametrize("format_", ["table", "json", "md", "csv"])
+def test_too_few_steps_are_unknown(
+    format_: str, plan: str, job: Any, call: Call, write: Write
+) -> None:
+    """An interval wider than ten times either way is no figure: unknown, not proved, not kept."""
+    job("bb", 1.0)
+    for name in ("a", "bb"):
+        document = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+        document["step"]["count"] = 12
+        write(f"{name}.json", document)
+        rows = [
+            {"step": 1 + at, "n": 1, "step_s": 40.0 if at % 5 == 0 else 0.02} for at in range(16)
+        ]
+        write(f"{name}.steps.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    ran = call("verify", "a.json", "bb.json", "--plan", plan, "-f", format_)
+    assert ran.code == 0, ran.err
+    assert "unknown" in ran.out
+    assert "outcomes.jsonl" not in ran.err
+    if format_ == "json":
+        assert (ran.json["speedup"], ran.json["saves"], ran.json["verdict"]) == (
+            None,
+            None,
+            "not-proved",
+        )
+        assert ran.json["predicted"]["held"] is None
+        assert "12 steps are too few" in ran.json["why"]

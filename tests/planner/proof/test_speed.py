@@ -107,6 +107,16 @@ def test_nothing_in_common_is_refused_for_both() -> None:
     ]
 
 
+def test_an_interval_wider_than_ten_times_says_nothing() -> None:
+    """Twelve rows that differ by hundreds of times tell no speed-up; four hundred alike do."""
+    wild = tuple(
+        replace(row, step_s=0.2 * (200.0 if at % 5 == 0 else 0.1))
+        for at, row in enumerate(series(0.2, rows=12))
+    )
+    assert not speed_up(run(steps=wild), run(steps=wild)).is_known
+    assert speed_up(run(steps=series(0.2)), run(steps=series(0.1, seed=2))).is_known
+
+
 def test_the_same_runs_give_the_same_interval() -> None:
     """The bootstrap draws the same blocks every time."""
     runs = (run(BEFORE, series(0.2)), run(BEFORE, series(0.19, seed=3)))
