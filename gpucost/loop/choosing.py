@@ -6,7 +6,7 @@ for as long as the job ran before; elsewhere what is rented, until its deadline.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -40,7 +40,7 @@ class Means:
         rent_s: how long a rented machine may live, seconds.
         left_usd: of the budget; 0: nothing is rented.
         kept: recipe of what was proved here before; empty before the first proof.
-        tried: keys of the rounds so far.
+        tried: what became of the rounds so far, by their keys.
     """
 
     command: tuple[str, ...]
@@ -51,7 +51,7 @@ class Means:
     rent_s: float
     left_usd: Decimal
     kept: Mapping[str, Any]
-    tried: Collection[tuple[str, ...]]
+    tried: Mapping[tuple[str, ...], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +204,9 @@ def _at_best(found: FoundOption) -> Decimal | None:
 def _why_not(one: NextExperiment, means: Means) -> str | None:
     """Return why an experiment is not made; None where it is."""
     here = one.where == HERE
-    if (one.where, *one.settings) in means.tried:
-        return "tried already."
+    became = means.tried.get((one.where, *one.settings))
+    if became is not None:
+        return f"tried already: {became}"
     if here and not one.settings:
         return "changes nothing more that can be applied here from outside the program."
     if not here and not _launchable(one.found):

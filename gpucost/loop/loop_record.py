@@ -35,6 +35,7 @@ class Round:
         done: the last step that is done: chosen (plan.json and recipe.json are there), measured
             (after.json), verified (proof.json).
         verdict: of the verification.
+        why: of the verdict, one sentence.
         speedup: measured, a 95 % interval.
         saves_usd: as measured, of the plan's period; None where unknown.
         period: of `saves_usd`.
@@ -49,6 +50,7 @@ class Round:
     can_save_usd: Decimal | None = None
     done: Done = "chosen"
     verdict: Verdict | None = None
+    why: str = ""
     speedup: Effect | None = None
     saves_usd: Decimal | None = None
     period: Literal["month", "run"] | None = None

@@ -134,7 +134,7 @@ class Loop:
             rent_s=float(self.rent_s),
             left_usd=self._left_usd(),
             kept=_json(self.asked, won.folder, RECIPE) if won else {},
-            tried=frozenset(one.key for one in self.record.rounds),
+            tried={one.key: f"{one.verdict}: {one.why}" for one in self.record.rounds},
         )
 
     def _run_s(self, before: str) -> float:
@@ -259,6 +259,7 @@ def _judged(one: Round, proof: dict[str, Any]) -> Round:
         one,
         done="verified",
         verdict=proof["verdict"],
+        why=proof["why"],
         speedup=None if speed is None else Effect(**{k: speed[k] for k in ("low", "mid", "high")}),
         saves_usd=None if saves is None else Decimal(saves["usd"]),
         period=None if saves is None else saves["period"],

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucost.jobs.job_folder import job_folder
-from gpucost.machines.state import CLOCK, open_journal, state_folder
+from gpucost.machines.state import CLOCK, open_journal
 from pricing.errors import RefusedError
 from providers.interface import Deployment
 from providers.journal.ledger import bill_run
@@ -44,7 +44,7 @@ def rented(folders: Iterable[Path]) -> tuple[RentedRun, ...]:
 
 
 def _folder_of(run: Deployment) -> str | None:
-    request = job_folder(state_folder(), run.marks.run).request()
+    request = job_folder(run.marks.run).request()
     return None if request is None else str(Path(request.folder).resolve())
 
 

@@ -9,7 +9,7 @@ import pytest
 from gpucost.jobs.job_folder import job_folder
 from gpucost.jobs.request import JobRequest
 from gpucost.loop.rented_runs import rented
-from gpucost.machines.state import open_journal, state_folder
+from gpucost.machines.state import open_journal
 from tests.providers.launches import a_spec
 
 
@@ -25,7 +25,7 @@ def test_launches_are_found_by_the_folder_of_their_results(
             journal.open_run(spec, Decimal("3.25"), now)
     for spec, name in ((ours, "loop"), (other, "elsewhere")):
         request = JobRequest(command="true", folder=str(tmp_path / name))
-        job_folder(state_folder(), spec.marks.run).keep(request)
+        job_folder(spec.marks.run).keep(request)
     (one,) = rented((tmp_path / "loop",))
     assert (one.run, one.is_open, one.usd) == (ours.marks.run, True, Decimal("3.25"))
     with open_journal() as journal:
