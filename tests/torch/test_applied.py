@@ -30,6 +30,7 @@ REFUSED = {
     "only-in-workers": "workers read other batches",
     "drawing-sampler": "DrawingSampler is the program's own and uses",
     "late-sampler": "LateSampler is the program's own and uses",
+    "generator": "draws from the program's generator as it goes",
     "given-zero": "the program sets num_workers=0 itself",
     "given-two": "the program sets num_workers=2 itself",
     "shared-memory": "shared memory has no room",

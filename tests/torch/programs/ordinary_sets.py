@@ -190,6 +190,5 @@ ORDINARY = {
     "replacement": lambda: plain(Plain(), sampler=data.RandomSampler(range(COUNT), True)),
     "distributed": lambda: plain(Plain(), sampler=data.DistributedSampler(range(COUNT), 1, 0)),
     "by-length": lambda: DataLoader(Plain(), batch_sampler=ByLength()),
-    "generator": lambda: shuffled(Plain(), generator=torch.Generator().manual_seed(7)),
     "single": lambda: DataLoader(Plain(), batch_size=None),
 }

@@ -190,6 +190,7 @@ UNSAFE = {
     "only-in-workers": lambda: shuffled(OnlyInWorkers()),
     "drawing-sampler": lambda: plain(Plain(), sampler=DrawingSampler()),
     "late-sampler": lambda: plain(Plain(), sampler=LateSampler()),
+    "generator": lambda: shuffled(Plain(), generator=torch.Generator().manual_seed(7)),
     "given-zero": lambda: shuffled(Plain(), num_workers=0),
     "given-two": lambda: shuffled(Plain(), num_workers=2, multiprocessing_context="fork"),
     "shared-memory": lambda: shuffled(Plain()),

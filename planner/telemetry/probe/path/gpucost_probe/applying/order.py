@@ -45,7 +45,7 @@ def why_not_ahead(sampler: Any) -> str | None:
         inner = (getattr(sampler, name, None) for name in _WRAPPERS[key])
         return next((why for each in inner if (why := why_not_ahead(each)) is not None), None)
     if key[1] == "RandomSampler" and key in _KNOWN:
-        if getattr(sampler, "replacement", False) and sampler.generator is not None:
+        if sampler.generator is not None:  # once more at its end, with or without replacement
             return "the sampler draws from the program's generator as it goes"
         return None
     if key in _KNOWN or kind in _PLAIN:
