@@ -205,3 +205,19 @@ def test_a_damaged_record_is_said(text: str, world: World, call: Call) -> None:
     assert "--folder" in ran.err
     assert world.taken == []
     assert (FOLDER / "loop.json").read_text(encoding="utf-8") == text
+
+
+def test_an_experiment_that_costs_more_than_it_can_save_is_not_made(
+    world: World, call: Call
+) -> None:
+    """A run of 5,000 hours costs more than half a year of the option saves: it is not repeated."""
+
+    def long(document: dict[str, Any]) -> dict[str, Any]:
+        document["window"] = {"duration_s": 5000 * 3600}
+        return document
+
+    world.faster, world.profile = WORKERS, long
+    ran = _loop(call)
+    assert ran.code == 0, ran.err
+    assert world.taken == ["profile", "plan"]
+    assert any("the experiment costs $2,630.00" in one for one in _last()["ended"])
