@@ -25,7 +25,7 @@ from providers.interface import (
     Resource,
 )
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import Marks, read_text
+from providers.ownership_tags import OwnershipTags, read_text
 
 PROVIDER = "memory"
 
@@ -155,7 +155,7 @@ class MemoryCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Everything that is shown there."""
         _ = known
@@ -176,7 +176,7 @@ class MemoryCloud:
         shown = tuple(one for one in found if one.id not in self.hidden)
         return Listing(resources=shown, unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """The resource; a machine runs after some looks."""
         self._raise("look", kept.kind)
         found = self.things.get((kept.kind, kept.id))
@@ -195,7 +195,7 @@ class MemoryCloud:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put them on it."""
         self.calls.append(f"mark {one.name}")
         self._raise("mark", one.kind)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.terms import Terms
 
 if TYPE_CHECKING:  # the values of its answers, made of what is here
@@ -106,7 +106,7 @@ class LaunchSpec:
         security_group: at the provider, in place of one of the run's own; empty: its own.
     """
 
-    marks: Marks
+    marks: OwnershipTags
     places: tuple[Place, ...]
     count: int
     ttl_s: Decimal
@@ -192,7 +192,7 @@ class Resource:
     id: str
     name: str
     region: str
-    marks: Marks
+    marks: OwnershipTags
     state: State = "running"
     created_at: datetime | None = None
     address: str = ""
@@ -227,7 +227,7 @@ class Deployment:
         terms: what its launch was confirmed with; None: it was not launched from here.
     """
 
-    marks: Marks
+    marks: OwnershipTags
     provider: str
     offer: Offer | None
     region: str
@@ -307,7 +307,7 @@ class Cloud(Protocol):
         """What ends the run, in words: our calls, and what the machine does by itself; pure."""
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch at places that the provider offers, and remarks on quota; changes nothing.
+        """The launch at places that the provider offers, and notes on quota; changes nothing.
 
         Raises:
             ProviderError: it cannot be launched, or the provider cannot be asked.
@@ -339,7 +339,7 @@ class Cloud(Protocol):
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> "Listing":
         """Everything of ours that is shown and not gone, of every run and owner; never raises.
 
@@ -351,7 +351,7 @@ class Cloud(Protocol):
             known: marks by run, for machines that only their name tells.
         """
 
-    def look(self, kept: JournaledResource, marks: Marks) -> "Presence":
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> "Presence":
         """What the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.
@@ -367,7 +367,7 @@ class Cloud(Protocol):
             ProviderError: it could not be asked.
         """
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put marks with a later deadline on a machine; what had to be made for it is returned.
 
         What ends a machine from outside (`OUTSIDE`) comes later by as much.

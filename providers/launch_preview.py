@@ -16,7 +16,7 @@ class Preview:
         ends: what ends it, in words.
         total: the bill of all machines at the TTL; None for the user's own.
         most: the same when their bill ends at worst, which the cap is held against.
-        remarks: of quota, region and permissions, as the provider told them.
+        notes: of quota, region and permissions, as the provider told them.
         warnings: what the user must know before saying yes.
         refusals: why it would be refused; empty: it may go ahead.
     """
@@ -26,6 +26,6 @@ class Preview:
     ends: tuple[str, ...]
     total: Quote | None
     most: Quote | None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()

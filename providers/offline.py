@@ -8,7 +8,7 @@ from typing import cast
 from pricing.errors import MissingCredentialsError
 from providers.interface import Cloud, Creation, JournaledResource, LaunchSpec, Place, Resource
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.registry import CLOUDS
 
 _DRY = "a dry run asks nothing"
@@ -61,13 +61,13 @@ class _Offline:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Nothing is asked, and nothing is claimed."""
         _ = regions, kinds, known
         return Listing(unasked=(Unasked(provider=self.name, kind="", region="", why=_DRY),))
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """Nothing is asked."""
         _ = kept, marks
         return Presence(state="not-asked", why=_DRY)
@@ -77,7 +77,7 @@ class _Offline:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Refused."""
         _ = marks
         raise MissingCredentialsError(f"{self.name}: a dry run marks no {one.kind}.")

@@ -31,7 +31,7 @@ _WHOLE_OWNER = re.compile(rf"[A-Za-z0-9-]+{_ID}[{_LETTERS}]{{{_RUN_LETTERS}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class OwnershipTags:
     """Whose a resource is, and until when.
 
     Attributes:
@@ -89,10 +89,10 @@ def _read_time(text: str) -> datetime:
     return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
 
 
-def read_marks(tags: Mapping[str, str]) -> Marks | None:
+def read_marks(tags: Mapping[str, str]) -> OwnershipTags | None:
     """The marks among tags by name; None where they are not complete: it is not ours."""
     try:
-        return Marks(
+        return OwnershipTags(
             deadline=_read_time(tags["deadline"]),
             started=_read_time(tags[_STARTED]) if _STARTED in tags else None,
             **{name: tags[name] for name in ("run", "owner", "plan")},
@@ -101,8 +101,8 @@ def read_marks(tags: Mapping[str, str]) -> Marks | None:
         return None
 
 
-def read_text(text: str, separator: str) -> Marks | None:
-    """The marks in a word that `Marks.text` made; None where it is none."""
+def read_text(text: str, separator: str) -> OwnershipTags | None:
+    """The marks in a word that `OwnershipTags.text` made; None where it is none."""
     first, *fields = text.split(separator)
     names = (*_FIELDS, _STARTED)
     if first != f"{PREFIX}-run" or len(fields) not in (len(_FIELDS), len(names)):
@@ -110,13 +110,13 @@ def read_text(text: str, separator: str) -> Marks | None:
     return read_marks(dict(zip(names, fields, strict=False)))
 
 
-def latest(marks: Iterable[Marks]) -> Marks:
+def latest(marks: Iterable[OwnershipTags]) -> OwnershipTags:
     """Those with the latest deadline: one that was moved stands beside the first."""
     return max(marks, key=lambda one: one.deadline)
 
 
-def until(marks: Marks, text: str) -> Marks:
-    """Marks with a deadline as `Marks.tags` writes it, where that is a later one."""
+def until(marks: OwnershipTags, text: str) -> OwnershipTags:
+    """Marks with a deadline as `OwnershipTags.tags` writes it, where that is a later one."""
     try:
         return latest((marks, replace(marks, deadline=_read_time(text))))
     except ValueError:

@@ -10,7 +10,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus
 from providers.interface import OWN
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.registry import CLOUDS
 from templates.bootstrap_deadline import LEAST_IDLE_S
 from templates.bootstrap_files import MachineBootstrap
@@ -94,7 +94,7 @@ def _gpus_of(choice: "LaunchChoice") -> Iterator[tuple[Offer, Gpu | None]]:
 def bootstrap_of(
     choice: "LaunchChoice",
     wish: "Wish",
-    marks: Marks,
+    marks: OwnershipTags,
     offer: Offer | None,
     settings: MachineSettings,
 ) -> MachineBootstrap:

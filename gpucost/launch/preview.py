@@ -28,7 +28,7 @@ from providers.interface import (
 )
 from providers.journal.ledger import quote_machines
 from providers.launch_preview import Preview
-from providers.ownership_tags import Marks, new_run
+from providers.ownership_tags import OwnershipTags, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
 from providers.ssh.caller_address import CALLER
@@ -115,7 +115,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
     """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
-    marks = Marks(
+    marks = OwnershipTags(
         run=new_run(),
         deadline=deadline,
         owner=this_owner(),
@@ -158,7 +158,9 @@ def _priced(choice: LaunchChoice, live: Live | None) -> Iterator[Offer]:
             yield replace(offer, usd_per_hour=most) if now is None else now
 
 
-def _place(choice: LaunchChoice, wish: Wish, marks: Marks, offer: Offer | None, at: int) -> Place:
+def _place(
+    choice: LaunchChoice, wish: Wish, marks: OwnershipTags, offer: Offer | None, at: int
+) -> Place:
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
@@ -178,7 +180,7 @@ def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime
 
 
 def preview(
-    cloud: Cloud, spec: LaunchSpec, remarks: tuple[str, ...], live: Live | None, wish: Wish
+    cloud: Cloud, spec: LaunchSpec, notes: tuple[str, ...], live: Live | None, wish: Wish
 ) -> Preview:
     """What the launch would do and cost, with everything that speaks against it."""
     first = spec.places[0]
@@ -191,7 +193,7 @@ def preview(
         ends=cloud.ends(spec),
         total=total,
         most=most,
-        remarks=remarks,
+        notes=notes,
         warnings=tuple(_warnings(spec, live, wish)),
         refusals=tuple(_refusals(spec, most, live, wish)),
     )

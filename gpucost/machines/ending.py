@@ -25,7 +25,7 @@ from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey
-from providers.ownership_tags import Marks, latest, owns
+from providers.ownership_tags import OwnershipTags, latest, owns
 from providers.ssh.keys import drop_key
 
 
@@ -40,7 +40,7 @@ class RunToEnd:
         there: what the provider lists of it.
     """
 
-    marks: Marks
+    marks: OwnershipTags
     session: Session
     known: Deployment | None
     there: tuple[Resource, ...]
@@ -100,7 +100,7 @@ def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
     return told
 
 
-def refuse_others(marks: Marks, owner: str) -> None:
+def refuse_others(marks: OwnershipTags, owner: str) -> None:
     """Refuse to change what another owner launched.
 
     Raises:

@@ -109,7 +109,7 @@ def _lines(seen: Preview, *, dry: bool) -> list[str]:
         lines.append(f"  at most ${show(seen.most.exact)} by the end of the bill, {later}")
         lines.append(f"  cap: ${show(spec.max_usd)}")
     lines.append(f"  owner {spec.marks.owner}, plan {spec.marks.plan}")
-    lines += [f"  {remark}" for remark in seen.remarks]
+    lines += [f"  {note}" for note in seen.notes]
     others = [place.text for place in spec.places[1:]]
     if others:
         lines.append(f"  if there is no capacity: {', '.join(others)}")
@@ -178,7 +178,7 @@ def _document(seen: Preview) -> PreviewDocument:
             for one in seen.calls
         ),
         ends=seen.ends,
-        warnings=(*seen.remarks, *seen.warnings, *seen.refusals),
+        warnings=(*seen.notes, *seen.warnings, *seen.refusals),
     )
 
 

@@ -125,7 +125,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         environment=machine.environment,
         command=asked.command,
         launcher=machine.launcher if several else None,
-        serves=_serves(found) and asked.ttl_s is None,
+        serves=JobKind(found.job.kind).answers and asked.ttl_s is None,
         image=asked.image,
         ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
         idle_s=None if asked.idle_s is None else round(asked.idle_s),
@@ -158,7 +158,7 @@ def _refusals(tool: str, found: FoundOption, offer: OfferDocument) -> list[str]:
 
 def _unsaid(tool: str, found: FoundOption, asked: TaskRequest) -> list[str]:
     problems = []
-    if asked.ttl_s is None and not (tool == CLUSTER and _serves(found)):
+    if asked.ttl_s is None and not (tool == CLUSTER and JobKind(found.job.kind).answers):
         problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
     if tool == CLUSTER and asked.image is None:
         problems.append("in which container? Give --image, such as --image pytorch/pytorch:2.9.")
@@ -174,10 +174,6 @@ def _idle(tool: str, offer: OfferDocument, asked: TaskRequest) -> Iterator[str]:
         yield f"--idle: nothing ends what {row.title} starts for us there when it is idle."
     elif asked.idle_s < least_s:
         yield f"--idle {asked.idle_s:g}s: {row.title} takes {least_s} s at least."
-
-
-def _serves(found: FoundOption) -> bool:
-    return found.job.kind == JobKind.INFERENCE_ONLINE
 
 
 def _by_code(recipe: Recipe) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pricing.json_value import Json, JsonObject
 from pricing.money import plain
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
 from providers.journal.ledger import price_within
-from providers.ownership_tags import PREFIX, Marks
+from providers.ownership_tags import PREFIX, OwnershipTags
 
 PROVIDER = "aws"
 RUN_TAG, DEADLINE_TAG = f"{PREFIX}:run", f"{PREFIX}:deadline"
@@ -115,7 +115,7 @@ one with our tags is a copy that somebody made: it is not looked for.
 """
 
 
-def tag_specification(kind: str, marks: Marks, name: str) -> dict[str, Json]:
+def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, Json]:
     """The tags of a resource, in the form of a create call."""
     told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
     tags = [{"Key": key, "Value": value} for key, value in told.items()]

@@ -32,7 +32,7 @@ from providers.interface import (
 )
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.ssh.caller_address import with_caller
 
 _HOME = "us-east-1"
@@ -133,7 +133,7 @@ class AwsCloud:
         """The launch with the zones that have each type, and what the quotas say."""
         spec = with_caller(spec, network.private_endpoint(self._ec2(_HOME)))
         places: list[Place] = []
-        remarks: list[str] = []
+        notes: list[str] = []
         for place in spec.places:
             here = replace(
                 place, region=place.region or (place.offer.region if place.offer else "")
@@ -141,25 +141,25 @@ class AwsCloud:
             with launch_errors("reading where the type is offered", self.secrets):
                 zones = self._zones(here)
             if not zones:
-                remarks.append(f"{place.instance_type} is not offered in {here.region}")
+                notes.append(f"{place.instance_type} is not offered in {here.region}")
                 continue
             here, zones, trouble = network.place(self._ec2(here.region), spec.subnet, here, zones)
             if trouble:
-                remarks.append(trouble)
+                notes.append(trouble)
                 continue
             with launch_errors(f"looking at {spec.image}", self.secrets):
                 ec2 = self._ec2(here.region)
                 stay, told, is_there = images.volumes_that_stay(ec2, spec.image, here.region)
-            remarks += filter(None, (told,))
+            notes += filter(None, (told,))
             if not is_there:
                 continue
             here = replace(here, volumes=stay)
-            remarks += self._unread(here.region) if spec.self_destroy else ()
-            remarks.append(check_quota(self.session, here, spec.count))
+            notes += self._unread(here.region) if spec.self_destroy else ()
+            notes.append(check_quota(self.session, here, spec.count))
             places += [replace(here, zone=zone) for zone in zones]
         if not places:
-            raise NoCapacityError((*remarks, "AWS offers the size nowhere that was asked for."))
-        return replace(spec, places=tuple(places)), tuple(dict.fromkeys(remarks))
+            raise NoCapacityError((*notes, "AWS offers the size nowhere that was asked for."))
+        return replace(spec, places=tuple(places)), tuple(dict.fromkeys(notes))
 
     def account(self) -> str:
         """The number of the account, as STS tells it to everybody; asked once."""
@@ -240,7 +240,7 @@ class AwsCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Everything with our marks or in a group of ours, each region and kind on its own."""
         wanted = self.kinds if kinds is None else kinds
@@ -253,7 +253,7 @@ class AwsCloud:
         schedules = (one for place in sorted(places) for one in self._schedules(place, runs))
         return replace(found, resources=(*found.resources, *schedules))
 
-    def _schedules(self, region: str, runs: Mapping[str, Marks]) -> tuple[Resource, ...]:
+    def _schedules(self, region: str, runs: Mapping[str, OwnershipTags]) -> tuple[Resource, ...]:
         """The schedules of ours there, as far as they are shown.
 
         Where they are not, for want of the service or of a permission, that need not be told: a
@@ -264,7 +264,7 @@ class AwsCloud:
         except Exception:  # noqa: BLE001 - botocore makes its errors at run time
             return ()
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """What EC2 answers about that id."""
         if kept.kind == OUTSIDE:
             with launch_errors(f"looking at {kept.name}", self.secrets):
@@ -294,7 +294,7 @@ class AwsCloud:
             return ""
         return f"EC2 answers its power-off with {behaviour or 'nothing'}, and not with its end"
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Write the tag of the deadline anew; a schedule comes later by as much."""
         with launch_errors(f"moving the deadline of {one.name}", self.secrets):
             if one.kind == OUTSIDE:

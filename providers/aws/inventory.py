@@ -17,7 +17,7 @@ from providers.aws.items import as_resource, by_id, items, proved, resource, sta
 from providers.aws.regions import in_each
 from providers.interface import MACHINE, JournaledResource, Resource
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import PREFIX, Marks
+from providers.ownership_tags import PREFIX, OwnershipTags
 
 _TAGGED = {"Name": "tag-key", "Values": [RUN_TAG]}
 _NAMED: Mapping[str, dict[str, object]] = {
@@ -53,7 +53,7 @@ def listing(
     reader: Reader,
     regions: tuple[str, ...] | None,
     kinds: tuple[str, ...],
-    known: Mapping[str, Marks],
+    known: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Everything of ours of these kinds that is not gone.
 
@@ -75,7 +75,7 @@ def listing(
 
 
 def _listed(
-    reader: Reader, region: str, kinds: tuple[str, ...], known: Mapping[str, Marks]
+    reader: Reader, region: str, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
 ) -> _InRegion:
     """What there is of ours in a region; side resources first, which name their run."""
     runs, found = dict(known), _InRegion()
@@ -147,7 +147,7 @@ def _is_marked(reader: Reader, region: str) -> tuple[bool, list[Unasked]]:
     return False, unasked
 
 
-def look(reader: Reader, kept: JournaledResource, marks: Marks) -> Presence:
+def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
     """What EC2 answers about an id; the journal knows it and its name, so tags do not matter.
 
     Raises:

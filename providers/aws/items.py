@@ -15,7 +15,7 @@ from pricing.json_value import members, objects
 from providers.aws.calls import GROUP, KEY, KINDS, client_token
 from providers.aws.failures import is_not_found
 from providers.interface import MACHINE, Resource, State
-from providers.ownership_tags import PREFIX, Marks, read_marks
+from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
 
 Item = dict[str, object]
 _STATES: Mapping[str, State] = {
@@ -55,7 +55,9 @@ def by_id(ec2: Any, kind: str, key: str) -> Item | None:  # noqa: ANN401 - boto3
         return None
 
 
-def resource(kind: str, item: Item, region: str, known: Mapping[str, Marks]) -> Resource | None:
+def resource(
+    kind: str, item: Item, region: str, known: Mapping[str, OwnershipTags]
+) -> Resource | None:
     """What an item is by its tags, or by a name of a run; None where nothing says whose it is.
 
     Args:
@@ -70,7 +72,7 @@ def resource(kind: str, item: Item, region: str, known: Mapping[str, Marks]) -> 
     return None if marks is None else as_resource(kind, item, region, marks)
 
 
-def as_resource(kind: str, item: Item, region: str, marks: Marks) -> Resource:
+def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Resource:
     """An item that is known to be of a run."""
     row, state = KINDS[kind], state_name(item)
     found = Resource(

@@ -13,7 +13,7 @@ from typing import Any
 
 from providers.aws.failures import code_of, is_not_found
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
-from providers.ownership_tags import PREFIX, Marks, read_text
+from providers.ownership_tags import PREFIX, OwnershipTags, read_text
 
 LATE_S = 120
 """A schedule names a minute, and comes within sixty seconds of it: so much later at most.
@@ -88,7 +88,7 @@ def find(scheduler: Any, name: str, region: str) -> Resource | None:  # noqa: AN
 def listed(
     scheduler: Any,  # noqa: ANN401 - boto3's
     region: str,
-    known: Mapping[str, Marks],
+    known: Mapping[str, OwnershipTags],
 ) -> Iterator[Resource]:
     """Every schedule of ours in a region, of runs that are known or that its description names."""
     for page in scheduler.get_paginator("list_schedules").paginate(NamePrefix=f"{PREFIX}-"):
@@ -103,7 +103,7 @@ def listed(
                 yield found
 
 
-def move(scheduler: Any, resource: Resource, marks: Marks) -> None:  # noqa: ANN401 - boto3's
+def move(scheduler: Any, resource: Resource, marks: OwnershipTags) -> None:  # noqa: ANN401 - boto3's
     """Let it come later by as much as the deadline of the marks is later than that in it."""
     told = scheduler.get_schedule(Name=resource.name)
     before = read_text(str(told.get("Description", "")), ":")
@@ -120,5 +120,5 @@ def move(scheduler: Any, resource: Resource, marks: Marks) -> None:  # noqa: ANN
     )
 
 
-def _resource(name: str, region: str, marks: Marks) -> Resource:
+def _resource(name: str, region: str, marks: OwnershipTags) -> Resource:
     return Resource(kind=OUTSIDE, id=name, name=name, region=region, marks=marks)

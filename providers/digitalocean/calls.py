@@ -10,7 +10,7 @@ from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.json_value import Json, JsonObject
 from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place
-from providers.ownership_tags import PREFIX, Marks
+from providers.ownership_tags import PREFIX, OwnershipTags
 
 PROVIDER = "digitalocean"
 BASE_TAG = PREFIX
@@ -55,12 +55,12 @@ KINDS: Mapping[str, DropletKind] = MappingProxyType(
 """Every kind that launches make, in the order of its removal; the tag last, for it is a mark."""
 
 
-def run_tag(marks: Marks) -> str:
+def run_tag(marks: OwnershipTags) -> str:
     """Return the tag that is the run's own: run, deadline, owner and plan in one."""
     return marks.text(":")
 
 
-def tags(marks: Marks) -> list[str]:
+def tags(marks: OwnershipTags) -> list[str]:
     """Return the tags of a machine; all but the first run tag are shared with other runs."""
     return [
         run_tag(marks),

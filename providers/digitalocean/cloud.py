@@ -31,7 +31,7 @@ from providers.interface import (
 )
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.ssh.caller_address import with_caller
 
 _LAG_S = 180.0
@@ -108,7 +108,7 @@ class DigitalOceanCloud:
         return (*(f"DELETE {path}" for path in paths), own)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch with the regions that the size is offered in and the key's id, and remarks.
+        """The launch with the regions that the size is offered in and the key's id, and notes.
 
         Where machines must end themselves, the token for that is tried; whether there must be one
         is the front door's to say.
@@ -123,7 +123,7 @@ class DigitalOceanCloud:
                 for size in inventory.pages(self._client(repeats=True), _SIZES, {})
                 if size.get("available") is not False
             }
-        remarks = self._quota(account, used, spec.count)
+        notes = self._quota(account, used, spec.count)
         places = tuple(
             replace(place, region=region)
             for place in spec.places
@@ -137,7 +137,7 @@ class DigitalOceanCloud:
                 "in its answer); GPU sizes appear once the account has GPU quota."
             )
         key = self._key_id(spec.ssh_key) if spec.ssh_key else ""
-        return replace(spec, places=places, ssh_key=key), remarks
+        return replace(spec, places=places, ssh_key=key), notes
 
     def account(self) -> str:
         """The id of the team that the token is of, else of its user; asked once."""
@@ -199,14 +199,14 @@ class DigitalOceanCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
         client = self._client(repeats=True)
         return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """What the API answers about that id."""
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
@@ -216,7 +216,7 @@ class DigitalOceanCloud:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, client = calls.run_tag(marks), self._client(repeats=True)
         body = {"resources": [{"resource_id": one.id, "resource_type": "droplet"}]}

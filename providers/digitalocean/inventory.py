@@ -18,7 +18,7 @@ from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.digitalocean.failures import launch_errors
 from providers.interface import MACHINE, Resource, State
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import PREFIX, Marks, latest, read_text
+from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 
 _PER_PAGE = 200
 _MOST_PAGES = 50
@@ -55,7 +55,7 @@ def listing(
     client: Any,  # noqa: ANN401 - pydo's client has no types
     access: Access,
     kinds: tuple[str, ...],
-    known: Mapping[str, Marks],
+    known: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Everything of ours of these kinds; a kind that cannot be listed hides no other.
 
@@ -81,7 +81,9 @@ def listing(
 
 
 def _told(
-    items: Mapping[str, Mapping[str, _Json]], unasked: list[Unasked], known: Mapping[str, Marks]
+    items: Mapping[str, Mapping[str, _Json]],
+    unasked: list[Unasked],
+    known: Mapping[str, OwnershipTags],
 ) -> Listing:
     """The resources among items: side resources first, whose names say whose a machine is."""
     runs, resources, strangers = dict(known), list[Resource](), list[str]()
@@ -100,7 +102,7 @@ def _told(
     return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
 
 
-def marks_of(kind: str, item: _Json, known: Mapping[str, Marks]) -> Marks | None:
+def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
     """Whose an item is: by its run tag or its whole name, a machine also by its short name."""
     name = str(item.get("name", ""))
     if kind != MACHINE:
@@ -114,7 +116,7 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, Marks]) -> Marks | None
     return known.get(named[1]) if named else None
 
 
-def look(client: Any, access: Access, kind: str, id_: str, marks: Marks) -> Presence:  # noqa: ANN401 - pydo's
+def look(client: Any, access: Access, kind: str, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's
     """What the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
@@ -144,7 +146,7 @@ def call_id(kind: str, text: str) -> int | str:
     return int(text) if kind == MACHINE else text
 
 
-def resource(kind: str, item: _Json, marks: Marks) -> Resource:
+def resource(kind: str, item: _Json, marks: OwnershipTags) -> Resource:
     """An item of the API that is of a run."""
     machine = kind == MACHINE
     created = item.get("created_at") if machine else None

@@ -19,7 +19,7 @@ from typing import Any
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
-from providers.journal import terms
+from providers.journal import confirmed_terms
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -33,7 +33,7 @@ from providers.journal.journal_file import (
     told,
 )
 from providers.journal.journal_rows import offer_from_text, offer_to_text
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.redaction import redact
 from providers.terms import Terms
 
@@ -107,10 +107,10 @@ class Journal:
         rest = (first.region, price, spec.count, "launching", _text(at))
         with self._writing():
             self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
-            self._run(terms.TABLE)
-            self._insert("terms", terms.to_row(marks.run, terms.terms_of(spec)))
+            self._run(confirmed_terms.TABLE)
+            self._insert("terms", confirmed_terms.to_row(marks.run, confirmed_terms.terms_of(spec)))
             if spec.idle_s is not None:
-                self._run(terms.IDLE_TABLE)
+                self._run(confirmed_terms.IDLE_TABLE)
                 self._insert("idle_rules", (marks.run, spec.idle_s))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
@@ -140,7 +140,7 @@ class Journal:
                 run,
             )
             if max_usd is not None:
-                self._run(terms.TABLE)
+                self._run(confirmed_terms.TABLE)
                 self._run("UPDATE terms SET max_usd=? WHERE run=?", str(max_usd), run)
             self._event(run, at, f"extended: ends at {deadline:%Y-%m-%d %H:%M:%S} UTC")
 
@@ -292,7 +292,7 @@ class Journal:
         """What was confirmed at the launch of runs, where it was written down."""
         idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
         rows = self._beside("terms", which, *values)
-        return {row["run"]: terms.from_row(row, idle.get(row["run"])) for row in rows}
+        return {row["run"]: confirmed_terms.from_row(row, idle.get(row["run"])) for row in rows}
 
     def _beside(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
         """The rows of runs in a table that not every journal has."""
@@ -370,7 +370,7 @@ def _deployment(
 ) -> Deployment:
     predicted = row["predicted_usd"]
     return Deployment(
-        marks=Marks(
+        marks=OwnershipTags(
             run=row["run"],
             deadline=datetime.fromisoformat(row["deadline"]),
             owner=row["owner"],

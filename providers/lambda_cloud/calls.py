@@ -7,7 +7,7 @@ from typing import Any
 
 from pricing.errors import InputError
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
-from providers.ownership_tags import PREFIX, Marks
+from providers.ownership_tags import PREFIX, OwnershipTags
 
 PROVIDER = "lambda"
 FIREWALL, KEY = "firewall", "ssh-key"
@@ -27,7 +27,7 @@ _IMAGE_ID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}")
 _SSH_PORT = 22
 
 
-def tags(marks: Marks) -> list[dict[str, str]]:
+def tags(marks: OwnershipTags) -> list[dict[str, str]]:
     """Return the tags of an instance; they cannot be changed once it is made."""
     return [{"key": f"{PREFIX}-{name}", "value": text} for name, text in marks.tags().items()]
 
@@ -70,7 +70,7 @@ def _creation(kind: str, name: str, body: Mapping[str, Any], region: str = "") -
     return Creation(kind=kind, name=name, region=region, call=call, arguments=arguments)
 
 
-def _rule(marks: Marks, network: str) -> dict[str, Any]:
+def _rule(marks: OwnershipTags, network: str) -> dict[str, Any]:
     return {
         "protocol": "tcp",
         "port_range": [_SSH_PORT, _SSH_PORT],

@@ -31,7 +31,7 @@ from providers.lambda_cloud.access import (
 from providers.lambda_cloud.calls import FIREWALL, KEY, PATHS, PROVIDER
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.ssh.caller_address import with_caller
 
 _LAG_S = 180.0
@@ -96,7 +96,7 @@ class LambdaCloud:
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch in the regions that have capacity for the type now, and remarks."""
+        """The launch in the regions that have capacity for the type now, and notes."""
         spec = with_caller(spec, self.access.endpoint)
         found = self._client.get("/instance-types", "reading the instance types")
         regions = _regions(found)
@@ -187,13 +187,13 @@ class LambdaCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
         return inventory.listing(self._client, self.kinds if kinds is None else kinds, known)
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """What the API answers about that id."""
         return inventory.look(self._client, kept.kind, kept.id, marks)
 
@@ -202,7 +202,7 @@ class LambdaCloud:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rename the instance: its tags cannot be changed."""
         body = {"name": inventory.name_until(one.name, marks)}
         doing = f"marking {one.name} with its deadline"

@@ -14,7 +14,7 @@ from providers.interface import MACHINE, Resource, State
 from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError
 from providers.lambda_cloud.calls import FIREWALL, KEY, PROVIDER
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import PREFIX, Marks, latest, read_marks, read_text, until
+from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_marks, read_text, until
 
 _LISTS: Mapping[str, str] = {
     MACHINE: "/instances",
@@ -33,7 +33,9 @@ _UNTIL = "-until-"
 _NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6}}Z))?")
 
 
-def listing(client: LambdaClient, kinds: tuple[str, ...], known: Mapping[str, Marks]) -> Listing:
+def listing(
+    client: LambdaClient, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
+) -> Listing:
     """Everything of ours of these kinds; a kind that cannot be listed hides no other.
 
     Args:
@@ -82,7 +84,7 @@ def read_list(client: LambdaClient, kind: str) -> list[Json]:
     return found
 
 
-def marks_of(kind: str, item: Json, known: Mapping[str, Marks]) -> Marks | None:
+def marks_of(kind: str, item: Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
     """Whose an item is: by what it carries itself, else by its name; None: not ours."""
     named = _NAMED.fullmatch(str(item.get("name", "")))
     own = next(iter(_carried(kind, item)), None)
@@ -93,7 +95,7 @@ def marks_of(kind: str, item: Json, known: Mapping[str, Marks]) -> Marks | None:
     return until(own, named[3])
 
 
-def _carried(kind: str, item: Json) -> Iterator[Marks]:
+def _carried(kind: str, item: Json) -> Iterator[OwnershipTags]:
     """The marks in its tags, in the comment of a key, in the description of a rule."""
     if kind == MACHINE:
         told = {str(one.get("key")): str(one.get("value")) for one in item.get("tags") or ()}
@@ -111,7 +113,7 @@ def _is_ours_by_name(item: Json) -> bool:
     return _NAMED.fullmatch(str(item.get("name", ""))) is not None
 
 
-def name_until(name: str, marks: Marks) -> str:
+def name_until(name: str, marks: OwnershipTags) -> str:
     """Return the name of a machine whose deadline was moved: "gpucost-k3f9xw2m-1-until-..."."""
     return f"{name}{_UNTIL}{marks.tags()['deadline']}"
 
@@ -125,7 +127,7 @@ def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
     return _read(client, kind, id_) is not None
 
 
-def look(client: LambdaClient, kind: str, id_: str, marks: Marks) -> Presence:
+def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Presence:
     """What the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
@@ -158,7 +160,7 @@ def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
     return found
 
 
-def resource(kind: str, item: Json, marks: Marks) -> Resource:
+def resource(kind: str, item: Json, marks: OwnershipTags) -> Resource:
     """An item of the API that is of a run; Lambda does not tell when an instance was made."""
     named = _NAMED.fullmatch(str(item.get("name", "")))
     name = named[1] if named else str(item.get("name", ""))

@@ -24,7 +24,7 @@ from providers.lifecycle.presence import (
 )
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Stopwatch
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 
 _OPEN = ("intended", "made")
 _Id = tuple[str, str]  # kind, id
@@ -33,7 +33,7 @@ _Name = tuple[str, str, str]  # kind, name, region
 
 def end_run(
     session: Session,
-    marks: Marks,
+    marks: OwnershipTags,
     regions: tuple[str, ...] | None,
     *,
     doing: str = "asked to end",
@@ -100,7 +100,7 @@ class _EndingPart:
     """
 
     session: Session
-    marks: Marks
+    marks: OwnershipTags
     kinds: tuple[str, ...]
     regions: tuple[str, ...] | None
     targets: dict[_Id, _Target] = field(default_factory=dict)
@@ -254,7 +254,7 @@ def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
     return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-def as_resource(one: JournaledResource, marks: Marks) -> Resource:
+def as_resource(one: JournaledResource, marks: OwnershipTags) -> Resource:
     """What the journal knows, as a provider takes it."""
     return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
 

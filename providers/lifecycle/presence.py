@@ -16,7 +16,7 @@ from providers.lifecycle.waiting import Stopwatch
 
 if TYPE_CHECKING:  # which needs `providers.interface`, which names the values of this module
     from providers.lifecycle.session import Session
-    from providers.ownership_tags import Marks
+    from providers.ownership_tags import OwnershipTags
 
 State = Literal["present", "gone", "not-shown", "not-asked"]
 
@@ -165,7 +165,7 @@ def as_kept(one: Resource, now: datetime) -> JournaledResource:
     )
 
 
-def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
+def ask(session: "Session", one: JournaledResource, marks: "OwnershipTags") -> Presence:
     """Return what the provider answers about an id now."""
     try:
         return session.cloud.look(one, marks)
@@ -174,7 +174,8 @@ def ask(session: "Session", one: JournaledResource, marks: "Marks") -> Presence:
 
 
 def settled(
-    session: "Session", wanted: Iterable[tuple[JournaledResource, "Marks", Callable[[], str]]]
+    session: "Session",
+    wanted: Iterable[tuple[JournaledResource, "OwnershipTags", Callable[[], str]]],
 ) -> Mapping[str, Presence]:
     """Return what is known about machines of the journal, by id; each is asked for by its id.
 

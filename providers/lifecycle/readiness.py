@@ -13,7 +13,7 @@ from pricing.errors import ProviderError, RefusedError
 from providers.interface import Deployment, LaunchSpec, Resource
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Stopwatch
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.ssh.login import Login, Proof, Status
 
 _LEAST_S = 60.0  # a launch may take so long, however short the life of its machines
@@ -133,7 +133,7 @@ def arm(
 
 
 def prove(
-    session: Session, marks: Marks, machines: tuple[Resource, ...], *, ends_itself: bool
+    session: Session, marks: OwnershipTags, machines: tuple[Resource, ...], *, ends_itself: bool
 ) -> Status:
     """Ask the machines of a run what ends them, after handing over what they need for it.
 

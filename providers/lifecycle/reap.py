@@ -18,7 +18,7 @@ from providers.lifecycle.end import end_run, regions_of
 from providers.lifecycle.readiness import ask_again, finish, is_given_up
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey
-from providers.ownership_tags import Marks, latest, owns
+from providers.ownership_tags import OwnershipTags, latest, owns
 
 YOUNG = timedelta(hours=1)
 """Longer than a launch goes from place to place; no run's side resources go before."""
@@ -42,7 +42,7 @@ class Verdict:
         is_ours: whether the owner who asks launched it.
     """
 
-    marks: Marks
+    marks: OwnershipTags
     provider: str
     action: Action
     why: str
@@ -104,7 +104,7 @@ def _regions(there: tuple[Resource, ...], known: Deployment | None) -> tuple[str
 
 def _decide(
     session: Session,
-    marks: Marks,
+    marks: OwnershipTags,
     there: tuple[Resource, ...],
     known: Deployment | None,
     seen: Survey,
@@ -138,7 +138,7 @@ def _decide(
     )
 
 
-def _is_young(session: Session, marks: Marks) -> bool:
+def _is_young(session: Session, marks: OwnershipTags) -> bool:
     """Whether a launch from elsewhere may still be making machines that no list shows yet."""
     return marks.started is not None and session.now() - marks.started < YOUNG
 
@@ -228,7 +228,7 @@ _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {
 }
 
 
-def adopt(session: Session, marks: Marks, resources: tuple[Resource, ...]) -> None:
+def adopt(session: Session, marks: OwnershipTags, resources: tuple[Resource, ...]) -> None:
     """Write down a run and what is there of it, as far as the journal does not know it."""
 
     def write() -> None:

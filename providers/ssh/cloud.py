@@ -25,7 +25,7 @@ from providers.interface import (
     Resource,
 )
 from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import Marks, read_text
+from providers.ownership_tags import OwnershipTags, read_text
 from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door
 
@@ -129,7 +129,7 @@ class SshCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Every remembered machine that carries a mark; each host is a region of its own."""
         _ = known
@@ -146,7 +146,7 @@ class SshCloud:
             found += [_resource(host, marks.name("1"), marks)] if marks else []
         return Listing(resources=tuple(found), unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """The machine, by the mark in its file; a read of that file does not lag."""
         there = self._marks(kept.id)
         if there is None or there.run != marks.run:
@@ -158,7 +158,7 @@ class SshCloud:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Write the file of the mark anew."""
         _write(one.id, _MARK, marks.text(":"), "0644")
         return ()
@@ -177,7 +177,7 @@ class SshCloud:
             raise ProviderError(f"{resource.id}: files of ours could not be removed: {text[:200]}")
         return True
 
-    def _marks(self, host: str) -> Marks | None:
+    def _marks(self, host: str) -> OwnershipTags | None:
         """The mark on a machine; None where its file is positively not there.
 
         Raises:
@@ -212,7 +212,7 @@ def _write(host: str, path: str, text: str, mode: str) -> None:
         raise ProviderError(f"{host}: {path.removeprefix(ROOT)} could not be written ({code}).")
 
 
-def _resource(host: str, name: str, marks: Marks) -> Resource:
+def _resource(host: str, name: str, marks: OwnershipTags) -> Resource:
     return Resource(
         kind=MACHINE,
         id=host,

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 
 Life = tuple[datetime, datetime | None]
 
 
-def eve() -> Marks:
+def eve() -> OwnershipTags:
     """The marks of a live run of another owner."""
     deadline = (datetime.now(UTC) + timedelta(days=1)).replace(microsecond=0)
-    return Marks(run="evesrun1", deadline=deadline, owner="eve", plan="hers")
+    return OwnershipTags(run="evesrun1", deadline=deadline, owner="eve", plan="hers")

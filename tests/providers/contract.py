@@ -13,7 +13,7 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import Listing
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.survey import survey
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from tests.providers.launches import a_session
 
 
@@ -66,7 +66,7 @@ class CloudContract:
     ) -> None:
         """An id that another run's resource has is not ours; one that nothing has is not there."""
         done = launch(a_session(cloud, tmp_path), spec, None)
-        stranger = Marks(**{**_fields(spec.marks), "run": "stranger"})
+        stranger = OwnershipTags(**{**_fields(spec.marks), "run": "stranger"})
         for one in done.resources:
             assert _state(cloud, one, spec.marks) == "present"
             assert _state(cloud, one, stranger) != "present"
@@ -140,11 +140,11 @@ class CloudContract:
         assert cloud.ours(None) == Listing()
 
 
-def _fields(marks: Marks) -> dict[str, object]:
+def _fields(marks: OwnershipTags) -> dict[str, object]:
     return {name: getattr(marks, name) for name in ("run", "deadline", "owner", "plan")}
 
 
-def _state(cloud: Cloud, one: JournaledResource, marks: Marks) -> str:
+def _state(cloud: Cloud, one: JournaledResource, marks: OwnershipTags) -> str:
     """What a look at an id says; not-asked where there is no answer."""
     try:
         return cloud.look(one, marks).state

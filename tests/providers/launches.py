@@ -13,7 +13,7 @@ from providers.interface import Cloud, LaunchSpec, Place, Resource
 from providers.journal.journal import Journal
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Clock, Patience
-from providers.ownership_tags import Marks, new_run
+from providers.ownership_tags import OwnershipTags, new_run
 from providers.ssh.login import Proof, Status
 
 HASTY = Patience(
@@ -63,7 +63,7 @@ def a_spec(
     """A launch of one machine for an hour."""
     offer = offer or an_offer()
     deadline = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
-    marks = Marks(run=new_run(), deadline=deadline, owner="ada", plan="plan-7")
+    marks = OwnershipTags(run=new_run(), deadline=deadline, owner="ada", plan="plan-7")
     spec = LaunchSpec(
         marks=marks,
         places=tuple(

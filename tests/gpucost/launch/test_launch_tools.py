@@ -9,7 +9,7 @@ import pytest
 from providers.aws.calls import KINDS as AWS_KINDS
 from providers.aws.permissions import policy
 from providers.digitalocean.calls import KINDS, tags
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, an_aws
@@ -43,7 +43,7 @@ def test_an_orphan_is_found(call: Call, tmp_path: Path, monkeypatch: pytest.Monk
     with a_digitalocean(tmp_path, monkeypatch) as fake:
         assert _checks(call)["digitalocean orphans"][0] == "ok"
         past = (datetime.now(UTC) - timedelta(hours=1)).replace(microsecond=0)
-        marks = Marks(run="k3f9xw2m", deadline=past, owner="ada", plan="none")
+        marks = OwnershipTags(run="k3f9xw2m", deadline=past, owner="ada", plan="none")
         body = {"name": "x", "region": "nyc2", "image": "i", "tags": tags(marks)}
         made = droplet_json(7, body, fake.sizes[-1], past)
         fake.estate.things["droplets"]["7"] = made

@@ -18,7 +18,7 @@ from providers.interface import (
     Resource,
 )
 from providers.lifecycle.presence import Listing, Presence
-from providers.ownership_tags import Marks, read_text
+from providers.ownership_tags import OwnershipTags, read_text
 from tests.providers.example_cloud.provider import FOLDER
 
 
@@ -95,7 +95,7 @@ class ExampleCloud:
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, Marks] = MappingProxyType({}),
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Every file; all of them carry marks."""
         _ = known
@@ -109,7 +109,7 @@ class ExampleCloud:
             )
         )
 
-    def look(self, kept: JournaledResource, marks: Marks) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """The file of that name."""
         path = self.folder / f"{kept.id}.json"
         if not path.is_file():
@@ -124,7 +124,7 @@ class ExampleCloud:
         _ = machine
         return ""
 
-    def mark(self, one: Resource, marks: Marks) -> tuple[Resource, ...]:
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Write them into its file."""
         path = self.folder / f"{one.id}.json"
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -27,7 +27,7 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from tests.providers.fakes.driven_time import driven_time
 from tests.providers.launches import a_session, a_spec
 
@@ -189,7 +189,7 @@ def _as_found(found: Found, spec: LaunchSpec) -> tuple[MemoryCloud, Resource]:
         cloud.things[machine.kind, "machine-99"] = replace(machine, id="machine-99")
     if found.is_hidden:
         cloud.hidden.update(one.id for one in found.there)
-    hers = Marks(run="evesrun1", deadline=spec.marks.deadline, owner="eve", plan="hers")
+    hers = OwnershipTags(run="evesrun1", deadline=spec.marks.deadline, owner="eve", plan="hers")
     foreign = Resource(kind=MACHINE, id="hers", name=hers.name("1"), region="here", marks=hers)
     cloud.things[foreign.kind, foreign.id] = foreign
     return cloud, foreign

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from providers.in_memory import MemoryCloud
-from providers.journal.terms import terms_of
+from providers.journal.confirmed_terms import terms_of
 from providers.lifecycle.launch import launch
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pricing.errors import InputError
 from providers.ownership_tags import (
-    Marks,
+    OwnershipTags,
     clean,
     keep_owner,
     new_run,
@@ -35,7 +35,7 @@ def test_marks_come_back_from_a_tag_and_a_name(
     run: str, owner: str, plan: str, separator: str, started: datetime | None
 ) -> None:
     """Whatever run, owner and plan are called, the text of the marks gives them back."""
-    marks = Marks(run=run, deadline=AT, owner=owner, plan=plan, started=started)
+    marks = OwnershipTags(run=run, deadline=AT, owner=owner, plan=plan, started=started)
     assert read_text(marks.text(separator), separator) == marks
     assert read_marks(marks.tags()) == marks
 
@@ -60,7 +60,7 @@ def test_what_only_looks_like_ours_is_not(text: str) -> None:
 @given(text=st.text())
 def test_any_name_becomes_a_mark(text: str) -> None:
     """Whatever a plan or owner is called, its mark is one that providers take."""
-    Marks(run="r", deadline=AT, owner=clean(text), plan=clean(text))
+    OwnershipTags(run="r", deadline=AT, owner=clean(text), plan=clean(text))
 
 
 def test_the_owner_is_told_or_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_any_owner_is_one_that_marks_hold(name: str) -> None:
     """Whatever somebody is called, the owner fits a tag, and a whole one names itself."""
     folder = Path("/no/such/folder")
     owner = owner_of({"GPUCOST_OWNER": name}, folder)
-    Marks(run="r", deadline=AT, owner=owner, plan="p")
+    OwnershipTags(run="r", deadline=AT, owner=owner, plan="p")
     assert owner_of({"GPUCOST_OWNER": f"{owner[:-3]}5hq2mzt8"}, folder) == f"{owner[:-3]}5hq2mzt8"
 
 
@@ -133,4 +133,4 @@ def test_impossible_marks_are_refused(changes: dict[str, Any]) -> None:
     """What a provider would refuse, or nobody could read back, is an error at once."""
     fields: dict[str, Any] = {"run": "r", "deadline": AT, "owner": "o", "plan": "p"}
     with pytest.raises(InputError):
-        Marks(**fields | changes)
+        OwnershipTags(**fields | changes)

@@ -14,7 +14,7 @@ from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import survey, unknown_runs
 from providers.lifecycle.waiting import Clock
-from providers.ownership_tags import Marks
+from providers.ownership_tags import OwnershipTags
 from providers.ssh.login import Status
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
@@ -188,7 +188,7 @@ def test_a_run_that_went_by_itself_is_closed(cloud: MemoryCloud, session: Sessio
 def test_others_are_kept(cloud: MemoryCloud, session: Session) -> None:
     """Another owner's late machine goes with --all-owners only; a live one is never adopted."""
     spec = _spec()
-    hers = replace(spec, marks=Marks(**{**_fields(spec.marks), "owner": "eve"}))
+    hers = replace(spec, marks=OwnershipTags(**{**_fields(spec.marks), "owner": "eve"}))
     for creation in cloud.creations(hers, hers.places[0]):
         cloud.create(creation)
     assert _only(session) == ("keep", "belongs to eve")
@@ -201,7 +201,7 @@ def test_others_are_kept(cloud: MemoryCloud, session: Session) -> None:
     assert cloud.things == {}
 
 
-def _fields(marks: Marks) -> dict[str, object]:
+def _fields(marks: OwnershipTags) -> dict[str, object]:
     return {name: getattr(marks, name) for name in ("run", "deadline", "owner", "plan")}
 
 
