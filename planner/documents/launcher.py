@@ -16,6 +16,8 @@ _PYTHON = re.compile(r"^python[0-9.]*$")
 _LAUNCHERS = frozenset(
     ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun")
 )
+# On a machine that gpucost launched, this starts torchrun and binds its processes.
+_OF_THE_MACHINE = "/opt/gpucost/run"
 _LAUNCHING_MODULES = frozenset(("torch.distributed.run", "torch.distributed.launch"))
 # What a script that works as one of several processes has in it; Trainers and Accelerators do it.
 _ASKS_FOR_RANK = re.compile(
@@ -99,6 +101,8 @@ def _why_not_torchrun(
     names = {PurePath(word).name for word in words[:3]}
     if names & _LAUNCHERS or set(words) & _LAUNCHING_MODULES:
         return "the command starts its processes itself"
+    if words[0].endswith(_OF_THE_MACHINE):
+        return f"{_OF_THE_MACHINE} starts them on this machine"
     if processes == 1:
         return "the recipe's machine has one GPU for it"
     if recipe.launcher.get("nnodes", "1") != "1":

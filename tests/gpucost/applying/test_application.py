@@ -107,6 +107,7 @@ def test_torchrun_starts_a_script_that_asks_for_its_rank() -> None:
         (("torchrun", "train.py"), HERE, "starts its processes itself"),
         (("python", "-m", "torch.distributed.run", "train.py"), HERE, "processes itself"),
         (("/usr/bin/accelerate", "launch", "train.py"), HERE, "starts its processes itself"),
+        (("/opt/gpucost/run", "python", "train.py"), HERE, "starts them on this machine"),
         (("bash", "train.sh"), HERE, "this is neither"),
         (("python", "-c", "import train"), HERE, "this is neither"),
         (("python", "-u", "train.py"), HERE, "options of Python"),
