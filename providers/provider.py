@@ -21,10 +21,12 @@ class Variable:
     Attributes:
         name: such as "DIGITALOCEAN_TOKEN".
         use: for what, in a few words.
+        secret: whether its value is hidden everywhere; then `redaction.VARIABLES` has it, too.
     """
 
     name: str
     use: str
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

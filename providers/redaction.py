@@ -20,6 +20,7 @@ VARIABLES = (
     "DIGITALOCEAN_TOKEN",
     "DIGITALOCEAN_ACCESS_TOKEN",
     "GPUCOST_DIGITALOCEAN_REAPER_TOKEN",
+    "LAMBDA_API_KEY",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
@@ -28,7 +29,10 @@ VARIABLES = (
     "SSH_PASSPHRASE",
     "SSHPASS",
 )
-"""Variables whose values are secrets."""
+"""Variables whose values are secrets; a test holds them against those of the providers.
+
+They are written out here because every command hides them, and few need the providers.
+"""
 
 _SHAPES = re.compile(
     r"\bdo[opr]_v1_[0-9a-f]{16,}"  # DigitalOcean: personal, OAuth and refresh tokens

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pricing.errors import InputError, RefusedError
 from providers.private_files import private_folder, read_private, write_private
+from providers.registry import CLOUDS
 
 MINUTES = 10
 FILE = "watch.json"
@@ -125,17 +126,19 @@ def _is_program(path: Path) -> bool:
     return path.name == "gpucost" and path.is_file() and os.access(path, os.X_OK)
 
 
+def _is_kept(name: str) -> bool:
+    """Return whether a look needs the variable: credentials, endpoints, folders, proxies."""
+    of_providers = {one.name for provider in CLOUDS.values() for one in provider.variables}
+    return name.startswith(_PREFIXES) or name in _NAMES or name in of_providers
+
+
 def keep_environment(file: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Write what a look needs of the environment, for its owner alone, and return the names.
 
     Raises:
         RefusedError: the file or its folder is somebody else's, or cannot be written.
     """
-    kept = {
-        name: value
-        for name, value in sorted(environment.items())
-        if name.startswith(_PREFIXES) or name in _NAMES
-    }
+    kept = {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
     kept["GPUCOST_STATE_DIR"] = str(file.parent)
     try:
         private_folder(file.parent)
@@ -160,7 +163,7 @@ def read_environment(file: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read: {error}.") from error
     plain = isinstance(kept, dict) and all(isinstance(value, str) for value in kept.values())
-    if not plain or not all(name.startswith(_PREFIXES) or name in _NAMES for name in kept):
+    if not plain or not all(map(_is_kept, kept)):
         raise InputError(f"{file}: not written by `gpucost watch --install`; write it anew.")
     return dict(kept)
 

@@ -27,9 +27,15 @@ PROVIDER = Provider(
     ),
     page="https://cloud.digitalocean.com/gpus",
     variables=(
-        Variable(name=TOKEN, use="DigitalOcean: needed to refresh prices and launch, not to plan"),
         Variable(
-            name=REAPER_TOKEN, use="DigitalOcean: with it a machine ends itself at its deadline"
+            name=TOKEN,
+            use="DigitalOcean: needed to refresh prices and launch, not to plan",
+            secret=True,
+        ),
+        Variable(
+            name=REAPER_TOKEN,
+            use="DigitalOcean: with it a machine ends itself at its deadline",
+            secret=True,
         ),
     ),
     asked_with=(TOKEN,),

@@ -20,7 +20,9 @@ PROVIDER = Provider(
     ),
     page="https://cloud.lambda.ai",
     variables=(
-        Variable(name=TOKEN, use="Lambda: needed to refresh prices and launch, not to plan"),
+        Variable(
+            name=TOKEN, use="Lambda: needed to refresh prices and launch, not to plan", secret=True
+        ),
     ),
     asked_with=(TOKEN,),
     permissions=(Permissions(name="lambda", reading=_ALL, launching=_ALL),),

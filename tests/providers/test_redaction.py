@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shlex
 import sys
 import urllib.parse
@@ -20,6 +21,7 @@ from providers.redaction import (
     redact,
     redacted_output,
 )
+from providers.registry import CLOUDS
 
 TOKEN = "dop_v1_" + "0c9f2b7ae14d6835" * 4
 ODD = {
@@ -75,6 +77,14 @@ def test_a_secret_is_hidden_however_it_is_written(shape: str, writing: str, vari
 def test_every_variable_is_known(variable: str) -> None:
     """Both tokens, AWS' keys and session tokens, and passphrases are hidden."""
     assert redact(f"x {ODD['plain']} y", {variable: ODD["plain"]}) == f"x {HIDDEN} y"
+
+
+def test_the_secrets_of_every_provider_are_known() -> None:
+    """What a provider calls a secret is hidden, and what is named like one is called one."""
+    variables = [one for provider in CLOUDS.values() for one in provider.variables]
+    assert {one.name for one in variables if one.secret} <= set(VARIABLES)
+    named = {one.name for one in variables if re.search("TOKEN|SECRET|API_KEY", one.name)}
+    assert named <= {one.name for one in variables if one.secret}
 
 
 def test_what_was_learned_is_hidden() -> None:

@@ -15,6 +15,7 @@ from gpucost.machines.watch_schedule import Schedule, keep_environment, read_env
 from pricing.errors import InputError
 from providers.journal.journal import Journal
 from providers.private_files import NotOursError
+from providers.registry import CLOUDS
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready
 from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean
@@ -198,3 +199,14 @@ def test_only_our_own_file_is_taken(text: str, told: str, tmp_path: Path) -> Non
     file.chmod(0o644)
     with pytest.raises(NotOursError):
         read_environment(file)
+
+
+def test_the_credentials_of_every_provider_are_kept(tmp_path: Path) -> None:
+    """A look from cron can ask each provider that machines were launched at."""
+    names = {one.name for provider in CLOUDS.values() for one in provider.variables}
+    assert "LAMBDA_API_KEY" in names
+    file = tmp_path / "watch.json"
+    keep_environment(file, {**dict.fromkeys(names, "x" * 20), "EDITOR": "vi"})
+    kept = read_environment(file)
+    assert names <= set(kept)
+    assert "EDITOR" not in kept
