@@ -103,11 +103,11 @@ EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report r
 )
 @click.version_option(__version__, message="gpucost %(version)s")
 def cli() -> None:
-    """Measured GPU jobs in; the cheapest way to run them out, priced to the cent."""
+    """Find the cheapest way to run measured GPU jobs, priced to the cent."""
 
 
 def _only_help(arguments: list[str]) -> bool:
-    """Help is shown even where a settings file is broken."""
+    """Return whether help is asked for, which is shown even where a settings file is broken."""
     return any(argument in ("-h", "--help") for argument in arguments)
 
 

@@ -63,7 +63,7 @@ def _word(key: str, value: object) -> str:
 
 
 def _figure(value: object) -> tuple[Decimal, Decimal, Decimal]:
-    """Low, expected, high; all the same where one number is given."""
+    """Return low, expected and high; all the same where one number is given."""
     if isinstance(value, list):
         if len(value) != _ENDS:
             raise InputError(f"{value!r:.40} is not a range; write one number or [low, mid, high].")

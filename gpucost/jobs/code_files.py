@@ -121,7 +121,7 @@ def whole_folder(folder: Path) -> SentFolder:
 
 
 def _tracked(git: str, folder: Path) -> list[str]:
-    """What a repository tracks although .gitignore names it."""
+    """Return what a repository tracks although .gitignore names it."""
     asked = (git, "-C", str(folder), "ls-files", "--cached", "-z")
     done = subprocess.run(asked, check=False, capture_output=True)  # noqa: S603 - words of ours
     return os.fsdecode(done.stdout).split("\0") if done.returncode == 0 else []

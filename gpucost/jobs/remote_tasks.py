@@ -94,7 +94,7 @@ class JobMachine:
             raise StepFailedError(f"{self.name}: {step} does not start: {done.err.strip()}")
 
     def read(self, step: str, seen: int = 0, wait_s: int = 0) -> tuple[TaskState, bytes]:
-        """How far a step is, and its log from a byte on, as far as one answer holds it.
+        """Return how far a step is, and its log from a byte on, as far as one answer holds it.
 
         Args:
             step: its name.

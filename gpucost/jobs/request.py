@@ -113,7 +113,7 @@ def _problems(asked: dict[str, Any], command: str) -> list[str]:
 
 
 def _plain_path(path: str) -> str:
-    """A path without "./"; a folder keeps its slash, so that it is made before the job."""
+    """Return a path without "./"; a folder keeps its slash, so that it is made before the job."""
     return f"{Path(path).as_posix()}{'/' if path.endswith('/') else ''}"
 
 

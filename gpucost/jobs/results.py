@@ -65,7 +65,7 @@ def _fetch(job: RunningJob, machine: JobMachine, source: str, name: str, target:
 
 
 def _folder_of(job: RunningJob, machine: JobMachine) -> Path:
-    """Beside the code, as if the job had run there; each machine after the first on its own."""
+    """Return the folder of a machine's results: beside the code; after the first, one for each."""
     request = job.request
     if machine.rank == 0:
         return Path(request.sync or request.folder)

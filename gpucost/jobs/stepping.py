@@ -95,7 +95,7 @@ class RunningJob:
     def _read(
         self, step: str, machine: JobMachine, seen: int, wait_s: int
     ) -> tuple[TaskState, bytes]:
-        """How far a step is and what is new in its log, which is kept here, too."""
+        """Return how far a step is and what is new in its log, which is kept here, too."""
         state, more = self.persevere(lambda: machine.read(step, seen, wait_s))
         self.folder.write_log(step, machine.rank, seen, more)
         return state, more

@@ -66,7 +66,7 @@ def environment_of(request: JobRequest) -> str:
 
 
 def _is_project(path: Path) -> bool:
-    """Whether a pyproject.toml names a project, and not only settings of tools."""
+    """Return whether a pyproject.toml names a project, and not only settings of tools."""
     try:
         return "project" in tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

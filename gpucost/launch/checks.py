@@ -29,7 +29,7 @@ def check_launches() -> Iterator[tuple[str, str, str]]:
 
 
 def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
-    """Limits, clock and orphans at one provider."""
+    """Yield the limits, the clock and the orphans at one provider."""
     try:
         cloud = open_cloud(provider)
         limits, seen = cloud.limits(), cloud.ours(None)

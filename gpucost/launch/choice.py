@@ -198,7 +198,7 @@ def change(
 
 
 def _counted(choice: LaunchChoice, count: int) -> dict[str, Any]:
-    """Another number of machines: of the one copy of the job, or of copies that stay."""
+    """Return the changes for another number of machines: of the one copy, or of those that stay."""
     one_copy = all(machine.nodes == choice.count for machine in choice.machines)
     machines = tuple(m.on_nodes(count) if one_copy else m for m in choice.machines)
     return {"count": count, "machines": machines}
@@ -276,7 +276,7 @@ def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
 
 
 def _elsewhere(name: str, option: OptionDocument) -> str:
-    """What starts it instead: another tool, or a person."""
+    """Return what starts it instead: another tool, or a person."""
     tools = that_start(option.offer)
     by_hand = f"Rent it at {page_of(option.offer.provider)}."
     if not tools:

@@ -112,7 +112,7 @@ def check_end_role(provider: str, role: str) -> None:
 
 
 def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
-    """The launch of a choice, at live prices; where there is none, at the dearest that is known."""
+    """Return the launch of a choice at live prices; where there is none, at the dearest known."""
     ttl = timedelta(seconds=float(wish.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
     marks = OwnershipTags(
@@ -150,7 +150,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
 
 
 def _priced(choice: LaunchChoice, live: Live | None) -> Iterator[Offer]:
-    """The offers at the price that counts; one after the first only at a live one."""
+    """Yield the offers at the price that counts; one after the first only at a live one."""
     dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
     for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
         now = None if live is None else live.now(offer)
@@ -173,7 +173,7 @@ def _place(
 
 
 def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime) -> Quote | None:
-    """The bill of all machines if they live so long; None for the user's own."""
+    """Return the bill of all machines if they live that long; None for the user's own."""
     if offer is None:
         return None
     return quote_machines(offer, count, lived_s, now)
@@ -182,7 +182,7 @@ def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime
 def preview(
     cloud: Cloud, spec: LaunchSpec, notes: tuple[str, ...], live: Live | None, wish: Wish
 ) -> Preview:
-    """What the launch would do and cost, with everything that speaks against it."""
+    """Return what the launch would do and cost, with everything that speaks against it."""
     first = spec.places[0]
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
     total = quote_after(first.offer, spec.count, spec.ttl_s, day)
@@ -200,7 +200,7 @@ def preview(
 
 
 def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
-    """The calls at the first place; those that need the id of a machine have words in its place."""
+    """Yield the calls at the first place; words stand for the id of a machine not yet made."""
     for creation in cloud.creations(spec, spec.places[0]):
         yield creation
         if creation.kind == MACHINE:
@@ -245,7 +245,7 @@ def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
 
 
 def _ends_told(spec: LaunchSpec) -> Iterator[str]:
-    """What nobody ends, and what that costs at worst: what remains impossible."""
+    """Yield what nobody ends, and what that costs at worst: what remains impossible."""
     end = CLOUDS[spec.provider].end
     needs_token = bool(end.token)
     if needs_token and spec.self_destroy:
@@ -308,12 +308,12 @@ def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wis
 
 
 def _is_old(offer: Offer) -> bool:
-    """Whether nobody should spend by it: a launch asks more of a price than a comparison does."""
+    """Return whether a price is too old to spend by; a comparison may still use it."""
     return not offer.dated or (today() - offer.as_of).days > STALE_AFTER_DAYS
 
 
 def _changed(offer: Offer, live: Live) -> Iterator[str]:
-    """That the price that counts is not the planned one."""
+    """Yield that the price that counts is not the planned one."""
     planned = live.planned(offer)
     change = abs(offer.usd_per_hour - planned) / planned
     if change <= MOST_CHANGE:
@@ -331,5 +331,5 @@ def _changed(offer: Offer, live: Live) -> Iterator[str]:
 
 
 def with_key(spec: LaunchSpec, public_key: str) -> LaunchSpec:
-    """The launch with the run's own key."""
+    """Return the launch with the run's own key."""
     return replace(spec, public_key=public_key)

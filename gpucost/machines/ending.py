@@ -76,7 +76,7 @@ def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsTo
 
 
 def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsToEnd:
-    """Runs of the journal: only their providers are opened, and nothing needs to be listed."""
+    """Return runs of the journal: only their providers are opened, and nothing is listed."""
     owner = this_owner()
     for run in wanted:
         refuse_others(run.marks, owner)
@@ -92,7 +92,7 @@ def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsTo
 
 
 def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
-    """What is not ended because its provider could not be opened."""
+    """Return what is not ended because its provider could not be opened."""
     told = []
     for one in reached.missed(wanted):
         runs = ", ".join(run.marks.run for run in wanted if run.provider == one.provider)
@@ -114,7 +114,7 @@ def refuse_others(marks: OwnershipTags, owner: str) -> None:
 
 
 def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEnd:
-    """Runs that the providers list, with those of the journal; all of this owner without names."""
+    """Return the runs that providers list and those of the journal; without names, the owner's."""
     owner = this_owner()
     named = [one for one in map(journal.deployment, runs) if one is not None]
     known = {one.marks.run: one for one in (*journal.open_deployments(), *named)}

@@ -45,13 +45,13 @@ def job_request_file(run: str) -> Path:
 
 
 def this_owner() -> str:
-    """Who launches from here; the same as long as the state folder lives."""
+    """Return who launches from here; the same as long as the state folder lives."""
     return owner_of(os.environ, state_folder())
 
 
 @contextmanager
 def open_journal(*, go_on: Say | None = None, mend: bool = False) -> Iterator[Journal]:
-    """The journal.
+    """Open the journal.
 
     Args:
         go_on: where given, a journal that cannot be used ends nothing: this is told why, and an

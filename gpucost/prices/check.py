@@ -106,7 +106,7 @@ def _ages(catalog: Catalog) -> Iterator[Age]:
 
 
 def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
-    """(provider, sentence) for each two readings of one offer and day that disagree."""
+    """Yield (provider, sentence) for each two readings of one offer and day that disagree."""
 
     def key(row: Offer) -> tuple[str, str, str, str, date]:
         return (row.provider, row.instance_type, row.region, row.purchase, row.as_of)
@@ -122,7 +122,7 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
 
 
 def _doubts(offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:
-    """(provider, sentence) for each type that the hardware table contradicts."""
+    """Yield (provider, sentence) for each type that the hardware table contradicts."""
     found: dict[tuple[str, str, str], list[Offer]] = {}
     for offer in offers:
         for _, detail in offer_faults(offer):

@@ -117,7 +117,7 @@ def _imported(asked: UpdateRequest, output: Output) -> _Outcome:
 
 
 def _fetched(asked: UpdateRequest, output: Output) -> _Outcome:
-    """Everything that came; a provider that was named is asked itself where that is possible."""
+    """Return everything that came; a provider that was named is asked itself where possible."""
     urls = _urls(asked.urls)
     _check_feeds(name for name in (*asked.feeds, *urls) if name != NONE)
     _check_providers(asked.providers)

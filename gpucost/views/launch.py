@@ -129,7 +129,7 @@ def idle_told(idle_s: int) -> str:
 
 
 def _job_lines(job: JobPreviewDocument) -> list[str]:
-    """The steps after the launch, what comes back, and what must be known of them."""
+    """Return the steps after the launch, what comes back, and what must be known of them."""
     lines = [f"  {step.step}: {step.does}: {step.what}" for step in job.steps]
     back = f"  results: bring back {', '.join(job.collect)}, and end the machines"
     return ["then, over SSH:", *lines, back, *(f"note: {note}" for note in job.notes)]
@@ -183,7 +183,7 @@ def _document(seen: Preview) -> PreviewDocument:
 
 
 def question(seen: Preview) -> str:
-    """What is asked before anything is made."""
+    """Return the question that is asked before anything is made."""
     if seen.most is None:
         return f"Set up {seen.spec.places[0].text}?"
     cost = f"at most ${show(seen.most.exact)}"

@@ -39,7 +39,7 @@ def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], outpu
 
 
 def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
-    """Every line of every bill, one below the other."""
+    """Return every line of every bill, one below the other."""
     wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
     rows: list[tuple[str, ...]] = []
     for quote in quotes:
@@ -71,7 +71,7 @@ def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
 
 
 def _side_by_side(quotes: list[QuoteDocument]) -> Table:
-    """One row a bill, one column a kind of line."""
+    """Return a table with one row a bill, one column a kind of line."""
     kinds = [kind for kind in KINDS if any(_sum(quote, kind) is not None for quote in quotes)]
     hours = [month.hours for month in quotes[0].months or ()]
     columns = ("offer", "GPUs", "GPU", "purchase", "USD/h", *kinds, "total")
@@ -102,7 +102,7 @@ def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:
 
 
 def _show_own(document: OwnershipDocument, output: Output) -> None:
-    """The yearly cost of one's own machine, and from which use it pays."""
+    """Print the yearly cost of one's own machine, and from which use it pays."""
     rows = [(cost.what, _shown(cost.usd, output), "a year") for cost in document.costs]
     rows.append(("total", _shown(document.annual_usd, output), "a year, used or not"))
     rows += [

@@ -102,7 +102,7 @@ def _row(run: Deployment, bill: RunCost, seen: Mapping[str, Presence]) -> tuple[
 
 
 def _unproved(run: Deployment, seen: Mapping[str, Presence]) -> str:
-    """Behind the count: machines that are counted because nothing proves their end."""
+    """Return the words behind the count: machines that count as nothing proves their end."""
     states = [seen[one.id].state for one in run.machines if one.id in seen and one.state == "made"]
     words = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
     told = ", ".join(f"{count} {word}" for count, word in words if count)

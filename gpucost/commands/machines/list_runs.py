@@ -82,7 +82,7 @@ def _ask_for_proof(session: Session, found: Survey, runs: tuple[Deployment, ...]
 
 
 def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Output) -> None:
-    """Runs that only the provider knows: this owner's are listed, others' are counted."""
+    """List this owner's runs that only the provider knows, and count those of others."""
     owner, others = this_owner(), 0
     for run in unknown_runs(session, found.resources):
         one = found_run(session, found, run)

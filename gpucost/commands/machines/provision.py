@@ -118,7 +118,7 @@ def command(
 
 
 def _wish(asked: dict[str, Any]) -> Wish:
-    """What is asked of the launch, as it was typed."""
+    """Return what is asked of the launch, as it was typed."""
     return Wish(
         ttl_s=asked["ttl"],
         max_usd=asked["max_cost"],

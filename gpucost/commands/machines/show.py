@@ -47,7 +47,7 @@ def command(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - clic
 
 
 def _ask(journal: Journal, run: Deployment, output: Output) -> Mapping[str, Presence]:
-    """What the provider answers about each machine, by its id; a note where it cannot be asked."""
+    """Return what the provider answers about each machine, by id; note where it cannot be asked."""
     wanted = [(one, run) for one in run.machines if one.state == "made"]
     if not wanted:
         return NONE_SEEN

@@ -99,7 +99,7 @@ def _install(output: Output) -> None:
 
 
 def _reachable() -> tuple[str, ...]:
-    """Providers whose credentials are there.
+    """Return the providers whose credentials are there.
 
     Raises:
         MissingCredentialsError: there are none, so that a look could see nothing.
