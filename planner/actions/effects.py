@@ -79,7 +79,7 @@ def _cache(signals: Signals) -> Range | None:
 
 
 def _copying_share(signals: Signals) -> float | None:
-    """Share of the time with the GPU waiting for copies; all of its waiting where untimed."""
+    """Return the share of time that the GPU waits for copies; all of its waiting where untimed."""
     timed = _number(signals, "step.h2d_exposed")
     if timed is not None:
         return timed
@@ -118,7 +118,7 @@ def _tf32(signals: Signals) -> Range | None:
 
 
 def _batch_gain(fixed: float, growth: float) -> float:
-    """Throughput gain of a batch `growth` times as large: step = fixed + (1 - fixed) x growth."""
+    """Return the gain of a batch `growth` times as large: step = fixed + (1 - fixed) x growth."""
     return growth / (fixed + (1.0 - fixed) * growth)
 
 
@@ -240,7 +240,7 @@ def _share(one: Action, signals: Signals) -> float:
 
 
 def _of_waiting(signals: Signals) -> float:
-    """Share of waiting for input that is copying: as timed, else all of it where PCIe is full."""
+    """Return the share of input waiting that is copying: as timed, else all where PCIe is full."""
     data, copies = _number(signals, DATA_WAIT), _number(signals, COPIES)
     if data is None and copies is None:
         return float((_number(signals, "io.pcie_rx_fraction") or 0.0) >= LINK_FULL)

@@ -136,7 +136,7 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
 
 
 def _blocked(finding: Finding) -> Finding:
-    """Faster kernels shorten nothing while the GPU waits for something else."""
+    """Return the finding as minor: faster kernels gain nothing while the GPU waits."""
     cause = f"{finding.cause} It gains nothing until the GPU stops waiting."
     return replace(finding, cause=cause, severity="low", waste_fraction=None)
 

@@ -40,7 +40,7 @@ def read_machine(found: FoundOption) -> MachineSettings:
 
 
 def _check(told: MachineDocument, job: str) -> None:
-    """What is read here is run on machines, so that only what we write is taken."""
+    """Refuse a document with what we never write: what it says is run on machines."""
     problems = [
         f"{job}: machine.environment names {name!r:.60}, which gpucost never sets; plan again."
         for name in told.environment

@@ -40,20 +40,20 @@ class Tool:
     own_idle_s: int | None = None
 
     def takes_type(self, offer: OfferDocument) -> bool:
-        """Whether it knows the machine by the provider's own name of it."""
+        """Return whether it knows the machine by the provider's own name of it."""
         return offer.provider in self.types
 
     def gpu(self, offer: OfferDocument) -> str | None:
-        """Its name of the offer's GPU; None where it has none."""
+        """Return its name of the offer's GPU; None where it has none."""
         return self.by_provider.get(offer.provider, {}).get(offer.gpu) or self.gpus.get(offer.gpu)
 
     def can_start(self, offer: OfferDocument) -> bool:
-        """Whether it rents such a machine: it knows the provider, and the type or the GPU."""
+        """Return whether it rents such a machine: knows the provider, and the type or the GPU."""
         known = offer.provider in self.providers and offer.purchase in BOUGHT
         return known and (self.takes_type(offer) or self.gpu(offer) is not None)
 
     def least_idle_s(self, offer: OfferDocument, image: str | None) -> int | None:
-        """The shortest idle time after which what it starts can end; None: it cannot.
+        """Return the shortest idle time after which what it starts can end; None: it cannot.
 
         By its own rule, else by our script, which switches the machine off and does not reach it
         from within a container.

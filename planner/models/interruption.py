@@ -237,11 +237,11 @@ class _Spell:
         return max(0, int(left // (self.interval_s + self.checkpoints.write_s)))
 
     def checkpoints_in(self, work_s: float) -> int:
-        """Checkpoints written while doing the work; none after the last segment."""
+        """Return how many checkpoints are written during the work; none after the last segment."""
         return max(0, math.ceil(work_s / self.interval_s) - 1)
 
     def time_for(self, work_s: float) -> float | None:
-        """Seconds until the work is done in this spell; None when the spell ends first."""
+        """Return the seconds until the work is done in this spell; None if the spell ends first."""
         written = self.checkpoints_in(work_s) * self.checkpoints.write_s
         needed = self.checkpoints.restart_s + work_s + written
         return needed if needed <= self.length_s else None

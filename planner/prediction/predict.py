@@ -175,7 +175,7 @@ def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
 
 
 def _scaled(profile: Profile, target: Layout, parts: Split, faster: Estimate) -> Estimate:
-    """`scaling`, where it is known how much faster the kernels run on one GPU."""
+    """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
     step = profiled_step(profile, parts.kernels)
     return speed_up(layout_of(profile), target, step, faster=faster.mid)
 

@@ -100,7 +100,7 @@ _PARTS = ("data_wait_s", "h2d_s", "compute_s", "comm_s", "optimizer_s", "checkpo
 
 
 def _untimed(profile: Profile) -> float | None:
-    """Share of a step that belongs to no timed part; None unless waiting and computing were."""
+    """Return the share of a step in no timed part; None unless waiting and computing were timed."""
     step = profile.step
     if step is None or not step.mean_s or step.data_wait_s is None or step.compute_s is None:
         return None
@@ -117,7 +117,7 @@ def _host(part: str) -> Callable[[Profile], float | None]:
 
 
 def _busy(profile: Profile) -> float | None:
-    """Mean kernel time; SM activity stands in where utilisation cannot be reported (MIG)."""
+    """Return the mean kernel time; SM activity where utilisation cannot be reported (MIG)."""
     busy = profile.mean("util.kernel_time")
     return busy if busy is not None else profile.mean("util.sm_active")
 
@@ -141,7 +141,7 @@ def _most_busy(profile: Profile) -> float | None:
 
 
 def _constant(profile: Profile) -> float | None:
-    """1.0 where every sample of every GPU reads exactly 0 or exactly 1, else 0.0."""
+    """Return 1.0 where every sample of every GPU reads exactly 0 or exactly 1, else 0.0."""
     readings = profile.readings("util.kernel_time")
     if not readings or any(s.min is None or s.max is None for s in readings):
         return None
@@ -165,7 +165,7 @@ def _pcie_share(profile: Profile) -> float | None:
 
 
 def _network_share(profile: Profile) -> float | None:
-    """Share of the network between machines that is in use, in the busier direction."""
+    """Return the share of the network between machines in use, in the busier direction."""
     sides = (_host("net_rx_mib_s")(profile), _host("net_tx_mib_s")(profile))
     rate_mib_s = max((side for side in sides if side is not None), default=None)
     gbps = rate_mib_s * _MIB * 8 / 1e9 if rate_mib_s is not None else None
@@ -205,7 +205,7 @@ def idle_share(profile: Profile) -> float | None:
 
 
 def _one_core(profile: Profile) -> float | None:
-    """CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
+    """Return CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
     cpu, cores = _host("cpu_util")(profile), profile.hardware.cpu_cores
     return None if cpu is None or cores is None else cpu * cores
 

@@ -141,7 +141,7 @@ def _captured(path: Path, profile: Profile, finished: _Found) -> bool:
 
 
 def _joined(found: list[_Found]) -> list[_Found]:
-    """Parts of one run as one, where its first part lies."""
+    """Return the parts of one run as one, where its first part lies."""
     place = {id(one.profile): one.path for one in found}
     first = found[0].path
     return [
@@ -151,7 +151,7 @@ def _joined(found: list[_Found]) -> list[_Found]:
 
 
 def _named_apart(found: list[_Found], folder: Path) -> tuple[Profile, ...]:
-    """Jobs of one name in different folders get their folder's name, too."""
+    """Add the folder's name to jobs of one name in different folders."""
     folders = defaultdict(set)
     for one in found:
         folders[one.profile.job.name].add(one.path.parent)

@@ -174,7 +174,7 @@ def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
 
 
 def _refuse_twice(bills: Sequence[Bill]) -> None:
-    """Two forms of one bill hold the same use: its dollars would count twice."""
+    """Refuse two forms of one bill: they hold the same use, so its dollars would count twice."""
     seen: dict[tuple[object, ...], Bill] = {}
     twice: Counter[tuple[str, str]] = Counter()
     for bill in bills:

@@ -69,7 +69,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _cells(payload: Payload, builder: RecordingBuilder) -> pd.DataFrame:
-    """Rows as text under the names of the header above them."""
+    """Return the rows as text under the names of the header above them."""
     header: list[str] = []
     rows: list[dict[str, str]] = []
     for line in payload.text.split("\n"):

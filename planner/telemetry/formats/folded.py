@@ -75,7 +75,7 @@ def together(blocks: Sequence[Unfolded]) -> pd.DataFrame:
 
 
 def _in_time(points: Sequence[Point], means: Sequence[float | None]) -> NDArray[np.float64]:
-    """Values with the distribution of the points, in the order that the means of the parts have."""
+    """Return values with the distribution of the points, in the order of the parts' means."""
     rows = np.full((PARTS, ROWS_A_PART), np.nan)
     mean = np.array([np.nan if value is None else value for value in means])
     ordered = _EVENLY[np.argsort(mean[_EVENLY], kind="stable")]
@@ -86,7 +86,7 @@ def _in_time(points: Sequence[Point], means: Sequence[float | None]) -> NDArray[
 
 
 def _ranked(points: Sequence[Point], count: int) -> NDArray[np.float64]:
-    """So many quantiles of the points; the end of the longer tail brings the mean to theirs."""
+    """Return `count` quantiles of the points; the end of the longer tail makes the means equal."""
     values, weights = np.array(points, dtype=float).T
     reached = np.cumsum(weights) / weights.sum()
     ranks = (np.arange(count) + 0.5) / count

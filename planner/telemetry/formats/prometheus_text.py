@@ -93,7 +93,7 @@ def _lowered(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def _tolerated(text: str, builder: RecordingBuilder) -> list[_Point]:
-    """Line by line: a line with a plain value is read by the labels that are still there."""
+    """Read line by line: a line with a plain value counts by the labels that are still there."""
     kinds = dict(_TYPE.findall(text))
     points: list[_Point] = []
     broken: list[int] = []

@@ -180,7 +180,7 @@ def _host(wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64]) -> pd.
 def _ram(
     wide: dict[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Host memory in use and in all, GiB: from what is available and the share that is not."""
+    """Return host memory in use and in all, GiB: from what is available and the share in use."""
     share = _ending(wide, "memory_percent", "system.memory")
     available = _ending(wide, "proc.memory.availableMB")
     if share is None or available is None:

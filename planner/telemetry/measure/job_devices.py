@@ -58,7 +58,7 @@ class JobDevices:
                     self._worked_on.add(key)
 
     def look(self, devices: Sequence[GpuIdentity]) -> None:
-        """See which devices the job's processes may use, until one of them was seen on one."""
+        """Find out which devices the job's processes may use, until one of them was seen on one."""
         self._known = {}  # a number may be another process's by now
         if self._mine or self._chosen:
             return

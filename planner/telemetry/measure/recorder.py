@@ -208,7 +208,7 @@ class Recorder:
                 self._subject.events.free()
 
     def _look_around(self) -> None:
-        """Now and then: which processes the job has, and which of them the probe missed."""
+        """Check now and then which processes the job has, and which of them the probe missed."""
         now = time.monotonic()
         if now - self._looked_s < _LOOK_AROUND_S:
             return

@@ -79,7 +79,7 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
 
 
 def _local(cells: pd.Series) -> pd.Series:
-    """Times without a zone: the first spelling that reads any of them."""
+    """Return times without a zone, read by the first spelling that fits any of them."""
     dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
     for form in _FORMS:
         texts = dates if form == _DATE_COMMAND else cells

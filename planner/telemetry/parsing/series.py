@@ -181,7 +181,7 @@ def _figures(
 def _by_device(
     used: Sequence[SampledSeries], builder: RecordingBuilder
 ) -> dict[str, list[SampledSeries]]:
-    """Series by device: by uuid, else index where it names one uuid, else host and index."""
+    """Return series by device: by uuid, else index if it names one uuid, else host and index."""
     uuids: dict[int, set[str]] = defaultdict(set)
     for one in used:
         if one.uuid is not None and one.index is not None:

@@ -178,7 +178,7 @@ def _host_clock(merged: Merged) -> pd.DataFrame:
 
 
 def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:
-    """Share of the window in which samples stood, mean over GPUs; None for a single instant."""
+    """Return the share of the window that samples cover, mean over GPUs; None for one instant."""
     if window.interval_s is None or window.duration_s <= 0:
         return None
     shares = []
@@ -233,7 +233,7 @@ def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuRea
 
 
 def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Statistics | None:
-    """Statistics of one slot over the window, by the times at which this slot was read."""
+    """Return statistics of one slot over the window, by the times at which it was read."""
     t_s, read = times.to_numpy(dtype=float), values.to_numpy(dtype=float)
     known = np.isfinite(read)
     t_s, read = t_s[known], read[known]
@@ -248,7 +248,7 @@ def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Stat
 
 
 def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
-    """Joules over the window: by the device's counter, else power times the time it stood."""
+    """Return joules over the window: by the device's counter, else power times its time."""
     times = rows[_TIME].to_numpy(dtype=float)
     inside = window.holds(times)
     if _ENERGY_COUNTER in rows:
@@ -294,7 +294,7 @@ def _of_host(
 
 
 def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
-    """Others' work on the machine is not a cause in the job, but it slows what is measured."""
+    """Yield a note on others' work: not a cause in the job, but it slows what is measured."""
     whole = machine.cpu_util.typical if machine and machine.cpu_util else None
     own = host.cpu_util.typical if host and host.cpu_util else None
     if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:

@@ -86,7 +86,7 @@ def suspicions(
 
 
 def _perhaps_fractions(merged: Merged) -> Iterator[str]:
-    """Columns read as percent by their name that never exceed 1, such as 0.93 for 93 %."""
+    """Yield columns that are percent by name and never exceed 1, such as 0.93 for 93 %."""
     for source in merged.sources:
         for column in source.columns:
             unit_said = any(word in column.source.lower() for word in ("%", "percent", "pct"))
@@ -110,7 +110,7 @@ def _repeats(readings: pd.DataFrame) -> int:
 
 
 def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
-    """Utilisation that never moves from 0 or 100 % while the GPU is in use."""
+    """Return doubt in utilisation that never moves from 0 or 100 % while the GPU is in use."""
     if _UTIL not in readings:
         return None
     values = readings[_UTIL].dropna().to_numpy(dtype=float)
@@ -138,7 +138,7 @@ def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
 
 
 def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
-    """Power that stays above the enforced limit, which no board does."""
+    """Return doubt in power that stays above the enforced limit, which no board does."""
     power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
     if power is None or limit is None or power <= _OVER_LIMIT * limit:
         return None

@@ -114,7 +114,7 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
 
 
 def _device_names(recordings: Sequence[Recording]) -> list[dict[str, str]]:
-    """For each recording, its keys' names among all: by uuid, else by index, else the only one."""
+    """Return each recording's names of its keys: by uuid, else by index, else the only one."""
     models: dict[int | None, set[str]] = defaultdict(set)
     for gpu in (gpu for one in recordings for gpu in one.gpus):
         models[gpu.index] |= {gpu.model} if gpu.model else set()
@@ -173,7 +173,7 @@ def _renamed(one: Recording, names: dict[str, str]) -> pd.DataFrame:
 
 
 def _whole(samples: pd.DataFrame) -> pd.DataFrame:
-    """Sorted by device, time and content, repeated rows once: the order of files is forgotten."""
+    """Sort by device, time and content, repeated rows once: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
     ordered = samples[[GPU, TIME, JOB, *slots]]
     ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
@@ -209,7 +209,7 @@ def _order(gpu: GpuIdentity) -> tuple[str, int, str]:
 
 
 def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFrame:
-    """Counters as slots per second, memory shares as GiB."""
+    """Return counters as slots per second, memory shares as GiB."""
     for counter, slot in COUNTERS.items():
         if counter not in samples or counter in _KEPT_COUNTERS:
             continue

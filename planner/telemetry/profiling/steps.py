@@ -162,7 +162,7 @@ def _counted(steps: pd.DataFrame, window: ActiveWindow) -> pd.DataFrame:
 
 
 def _length(rows: pd.DataFrame, steps: pd.DataFrame) -> float:
-    """Seconds from the begin of the first of some rows to the end of the last; 0 if unknown."""
+    """Return the seconds from the first row's start to the last row's end; 0 if unknown."""
     first = int(rows.index[0])
     if first > 0:
         begin_s = float(steps["t_s"].iloc[first - 1])

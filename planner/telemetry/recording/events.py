@@ -239,7 +239,7 @@ def _processes(events: Sequence[Event]) -> list[_Process]:
 
 
 def _runs(stepping: Sequence[_Process]) -> list[list[_Process]]:
-    """Processes of one distributed run together: same size of the world, same parent."""
+    """Group the processes of a distributed run: same size of the world, same parent."""
     runs: dict[object, list[_Process]] = defaultdict(list)
     for i, one in enumerate(stepping):
         rank = one.rank

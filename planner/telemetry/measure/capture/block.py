@@ -176,7 +176,7 @@ def _first_of_part(known: Sequence[tuple[int, float]]) -> Means:
 
 
 def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
-    """Means of the parts between the edges, each from the old parts that it overlaps."""
+    """Return the means of the parts between the edges, each from the old parts it overlaps."""
     old = [
         (block.begin_s + i * block.length_s / PARTS, block.length_s / PARTS, mean)
         for block in blocks

@@ -203,7 +203,7 @@ def _json(item: object) -> str:
 
 
 def _number(name: str, value: float | None) -> str:
-    """Six significant digits: more than any sensor has, and lines stay short.
+    """Write six significant digits: more than any sensor has, and lines stay short.
 
     A counter keeps its last digits, however long it has counted: they are what it says.
     """

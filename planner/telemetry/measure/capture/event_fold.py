@@ -123,7 +123,7 @@ def added_steps(one: Event, other: Event) -> Event:
 
 
 def _lengths(line: Event) -> Iterator[tuple[str, int]]:
-    """Steps by bucket of length; the one step of a line that names none is its longest."""
+    """Yield steps by bucket of length; the one step of a line that names none is its longest."""
     told = line.get("lengths")
     if told:
         yield from told.items()
@@ -132,7 +132,7 @@ def _lengths(line: Event) -> Iterator[tuple[str, int]]:
 
 
 def _added_spans(one: Event, other: Event) -> Event:
-    """Two stretches as one that tells their number and the time that they spread over."""
+    """Return two stretches as one, with their number and the time that they spread over."""
     begin, end = one["t_s"], other["t_s"] + (other.get("over_s") or other["s"])
     sums = {name: _plus(one.get(name), other.get(name)) for name in ("wait_s", "bytes")}
     return {
@@ -147,7 +147,7 @@ def _added_spans(one: Event, other: Event) -> Event:
 
 
 def _added_stacks(one: Event, other: Event) -> Event:
-    """Samples of two lines counted together; the rarest places become one."""
+    """Return the samples of two lines counted together; the rarest places become one."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     for *place, n in [*one["seen"], *other["seen"]]:
         counts[tuple(place)] += n

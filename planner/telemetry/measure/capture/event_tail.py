@@ -66,7 +66,7 @@ class EventTail:
                 punch(self.folder / name, freed, offset - freed)
 
     def _lines(self, path: Path) -> list[str]:
-        """New lines of a file."""
+        """Return the new lines of a file."""
         offset = self._offsets.get(path.name, 0)
         if _size(path) <= offset:
             return []

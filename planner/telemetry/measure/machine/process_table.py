@@ -95,14 +95,14 @@ class LinuxTable:
         )
 
     def transferred_mib(self, pid: int) -> tuple[float, float] | None:
-        """Bytes that reached or left storage, not the page cache: proc(5), `/proc/PID/io`."""
+        """Return what reached and left storage, not the page cache: proc(5), `/proc/PID/io`."""
         lines = (self.read(pid, "io") or b"").splitlines()
         found = dict(line.split(b": ") for line in lines if b": " in line)
         read, written = found.get(b"read_bytes"), found.get(b"write_bytes")
         return None if read is None or written is None else (int(read) / MIB, int(written) / MIB)
 
     def memory_gib(self, pid: int) -> float | None:
-        """Proportional set size; of other users' processes, the pages that nobody shares."""
+        """Return proportional set size; of other users' processes, the pages that nobody shares."""
         for line in (self.read(pid, "smaps_rollup") or b"").splitlines():
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) / MIB

@@ -62,7 +62,7 @@ def _utilisation(nvml: Nvml, handle: Handle) -> dict[str, float]:
 
 
 def _memory(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Used without what the driver reserves, as nvidia-smi shows it."""
+    """Return memory in use without what the driver reserves, as nvidia-smi shows it."""
     return {"mem.used_gib": nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).used / GIB}
 
 
@@ -71,13 +71,13 @@ def _memory_v1(nvml: Nvml, handle: Handle) -> dict[str, float]:
 
 
 def _power_instant(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Now: what a device that gives no mean over a second has."""
+    """Return the power now: what a device that gives no mean over a second has."""
     (now,) = fields(nvml, handle, [nvml.NVML_FI_DEV_POWER_INSTANT])
     return {"power.board_w": now.value.uiVal / 1e3}
 
 
 def _power(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """As nvidia-smi shows it: on most devices the mean over the last second, so no gap at 1 Hz."""
+    """Return the power that nvidia-smi shows: mostly the last second's mean, so no gap at 1 Hz."""
     return {"power.board_w": nvml.nvmlDeviceGetPowerUsage(handle) / 1e3}
 
 
@@ -117,7 +117,7 @@ def _decoder(nvml: Nvml, handle: Handle) -> dict[str, float]:
 
 
 def _pcie(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Bytes, where the counter has 64 bits: one of 32 overflows within a second's traffic."""
+    """Return bytes, where the counter has 64 bits: one of 32 overflows in a second's traffic."""
     sent, received = fields(
         nvml, handle, [nvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, nvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES]
     )
@@ -130,7 +130,7 @@ def _pcie(nvml: Nvml, handle: Handle) -> dict[str, float]:
 
 
 def _nvlink(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """KiB of payload over all links."""
+    """Return the KiB of payload over all links."""
     sent, received = fields(
         nvml,
         handle,

@@ -179,7 +179,7 @@ class Steps:
         return typical_s is not None and length_s >= STALL_TIMES * typical_s
 
     def _settle(self, start_s: float | None, evaluated: list[Reading], *, stalled: bool) -> None:
-        """Say of the samples since the last step what they were taken in."""
+        """Say what the samples since the last step were taken in."""
         if start_s is None or not self.count:
             self.samples.settle("start-up")
             self.samples.meanwhile = "stall"
