@@ -285,7 +285,7 @@ def _unknown(name: str) -> str:
 
 
 def _nearest(name: str) -> list[str]:
-    """Up to three canonical names, the most similar first."""
+    """Return up to three canonical names, the most similar first."""
     aliases = _aliases()
     close = difflib.get_close_matches(_key(name), sorted(aliases), n=3 * _NEAREST, cutoff=0.5)
     found = [gpu.name for match in close for gpu in aliases[match].models]

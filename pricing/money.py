@@ -18,7 +18,7 @@ _LARGEST = Decimal("1e15")
 
 
 def usd(value: str | int | Decimal) -> Decimal:
-    """Dollars as an exact decimal; the only door through which money enters.
+    """Return dollars as an exact decimal; the only door through which money enters.
 
     Args:
         value: digits as the provider prints them ("35.28"), an int or a Decimal; never a float,
@@ -84,7 +84,7 @@ def quantity_text(amount: Decimal) -> str:
 
 
 def whole_dollars(amount: Decimal) -> str:
-    """Dollars without cents, half up, thousands apart: "1,235"; below ten dollars with cents."""
+    """Format dollars without cents, half up, thousands apart: "1,235"; below ten with cents."""
     if abs(amount) < _CENTS_BELOW:
         return show(amount)
     return f"{amount.quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT):,}"

@@ -13,7 +13,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def read_csv(name: str) -> list[dict[str, str]]:
-    """Rows of a bundled CSV file in file order, one dict of text a row.
+    """Return the rows of a bundled CSV file in file order, one dict of text a row.
 
     Args:
         name: path below `pricing/data`, such as "gpus.csv" or "offers/aws.csv".
@@ -48,7 +48,7 @@ def read_toml(name: str) -> dict[str, Any] | None:
 
 
 def names(pattern: str) -> tuple[str, ...]:
-    """Paths below `pricing/data` that match a glob pattern, sorted."""
+    """Return the paths below `pricing/data` that match a glob pattern, sorted."""
     return tuple(sorted(path.relative_to(DATA).as_posix() for path in DATA.glob(pattern)))
 
 

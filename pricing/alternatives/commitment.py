@@ -39,7 +39,7 @@ class Commitment:
 
 
 def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
-    """The commitment of a reserved offer, compared with the offers of the same day.
+    """Return the commitment of a reserved offer, compared with the offers of the same day.
 
     Machines of the same number of GPUs are compared where there are any, else the cheapest
     GPU-hour.
@@ -71,7 +71,7 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
 
 
 def commitment_note(commitment: Commitment) -> str:
-    """What a reader must know before committing, in one sentence."""
+    """Return what a reader must know before committing, in one sentence."""
     said = (
         f"{commitment.reserved.place}: a commitment of {quantity_text(commitment.term_h)} h is "
         f"owed whole: {show(commitment.term_usd)} USD a machine"

@@ -111,7 +111,7 @@ class Ownership:
         return sum((cost.usd for cost in self.costs), _ZERO)
 
     def usd_per_gpu_hour(self, used_fraction: Decimal) -> Decimal:
-        """Dollars for each GPU-hour that is used, at a share of the year's hours above 0.
+        """Return dollars for each GPU-hour that is used, at a share of the year's hours above 0.
 
         Raises:
             InputError: the share is not above 0 and at most 1.
@@ -122,7 +122,7 @@ class Ownership:
         return EXACT.divide(self.annual_usd, hours)
 
     def break_even_fraction(self, cloud_usd_per_gpu_hour: Decimal) -> Decimal:
-        """Share of the year's hours from which owning is cheaper; above 1 it never is."""
+        """Return the share of a year's hours from which owning is cheaper; above 1 it never is."""
         cloud = EXACT.multiply(EXACT.multiply(HOURS_PER_YEAR, self.gpus), cloud_usd_per_gpu_hour)
         return EXACT.divide(self.annual_usd, cloud)
 

@@ -88,7 +88,7 @@ def stepped_s(time_s: Decimal, step_s: Decimal | None) -> Decimal:
 
 
 def months_touched(time_s: Decimal, start: datetime | None) -> int:
-    """Months that a time lies in: of the calendar if its start is known, else at least so many."""
+    """Return the months a time lies in: calendar months if its start is known, else the fewest."""
     if start is None:
         months, rest = divmod(time_s, LONGEST_MONTH_H * SECONDS_PER_HOUR)
         return max(1, int(months) + bool(rest))
@@ -147,7 +147,7 @@ def _hours(span: timedelta) -> Decimal:
 
 
 def by_hour(price: BillingRule, count: int, time_s: Decimal) -> Amount:
-    """`count` x hours x USD/h; where steps are not documented begun hours count, with a warning."""
+    """Bill `count` x hours x USD/h; begun hours, with a warning, where steps are not documented."""
     billed_s = stepped_s(time_s, _WHOLE_HOUR_S if price.step_s is None else price.step_s)
     hours = EXACT.divide(billed_s, SECONDS_PER_HOUR)
     unit_h = EXACT.multiply(hours, Decimal(count))
@@ -167,7 +167,7 @@ def by_hour(price: BillingRule, count: int, time_s: Decimal) -> Amount:
 
 
 def by_month(price: BillingRule, count: int, time_s: Decimal, start: datetime | None) -> Amount:
-    """`count` x a fee per month: for the part of each month if it is prorated, else for all of it.
+    """Bill `count` x a fee per month: for the part of each month if prorated, else for all of it.
 
     A month never costs more than its fee. Whole months for want of a rule come with a warning.
     """
@@ -201,7 +201,7 @@ def by_month(price: BillingRule, count: int, time_s: Decimal, start: datetime | 
 def by_size(
     terms: Sequence[BillingRule], quantity: Decimal, time_s: Decimal, start: datetime | None
 ) -> Amount:
-    """Quantity x USD per unit and month x hours / hours of the month, over the tiers of a price."""
+    """Bill quantity x USD per unit and month x hours / hours of the month, over a price's tiers."""
     price, words = terms[0], _Words()
     held = shares(stepped_s(time_s, price.step_s), price, start)
     tiers = [
@@ -227,7 +227,7 @@ def by_size(
 
 
 def _of_months(monthly: Decimal, held: Sequence[Share]) -> Decimal:
-    """Divided last, so that whole cents stay whole."""
+    """Divide last, so that whole cents stay whole."""
     return _sum(EXACT.divide(EXACT.multiply(monthly, hours), month_h) for hours, month_h in held)
 
 

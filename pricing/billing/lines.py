@@ -106,7 +106,7 @@ NOTHING = Charge((), ())
 
 
 def together(charges: Iterable[Charge]) -> Charge:
-    """Several charges as one."""
+    """Return several charges as one."""
     found = tuple(charges)
     return Charge(
         tuple(line for charge in found for line in charge.lines),

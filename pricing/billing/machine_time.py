@@ -89,7 +89,7 @@ def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
 
 
 def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> MachineTime:
-    """Nothing is billed of spot machines that the provider ends while they are young."""
+    """Bill nothing of spot machines that the provider ends while they are young."""
     rule = spans[0].rules.rule("free_if_ended_within_s")
     line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
     if rule is not None:
@@ -129,7 +129,7 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
 
 
 def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
-    """Billed seconds in each span; a unit belongs to the span in which it begins."""
+    """Return the billed seconds in each span; a unit belongs to the span in which it begins."""
     if len(spans) == 1:
         return (_whole_units_s(until_s, spans[0].rules),)
     billed_s, spans_s = _ZERO, []
@@ -148,7 +148,7 @@ def _whole_units_s(time_s: Decimal, rules: ProviderRules) -> Decimal:
 
 
 def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
-    """Dollars for all machines; divided last, so that whole cents stay whole."""
+    """Return dollars for all machines; divided last, so that whole cents stay whole."""
     machine_s = billed_s if count == 1 else EXACT.multiply(billed_s, Decimal(count))
     return EXACT.divide(EXACT.multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
 

@@ -85,7 +85,7 @@ def _last_day(start: datetime, usage: Usage) -> date:
 
 
 def _change_days(history: Sequence[Offer], first: date, last: date) -> list[date]:
-    """Days after the first, up to the last, on which a price or a rule begins or has ended."""
+    """Return the days after the first, up to the last, on which a price or rule begins or ends."""
     windows: list[tuple[date | None, date | None]]
     windows = [(row.starts, row.valid_until) for row in history]
     windows += [(rule.valid_from, rule.valid_until) for rule in all_rules(history[0].provider)]

@@ -111,7 +111,7 @@ class ProviderRules:
         return tuple(sorted(found, key=lambda rule: rule.tier_from))
 
     def kinds(self, name: str) -> tuple[str, ...]:
-        """Kinds of a product with a known price, the usual one ("") left out."""
+        """Return the kinds of a product with a known price, the usual one ("") left out."""
         rules = (rule for rule in self.rules if rule.name == name)
         return tuple(dict.fromkeys(rule.kind for rule in rules if rule.kind))
 
@@ -213,7 +213,7 @@ def _compute_text(
 
 @cache
 def _egress(provider: str, day: date, region: str, kind: str) -> Egress | None:
-    """Tiers of a region's own rows, else of the rules whose pattern it matches."""
+    """Return the tiers of a region's own rows, else of the rules whose pattern it matches."""
     rules = rules_of(provider, day)
     tiers = rules.terms("egress", region=region, kind=kind)
     free = rules.rule("egress_free")

@@ -101,12 +101,12 @@ def _unknown(kept: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> str:
 
 
 def _where(offer: Offer) -> str:
-    """Provider and region."""
+    """Return the provider and the region."""
     return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
 
 
 def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], offer: Offer, usage: Usage) -> Charge:
-    """Storage that is sold in disks of some sizes: as many of one size as cost least for it."""
+    """Bill storage that is sold in disks of some sizes: the size and count that cost least."""
     asked_bytes: int = getattr(usage, kept.asked)
     boots = kept is _BOOT
     disks_of, time_s = (usage.count, usage.life_s) if boots else (1, kept_s(usage))

@@ -53,7 +53,7 @@ def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
 
 
 def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """Traffic at one price a unit; what crosses zones is billed where it leaves and arrives."""
+    """Bill traffic at one price a unit; across zones it is billed where it leaves and arrives."""
     terms = rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
         text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
@@ -130,7 +130,7 @@ def _over(quantity: Decimal, month: MonthPart, free: Decimal) -> Decimal:
 def _included(
     offer: Offer, usage: Usage, rules: ProviderRules, price: Egress
 ) -> tuple[Decimal, tuple[str, ...]]:
-    """Traffic that a full month of all machines includes, pooled, in the unit of the price."""
+    """Return the traffic that a full month of all machines includes, in the unit of the price."""
     if offer.included_transfer_gib is None:
         if rules.transfer_full_after_h is None:
             return _ZERO, ()
@@ -145,7 +145,7 @@ def _included(
 
 
 def _earned(a_month: Decimal, rules: ProviderRules, month: MonthPart) -> Decimal:
-    """Included traffic of one month.
+    """Return the included traffic of one month.
 
     Where it grows by the second, its full size is reached after `transfer_full_after_h`.
     """

@@ -15,7 +15,7 @@ from pricing.errors import InputError
 
 
 def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":
-    """The bundled offers as they stood on a day.
+    """Return the bundled offers as they stood on a day.
 
     Args:
         as_of: the day; None is the newest day on which any price was read (never today's clock).
@@ -63,7 +63,7 @@ class Catalog:
         return tuple(sorted(held, key=_offer_order))
 
     def gpu_counts(self, like: Offer) -> tuple[float, ...]:
-        """GPUs per machine, rising, that an offer's provider sells of its GPU, bought its way."""
+        """Return the GPUs per machine, rising, that a provider sells of a GPU, bought like this."""
         return self._gpu_counts.get((like.provider, like.gpu, like.purchase), ())
 
     @cached_property
@@ -95,7 +95,7 @@ class Catalog:
         return min(offer.as_of for offer in self.offers)
 
     def at(self, as_of: date) -> "Catalog":
-        """The same rows seen from another day."""
+        """Return the same rows seen from another day."""
         return replace(self, as_of=as_of)
 
     def find(
@@ -105,7 +105,7 @@ class Catalog:
         region: str | None = None,
         purchase: str = "on_demand",
     ) -> Offer:
-        """The offer of that name on the day.
+        """Return the offer of that name on the day.
 
         Args:
             provider: such as "aws".
@@ -144,7 +144,7 @@ class Catalog:
         region: str | None = None,
         purchase: str = "on_demand",
     ) -> tuple[Offer, ...]:
-        """Every known row of that name (all regions if none is given), the earliest start first."""
+        """Return every known row of that name (all regions if none is given), by start."""
         rows = [
             row
             for row in self._sold.get((provider, instance_type), {}).get(purchase, ())
@@ -153,11 +153,11 @@ class Catalog:
         return tuple(sorted(rows, key=lambda row: (row.starts, _row_order(row))))
 
     def is_stale(self, offer: Offer) -> bool:
-        """Whether its price was read more than 30 days before the day, or on no stated day."""
+        """Return whether its price was read over 30 days before the day, or on no stated day."""
         return offer.is_stale(self.as_of)
 
     def delisting(self, offer: Offer) -> tuple[str, ...]:
-        """What must be said where its price is a leftover: superseded, with no later one known."""
+        """Return what must be said of a leftover price: superseded, with no later one known."""
         if offer.withdrawn or not self._delisted(offer):
             return ()
         known = f"{offer.place}: this price is superseded and no later one is known"
@@ -187,7 +187,7 @@ class Catalog:
         return last
 
     def _delisted(self, row: Offer) -> bool:
-        """Whether a withdrawn or superseded row is all there is on the day."""
+        """Return whether a withdrawn or superseded row is all there is on the day."""
         return (row.withdrawn and row.starts <= self.as_of) or (
             not row.current
             and row.valid_until is None
@@ -195,7 +195,7 @@ class Catalog:
         )
 
     def _in_force(self, group: Sequence[Offer]) -> list[Offer]:
-        """The row that holds on the day in each region of one type and purchase."""
+        """Return the row that holds on the day in each region of one type and purchase."""
         regions = {row.region for row in group}
         if len(group) == 1 or (len(regions) == len(group) and EVERYWHERE not in regions):
             day = self.as_of
@@ -216,7 +216,7 @@ class Catalog:
         return chosen
 
     def _holding(self, rows: Sequence[Offer]) -> Offer | None:
-        """The row that holds on the day; where none does, the next known one."""
+        """Return the row that holds on the day; where none does, the next known one."""
         in_force = [row for row in rows if row.holds_on(self.as_of)]
         if in_force:
             return max(in_force, key=_precedence)
@@ -236,7 +236,7 @@ class Catalog:
         return sold[purchase]
 
     def _unknown(self, provider: str, instance_type: str) -> str:
-        """The sentence for a name that the catalog does not have."""
+        """Return the sentence for a name that the catalog does not have."""
         providers = sorted({name for name, _ in self._sold})
         if provider not in providers:
             near = difflib.get_close_matches(provider.lower(), providers, n=1)
@@ -265,7 +265,7 @@ class Catalog:
 
 
 def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:
-    """Greater wins: a known start over a partial date, a later start, current over superseded.
+    """Rank a row; more wins: known start over partial date, later start, current over superseded.
 
     Of two readings of one day the one that can be trusted more wins.
     """
@@ -274,7 +274,7 @@ def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:
 
 
 def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
-    """The only offer; of several regions with one price, that price for everywhere."""
+    """Return the only offer; of several regions with one price, that price for everywhere."""
     if len(offers) == 1:
         return offers[0]
     everywhere = [offer for offer in offers if offer.region == EVERYWHERE]

@@ -186,16 +186,16 @@ class Offer:
         return "x86_64" if gpu is None else gpu.host_architecture
 
     def holds_on(self, day: date) -> bool:
-        """Whether the price is known to hold on that day (a successor may take its place)."""
+        """Return whether the price is known to hold on that day (another may take its place)."""
         return self.starts <= day and (self.valid_until is None or day <= self.valid_until)
 
     def is_stale(self, day: date) -> bool:
-        """Whether the price is too old for its kind of seller, or was read on no stated day."""
+        """Return whether the price is too old for its kind of seller, or read on no stated day."""
         sellers = price_age.sellers_of(self.provider, self.purchase)
         return not self.dated or price_age.is_too_old(sellers, (day - self.as_of).days)
 
     def warnings(self, day: date) -> tuple[str, ...]:
-        """What a reader on that day must know of the price: age, later start, withdrawal."""
+        """Return what a reader must know of the price on that day: age, later start, withdrawal."""
         found = []
         if self.withdrawn:
             found.append(

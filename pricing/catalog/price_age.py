@@ -114,13 +114,13 @@ def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
 
 @cache
 def _rereadings() -> Sequence[Mapping[str, str]]:
-    """Later readings that are of too little trust to replace a price, and contradict it."""
+    """Return later readings that contradict a price, but are too little trusted to replace it."""
     return read_csv("price_rereadings.csv")
 
 
 @cache
 def _points() -> Mapping[Sellers, Sequence[tuple[int, PriceRange]]]:
-    """By seller: (days, factors), from day 0 on, by rising days."""
+    """Return (days, factors) by seller, from day 0 on, by rising days."""
     unmoved = (0, UNMOVED)
     points: dict[Sellers, list[tuple[int, PriceRange]]] = {}
     for row in read_csv("price_moves.csv"):

@@ -123,7 +123,7 @@ def _words(provider: str, region: str) -> frozenset[str]:
 
 @cache
 def _places() -> Mapping[tuple[str, str], RegionPlace]:
-    """By provider and region; `*` stands for a provider that documents one region only."""
+    """Return places by provider and region; `*`: a provider that documents one region only."""
     countries = {row["country"]: row for row in read_csv("countries.csv")}
     return MappingProxyType(
         {

@@ -41,7 +41,7 @@ def page_of(provider: str) -> str | None:
 
 @cache
 def _rentals() -> Mapping[str, Sequence[Rental]]:
-    """By provider, the narrow patterns first, as in the file."""
+    """Return rentals by provider, the narrow patterns first, as in the file."""
     found: dict[str, list[Rental]] = {}
     for row in read_csv("rental.csv"):
         found.setdefault(row["provider"], []).append(

@@ -75,7 +75,7 @@ def _lines(
 
 
 def _price(shape: Mapping[str, object], products: Mapping[str, object]) -> Decimal | None:
-    """USD an hour of all GPUs; None where the products do not say it in the form that is known."""
+    """Return USD an hour of all GPUs; None where the products do not say it in the known form."""
     total = Decimal(0)
     for part in objects(shape["products"]):
         kind, product = members(part["type"])["value"], products.get(str(part["partNumber"]))

@@ -167,7 +167,7 @@ def _is_zero(text: str) -> bool:
 
 
 def _card(text: str) -> tuple[str, tuple[float, ...]]:
-    """Name and memory (GiB) of one GPU as GpuInfo prints them; "" for a name that says nothing.
+    """Return name and memory (GiB) of one GPU as GpuInfo prints them; "" for an empty name.
 
     Some clouds put GiB into the field of MiB. The name tells the form of the card ("A100 PCIe"),
     where the accelerator's does not.

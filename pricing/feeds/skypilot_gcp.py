@@ -72,7 +72,7 @@ def _together(host: _Row, gpus: _Row, of: tuple[str, str]) -> _Row:
 
 
 def _sum(host: str, gpus: str) -> str:
-    """Both prices together; "" where one is missing; the texts where one is not an amount."""
+    """Add both prices; "" where one is missing; the texts where one is not an amount."""
     if not host or not gpus:
         return ""
     try:

@@ -81,7 +81,7 @@ def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[Liste
 
 
 def _virtual(plan: Mapping[str, object]) -> tuple[str, str, tuple[float, ...]] | None:
-    """GPU, count and memory; below one GPU the count is the share of its memory."""
+    """Return GPU, count and memory; below one GPU the count is the share of its memory."""
     model = str(plan["gpu_type"]).partition("_")[2]
     total = number(plan.get("gpu_vram_gb"))
     if not model or not total:

@@ -106,7 +106,7 @@ def check(
 
 
 def _doubted(offers: Sequence[Offer], before: KnownPrices) -> dict[Offer, Fault]:
-    """Offers that only the others of the answer show to be wrong."""
+    """Return the offers that only the others of the answer show to be wrong."""
     whole = shifted(offers, before)
     return dict.fromkeys(offers, whole) if whole else dict(alone(offers, before))
 

@@ -113,7 +113,7 @@ def of_known_machine(
 
 
 def our_name(provider: str) -> str:
-    """Our name of a provider that another tool knows under `provider`."""
+    """Return our name of a provider that another tool knows under `provider`."""
     return PROVIDERS.get(provider.lower(), provider.lower())
 
 
@@ -220,7 +220,7 @@ def _rentable(provider: str, line: Listed, gpu: str) -> str:
 
 
 def _gpu(provider: str, line: Listed) -> tuple[str, str]:
-    """Model and memory of one GPU; the first reading of the memory that the model can have.
+    """Return model and memory of one GPU; the first reading of the memory that the model can have.
 
     Lists that say "H100" mean any card of that name: where the machine is known, it tells which.
     """

@@ -83,7 +83,7 @@ def _ends(offers: Iterable[Offer]) -> tuple[Offer, Offer]:
 
 
 def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
-    """(gpu, purchase) -> least and most USD an hour and GPU, of whole GPUs."""
+    """Return (gpu, purchase) -> least and most USD an hour and GPU, of whole GPUs."""
     found: dict[tuple[str, str], Span] = {}
     for offer in offers:
         if offer.gpu_count >= 1:
@@ -158,7 +158,7 @@ def _out_of_line(offer: Offer, known: KnownPrices) -> Fault | None:
 
 
 def alone(offers: Iterable[Offer], known: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
-    """New offers whose price is far from that of the others with their GPU in the answer."""
+    """Yield new offers whose price is far from that of the others with their GPU in the answer."""
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
         if offer.gpu_count >= 1:

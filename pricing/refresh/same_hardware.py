@@ -19,7 +19,7 @@ _Hardware = tuple[str, float, str, str]
 
 
 def replaced(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Offer]:
-    """Older offers of machines that the fresh ones tell under the name that counts now.
+    """Return older offers of machines that fresh ones list under the name that counts now.
 
     An older name that the fresh offers use themselves stays: that is another product with the same
     hardware. A price for everywhere gives way to prices of regions.
@@ -44,7 +44,7 @@ def replaced(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Off
 
 
 def outdated(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Offer]:
-    """Fresh offers of machines that are known from a later day, or a surer source, by another name.
+    """Return fresh offers of machines known from a later day, or surer, by another name.
 
     Names of which one side uses both are two products with the same hardware.
 

@@ -35,7 +35,7 @@ class Stored:
     problems: tuple[str, ...] = ()
 
     def of(self, provider: str) -> tuple[Offer, ...]:
-        """The rows of one provider."""
+        """Return the rows of one provider."""
         return tuple(offer for offer in self.offers if offer.provider == provider)
 
 
@@ -63,12 +63,12 @@ class Update:
 
 
 def path_of(folder: Path, provider: str) -> Path:
-    """Where the rows of a provider are kept."""
+    """Return where the rows of a provider are kept."""
     return folder / f"{provider}{_SUFFIX}"
 
 
 def load(folder: Path) -> Stored:
-    """All rows of the store; an absent folder is an empty store."""
+    """Return all rows of the store; an absent folder is an empty store."""
     offers: list[Offer] = []
     problems: list[str] = []
     try:
@@ -96,7 +96,7 @@ def _read(path: Path) -> list[Offer]:
 
 
 def to_text(rows: Iterable[Offer]) -> str:
-    """The file of a provider, rows in a fixed order."""
+    """Return the file of a provider, rows in a fixed order."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _HEADER, lineterminator="\n")
     writer.writeheader()
@@ -105,7 +105,7 @@ def to_text(rows: Iterable[Offer]) -> str:
 
 
 def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterable[Offer]) -> Update:
-    """The provider's rows after a reading, and what it changed.
+    """Return the provider's rows after a reading, and what it changed.
 
     A second reading of the same source on the same day replaces the first. Of three readings in
     a row with one price the middle one is dropped, so that the file grows with changes only.
@@ -157,7 +157,7 @@ def _gone(
     before: Mapping[_Key, Offer],
     fresh: Mapping[_Key, Offer],
 ) -> Iterator[Offer]:
-    """The rows that end what the answer covers and does not name."""
+    """Yield the rows that end what the answer covers and does not name."""
     named = {(offer.instance_type, offer.purchase) for offer in passed.kept_out}
     for key, offer in sorted(before.items()):
         if (
@@ -178,14 +178,14 @@ def _order(offer: Offer) -> tuple[object, ...]:
 
 
 def _is_of(row: Offer, day: date, sources: set[str]) -> bool:
-    """Whether an earlier reading of the same sources on the same day left the row."""
+    """Return whether an earlier reading of the same sources on the same day left the row."""
     if row.withdrawn:
         return row.starts == day
     return row.as_of == day and row.source in sources
 
 
 def _completed(offer: Offer, known: Offer | None) -> Offer:
-    """The offer with what the answer leaves out about the machine, as far as it is known."""
+    """Return the offer with what the answer leaves out about the machine, as far as it is known."""
     missing = {
         name: getattr(known, name)
         for name in _MACHINE
@@ -208,7 +208,7 @@ def _withdrawn(offer: Offer, reading: PriceReading) -> Offer:
 
 
 def _thinned(rows: Iterable[Offer]) -> tuple[Offer, ...]:
-    """The rows without those that stand between two of the same price and source."""
+    """Return the rows without those that stand between two of the same price and source."""
     kept: list[Offer] = []
     for row in sorted(rows, key=_order):
         if len(kept) > 1 and _repeats(kept[-2], kept[-1]) and _repeats(kept[-1], row):
