@@ -84,7 +84,7 @@ class MemoryCloud:
     _made: int = 0
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """A key, then the machines."""
+        """Return a key, then the machines."""
         arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
         names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
         return tuple(
@@ -99,16 +99,16 @@ class MemoryCloud:
         )
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """None."""
+        """Return nothing."""
         _ = spec, machine
         return ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """Only our own calls end it."""
+        """Return that only our own calls end it."""
         return (f"remove {spec.count} machines and the key",)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """Each place, in every region where it names none."""
+        """Return each place, in every region where it names none."""
         places = tuple(
             replace(place, region=region)
             for place in spec.places
@@ -117,12 +117,12 @@ class MemoryCloud:
         return replace(spec, places=places), ()
 
     def account(self) -> str:
-        """Whose it is."""
+        """Return the id of the account."""
         self._raise("account")
         return self.account_id
 
     def limits(self) -> tuple[str, ...]:
-        """None."""
+        """Return nothing."""
         return ()
 
     def create(self, creation: Creation) -> Resource:
@@ -157,7 +157,7 @@ class MemoryCloud:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Everything that is shown there."""
+        """Return everything that is shown there."""
         _ = known
         found: list[Resource] = []
         unasked: list[Unasked] = []
@@ -177,7 +177,7 @@ class MemoryCloud:
         return Listing(resources=shown, unasked=tuple(unasked))
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """The resource; a machine runs after some looks."""
+        """Return the resource; a machine runs after some looks."""
         self._raise("look", kept.kind)
         found = self.things.get((kept.kind, kept.id))
         if found is None or kept.id in self.hidden:
@@ -191,7 +191,7 @@ class MemoryCloud:
         return Presence(state="present", resource=found)
 
     def end_fault(self, machine: Resource) -> str:
-        """What is removed is no longer billed."""
+        """Return no fault: what is removed is no longer billed."""
         _ = machine
         return ""
 
@@ -230,7 +230,7 @@ class MemoryCloud:
 
 
 def connect(connection: Connection) -> MemoryCloud:
-    """An empty provider; it needs no credentials."""
+    """Return an empty provider; it needs no credentials."""
     _ = connection
     return MemoryCloud()
 

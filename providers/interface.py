@@ -295,33 +295,33 @@ class Cloud(Protocol):
     kinds: tuple[str, ...]
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """The calls that make the run at the place, in order; pure, no network."""
+        """Return the calls that make the run at the place, in order; pure, no network."""
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """The calls that let a machine that was made end from outside; pure.
+        """Return the calls that let a machine that was made end from outside; pure.
 
         They may be made twice: the second makes nothing more.
         """
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """What ends the run, in words: our calls, and what the machine does by itself; pure."""
+        """Return what ends the run, in words: our calls, and what the machine does itself; pure."""
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch at places that the provider offers, and notes on quota; changes nothing.
+        """Return the launch at places that the provider offers, and notes on quota; change nothing.
 
         Raises:
             ProviderError: it cannot be launched, or the provider cannot be asked.
         """
 
     def account(self) -> str:
-        """The id of the account that the credentials are of; empty: the provider has none.
+        """Return the id of the account that the credentials are of; empty: the provider has none.
 
         Raises:
             ProviderError: it cannot be asked.
         """
 
     def limits(self) -> tuple[str, ...]:
-        """What the account may have, in sentences; changes nothing.
+        """Return what the account may have, in sentences; change nothing.
 
         Raises:
             ProviderError: it cannot be asked.
@@ -341,7 +341,7 @@ class Cloud(Protocol):
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> "Listing":
-        """Everything of ours that is shown and not gone, of every run and owner; never raises.
+        """Return what is ours, shown and not gone, of every run and owner; never raise.
 
         Each kind and region is asked on its own: what cannot be asked hides nothing else.
 
@@ -352,7 +352,7 @@ class Cloud(Protocol):
         """
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> "Presence":
-        """What the provider answers about that id; tags that somebody removed do not matter.
+        """Return what the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.
 
@@ -361,7 +361,7 @@ class Cloud(Protocol):
         """
 
     def end_fault(self, machine: Resource) -> str:
-        """Why what a machine does at its deadline would not end its bill; empty: nothing known.
+        """Return why a machine's own act at its deadline would not end its bill; empty: none known.
 
         Raises:
             ProviderError: it could not be asked.

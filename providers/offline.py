@@ -15,7 +15,7 @@ _DRY = "a dry run asks nothing"
 
 
 def offline(provider: str) -> Cloud:
-    """A provider that answers what is pure."""
+    """Return a provider that answers what is pure."""
     kind = import_module(CLOUDS[provider].cloud).CLOUD
     return cast("Cloud", _Offline(provider, kind))
 
@@ -30,31 +30,31 @@ class _Offline:
         self._kind = kind
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """As the provider says."""
+        """Return what the provider says."""
         return self._kind.creations(cast("Cloud", self), spec, place)
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """As the provider says."""
+        """Return what the provider says."""
         return self._kind.outside(cast("Cloud", self), spec, machine)
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """As the provider says."""
+        """Return what the provider says."""
         return self._kind.ends(cast("Cloud", self), spec)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """Nothing is asked."""
+        """Ask nothing."""
         return spec, ()
 
     def account(self) -> str:
-        """Nothing is asked."""
+        """Ask nothing."""
         return ""
 
     def limits(self) -> tuple[str, ...]:
-        """Nothing is asked."""
+        """Ask nothing."""
         return ()
 
     def create(self, creation: Creation) -> Resource:
-        """Refused."""
+        """Refuse."""
         raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
 
     def ours(
@@ -63,25 +63,25 @@ class _Offline:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Nothing is asked, and nothing is claimed."""
+        """Ask nothing, and claim nothing."""
         _ = regions, kinds, known
         return Listing(unasked=(Unasked(provider=self.name, kind="", region="", why=_DRY),))
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """Nothing is asked."""
+        """Ask nothing."""
         _ = kept, marks
         return Presence(state="not-asked", why=_DRY)
 
     def end_fault(self, machine: Resource) -> str:
-        """Nothing is asked."""
+        """Ask nothing."""
         _ = machine
         return ""
 
     def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
-        """Refused."""
+        """Refuse."""
         _ = marks
         raise MissingCredentialsError(f"{self.name}: a dry run marks no {one.kind}.")
 
     def destroy(self, resource: Resource) -> bool:
-        """Refused."""
+        """Refuse."""
         raise MissingCredentialsError(f"{self.name}: a dry run ends no {resource.kind}.")

@@ -60,14 +60,14 @@ class OwnershipTags:
             raise InputError(f"marks: {problem}" for problem in problems)
 
     def text(self, separator: str) -> str:
-        """The marks as one word: "gpucost-run:k3f9xw2m:20261121T201500Z:ada--5hq2mzt8:plan:...".
+        """Return the marks as a word: "gpucost-run:k3f9xw2m:20261121T201500Z:ada--5hq2mzt8:...".
 
         The last field is when it was launched.
         """
         return separator.join((f"{PREFIX}-run", *self.tags().values()))
 
     def tags(self) -> dict[str, str]:
-        """The marks by name."""
+        """Return the marks by name."""
         told = {
             "run": self.run,
             "deadline": _time(self.deadline),
@@ -77,7 +77,7 @@ class OwnershipTags:
         return told if self.started is None else told | {_STARTED: _time(self.started)}
 
     def name(self, what: str) -> str:
-        """The name of a resource of the run that is unique for its kind."""
+        """Return the name of a resource of the run that is unique for its kind."""
         return f"{PREFIX}-{self.run}-{what}"
 
 
@@ -90,7 +90,7 @@ def _read_time(text: str) -> datetime:
 
 
 def read_marks(tags: Mapping[str, str]) -> OwnershipTags | None:
-    """The marks among tags by name; None where they are not complete: it is not ours."""
+    """Return the marks among tags by name; None where they are not complete: it is not ours."""
     try:
         return OwnershipTags(
             deadline=_read_time(tags["deadline"]),
@@ -102,7 +102,7 @@ def read_marks(tags: Mapping[str, str]) -> OwnershipTags | None:
 
 
 def read_text(text: str, separator: str) -> OwnershipTags | None:
-    """The marks in a word that `OwnershipTags.text` made; None where it is none."""
+    """Return the marks in a word that `OwnershipTags.text` made; None where it is none."""
     first, *fields = text.split(separator)
     names = (*_FIELDS, _STARTED)
     if first != f"{PREFIX}-run" or len(fields) not in (len(_FIELDS), len(names)):
@@ -111,12 +111,12 @@ def read_text(text: str, separator: str) -> OwnershipTags | None:
 
 
 def latest(marks: Iterable[OwnershipTags]) -> OwnershipTags:
-    """Those with the latest deadline: one that was moved stands beside the first."""
+    """Return those with the latest deadline: one that was moved stands beside the first."""
     return max(marks, key=lambda one: one.deadline)
 
 
 def until(marks: OwnershipTags, text: str) -> OwnershipTags:
-    """Marks with a deadline as `OwnershipTags.tags` writes it, where that is a later one."""
+    """Return marks with a deadline as `OwnershipTags.tags` writes it, where that is later."""
     try:
         return latest((marks, replace(marks, deadline=_read_time(text))))
     except ValueError:
@@ -124,19 +124,19 @@ def until(marks: OwnershipTags, text: str) -> OwnershipTags:
 
 
 def new_run() -> str:
-    """A name for a launch that no other launch has."""
+    """Return a name for a launch that no other launch has."""
     import secrets  # noqa: PLC0415 - `gpucost plan` names no run
 
     return "".join(secrets.choice(_LETTERS) for _ in range(_RUN_LETTERS))
 
 
 def clean(text: str) -> str:
-    """Any text as an owner or plan: what tags do not hold becomes a dash."""
+    """Return any text as an owner or plan: what tags do not hold becomes a dash."""
     return _FORBIDDEN.sub("-", text).strip("-")[:_LONGEST] or "unnamed"
 
 
 def owner_of(environment: Mapping[str, str], state: Path) -> str:
-    """Who launches: a readable name and the id of the state folder, "ada-laptop--5hq2mzt8".
+    """Return who launches: a readable name and the state folder's id, "ada-laptop--5hq2mzt8".
 
     The name is GPUCOST_OWNER, else the user's and this machine's; two people of one name, or with
     names of which tags hold no letter, are two owners. GPUCOST_OWNER may be such an owner as a
@@ -149,7 +149,7 @@ def owner_of(environment: Mapping[str, str], state: Path) -> str:
 
 
 def _short(name: str) -> str:
-    """Without the separator in it."""
+    """Return it without the separator."""
     return re.sub("-+", "-", name).strip("-")[:_LONGEST_NAME].rstrip("-") or "unnamed"
 
 
@@ -165,7 +165,7 @@ def _user() -> str:
 
 
 def _id_of(state: Path) -> str:
-    """The id of a state folder; empty where it has none."""
+    """Return the id of a state folder; empty where it has none."""
     try:
         text = (state / _OWNER_FILE).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -200,5 +200,5 @@ def keep_owner(state: Path) -> None:
 
 
 def owns(owner: str, other: str) -> bool:
-    """Whether the owner in marks is this one; marks of older versions have the name alone."""
+    """Return whether the owner in marks is this one; older versions' marks have the name alone."""
     return other == owner or (other != "unnamed" and other == owner.rpartition(_ID)[0])

@@ -268,7 +268,7 @@ def _unpacked(unpack: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
 
 
 def _connections(url: str) -> "PoolManager":
-    """Connections, through the proxy that the environment names."""
+    """Return connections, through the proxy that the environment names."""
     from urllib3 import PoolManager, ProxyManager  # noqa: PLC0415 - only where a server is asked
 
     parts = urlsplit(url)

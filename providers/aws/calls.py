@@ -116,14 +116,14 @@ one with our tags is a copy that somebody made: it is not looked for.
 
 
 def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, Json]:
-    """The tags of a resource, in the form of a create call."""
+    """Return the tags of a resource, in the form of a create call."""
     told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
     tags = [{"Key": key, "Value": value} for key, value in told.items()]
     return {"ResourceType": kind, "Tags": tags}
 
 
 def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
-    """A key pair and a security group, then one call for each machine."""
+    """Yield a key pair and a security group, then one call for each machine."""
     marks = spec.marks
     if spec.public_key and not spec.ssh_key:
         name = marks.name(KEY)
@@ -151,7 +151,7 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
 
 
 def _group(spec: LaunchSpec, place: Place) -> Creation:
-    """The run's own group; who may reach port 22 is set by a second call."""
+    """Return the run's own group; who may reach port 22 is set by a second call."""
     name = spec.marks.name(GROUP)
     arguments: dict[str, Json] = {
         "GroupName": name,
@@ -169,7 +169,7 @@ def _group(spec: LaunchSpec, place: Place) -> Creation:
 
 
 def ssh_from(creation: Creation) -> tuple[str, ...]:
-    """The networks from which machines behind a group are reached over SSH."""
+    """Return the networks from which machines behind a group are reached over SSH."""
     networks = creation.arguments[SSH_FROM]
     if not isinstance(networks, list):
         raise TypeError(f"{creation.name}: {SSH_FROM} is not a list of networks")
@@ -177,7 +177,7 @@ def ssh_from(creation: Creation) -> tuple[str, ...]:
 
 
 def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[JsonObject]:
-    """What may come in: SSH from those networks, and everything from machines of the same run."""
+    """Return what may come in: SSH from those networks, everything from the run's machines."""
     rule: dict[str, Json] = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
     four = [{"CidrIp": one} for one in ssh_from if ":" not in one]
     six = [{"CidrIpv6": one} for one in ssh_from if ":" in one]
@@ -218,7 +218,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
 
 
 def _network(spec: LaunchSpec) -> dict[str, Json]:
-    """Where the machine is reached: in the default network by the group's name, else in a subnet.
+    """Return where the machine is reached: the default network by the group's name, or a subnet.
 
     In a subnet only ids of groups are taken; the run's own group stands there by its name until it
     is made.
@@ -237,7 +237,7 @@ def _network(spec: LaunchSpec) -> dict[str, Json]:
 
 
 def _user_data(spec: LaunchSpec, place: Place) -> str:
-    """The bootstrap; where another key pair is named, the run's own key is one more part of it."""
+    """Return the bootstrap; where another key pair is named, it brings the run's own key, too."""
     document = message_from_string(place.user_data)
     if not (spec.ssh_key and spec.public_key and document.is_multipart()):
         return place.user_data
@@ -247,7 +247,7 @@ def _user_data(spec: LaunchSpec, place: Place) -> str:
 
 
 def _spot(spec: LaunchSpec, place: Place) -> dict[str, Json]:
-    """One-time, ended when interrupted, and never so dear an hour that the run exceeds its cap."""
+    """Return spot options: one-time, ended when interrupted, at a price within the run's cap."""
     options = {
         "SpotInstanceType": "one-time",
         "InstanceInterruptionBehavior": "terminate",
@@ -264,7 +264,7 @@ def _image_of(place: Place) -> str:
 
 
 def client_token(name: str, instance_type: str, purchase: str, where: str) -> str:
-    """The token of one launch attempt: the same machine at another place gets another one.
+    """Return the token of one launch attempt: the machine gets another one at another place.
 
     EC2 tells it of every instance and copies it to none, so it also proves whose an instance is.
 

@@ -51,7 +51,7 @@ _Json = dict[str, object]
 
 
 def connect(connection: Connection) -> "AwsCloud":
-    """The account of the SDK's own chain of credentials.
+    """Return the account of the SDK's own chain of credentials.
 
     Raises:
         MissingCredentialsError: the chain finds none.
@@ -108,15 +108,15 @@ class AwsCloud:
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """The calls of a launch; pure."""
+        """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """A schedule that terminates the machine, where the account has a role for it; pure."""
+        """Return a schedule that ends the machine, where the account has a role for it; pure."""
         return (schedule.creation(spec, machine),) if spec.end_role else ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """What ends it: our calls, and the machine's own power-off, which terminates it; pure."""
+        """Return what ends it: our calls, and its own power-off, which terminates it; pure."""
         spot = spec.places[0].purchase == "spot"
         own = "at the deadline each machine powers off, and EC2 terminates what powers off"
         return (
@@ -130,7 +130,7 @@ class AwsCloud:
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch with the zones that have each type, and what the quotas say."""
+        """Return the launch with the zones that have each type, and what the quotas say."""
         spec = with_caller(spec, network.private_endpoint(self._ec2(_HOME)))
         places: list[Place] = []
         notes: list[str] = []
@@ -162,7 +162,7 @@ class AwsCloud:
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(notes))
 
     def account(self) -> str:
-        """The number of the account, as STS tells it to everybody; asked once."""
+        """Return the number of the account, as STS tells it to everybody; asked once."""
         if not self._account_id:
             with launch_errors("asking whose account it is", self.secrets):
                 sts = client(self.session, "sts", self.session.region_name or _HOME)
@@ -170,14 +170,14 @@ class AwsCloud:
         return self._account_id
 
     def limits(self) -> tuple[str, ...]:
-        """Quotas of machines with GPUs in the home region of the session."""
+        """Return the quotas of machines with GPUs in the home region of the session."""
         region = self.session.region_name or _HOME
         with launch_errors("reading quotas", self.secrets):
             self._ec2(region).describe_regions()
             return quotas(self.session, region)
 
     def _unread(self, region: str) -> tuple[str, ...]:
-        """What to say where the end of a machine could not be read back; tried on none."""
+        """Return what to say where a machine's end could not be read back; tried on none."""
         try:
             self._shutdown_of(region, _NO_INSTANCE)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
@@ -207,7 +207,7 @@ class AwsCloud:
         return tuple(sorted(found))
 
     def create(self, creation: Creation) -> Resource:
-        """One call that is never repeated; a security group gets its rules by a second one."""
+        """Make one call that is never repeated; a security group gets its rules by a second one."""
         if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
             with launch_errors(f"making {creation.name}", self.secrets):
                 return schedule.create(self._scheduler(creation.region), creation)
@@ -242,7 +242,7 @@ class AwsCloud:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Everything with our marks or in a group of ours, each region and kind on its own."""
+        """Return everything with our marks or in our groups, each region and kind on its own."""
         wanted = self.kinds if kinds is None else kinds
         ours = tuple(kind for kind in wanted if kind in KINDS)
         found = inventory.listing(self._reader, regions, ours, known)
@@ -254,7 +254,7 @@ class AwsCloud:
         return replace(found, resources=(*found.resources, *schedules))
 
     def _schedules(self, region: str, runs: Mapping[str, OwnershipTags]) -> tuple[Resource, ...]:
-        """The schedules of ours there, as far as they are shown.
+        """Return the schedules of ours there, as far as they are shown.
 
         Where they are not, for want of the service or of a permission, that need not be told: a
         schedule costs nothing, ends one machine of ours, and then itself.
@@ -265,7 +265,7 @@ class AwsCloud:
             return ()
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """What EC2 answers about that id."""
+        """Return what EC2 answers about that id."""
         if kept.kind == OUTSIDE:
             with launch_errors(f"looking at {kept.name}", self.secrets):
                 found = schedule.find(self._scheduler(kept.region), kept.id, kept.region)
@@ -279,7 +279,7 @@ class AwsCloud:
         return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
 
     def end_fault(self, machine: Resource) -> str:
-        """What EC2 says that it does when the instance powers off.
+        """Return what EC2 says that it does when the instance powers off.
 
         Where that may not be read, `check` has said so.
         """
@@ -305,7 +305,7 @@ class AwsCloud:
         return ()
 
     def destroy(self, resource: Resource) -> bool:
-        """One call by id; False where AWS knows no such id."""
+        """Make one call by id; False where AWS knows no such id."""
         if resource.kind == OUTSIDE:
             call = partial(self._scheduler(resource.region).delete_schedule, Name=resource.id)
         else:
@@ -325,7 +325,7 @@ class AwsCloud:
 
 
 def _outside(spec: LaunchSpec) -> str:
-    """What ends machines that did not end themselves, in words."""
+    """Return what ends machines that did not end themselves, in words."""
     late = f"at most {plain(spec.end_s)} s after it"
     return f"{late}, EventBridge Scheduler terminates what is still there"
 
@@ -348,7 +348,7 @@ def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3'
 
 
 def _tags(arguments: _Json) -> object:
-    """What a create call was told to tag with; its answer need not say."""
+    """Return what a create call was told to tag with; its answer need not say."""
     return objects(arguments["TagSpecifications"])[0]["Tags"]
 
 

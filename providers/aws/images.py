@@ -8,7 +8,7 @@ _ID = "ami-"
 
 
 def volumes_that_stay(ec2: Any, image: str, region: str) -> tuple[tuple[str, ...], str, bool]:  # noqa: ANN401 - boto3's
-    """The devices of an image whose volumes outlive their machine, as EC2 describes it.
+    """Return the devices of an image whose volumes outlive their machine, as EC2 has it.
 
     Args:
         ec2: client of the region.

@@ -55,7 +55,7 @@ def listing(
     kinds: tuple[str, ...],
     known: Mapping[str, OwnershipTags],
 ) -> Listing:
-    """Everything of ours of these kinds that is not gone.
+    """Return everything of ours of these kinds that is not gone.
 
     Args:
         reader: of the account.
@@ -77,7 +77,7 @@ def listing(
 def _listed(
     reader: Reader, region: str, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
 ) -> _InRegion:
-    """What there is of ours in a region; side resources first, which name their run."""
+    """Return what there is of ours in a region; side resources first, which name their run."""
     runs, found = dict(known), _InRegion()
     for kind in sorted(kinds, key=lambda one: one == MACHINE):
         for wanted in filter(None, (_TAGGED, _NAMED.get(kind))):
@@ -118,7 +118,7 @@ def _part(unasked: list[Unasked], kind: str, region: str) -> Iterator[None]:
 
 
 def _silent(region: str) -> _InRegion:
-    """A region that did not answer in its time."""
+    """Return a region that did not answer in its time."""
     return _InRegion(unasked=[_no_answer(region)])
 
 
@@ -127,7 +127,7 @@ def _no_answer(region: str) -> Unasked:
 
 
 def marked_regions(reader: Reader, unasked: list[Unasked]) -> tuple[str, ...]:
-    """Enabled regions in which anything has our tag: one call each; what fails is noted."""
+    """Return enabled regions in which anything has our tag: one call each; failures are noted."""
     names: list[str] = []
     with _part(unasked, "", ""), launch_errors("listing regions", reader.secrets):
         answer = reader.ec2("").describe_regions()
@@ -139,7 +139,7 @@ def marked_regions(reader: Reader, unasked: list[Unasked]) -> tuple[str, ...]:
 
 
 def _is_marked(reader: Reader, region: str) -> tuple[bool, list[Unasked]]:
-    """Whether anything in a region has our tag, and what keeps us from knowing."""
+    """Return whether anything in a region has our tag, and what keeps us from knowing."""
     unasked: list[Unasked] = []
     wanted = [{"Name": "key", "Values": [RUN_TAG]}]
     with _part(unasked, "", region), launch_errors("listing tags", reader.secrets):
@@ -148,7 +148,7 @@ def _is_marked(reader: Reader, region: str) -> tuple[bool, list[Unasked]]:
 
 
 def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-    """What EC2 answers about an id; the journal knows it and its name, so tags do not matter.
+    """Return what EC2 answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.

@@ -31,7 +31,7 @@ _MOST_NODES = 256
 
 
 def items(ec2: Any, kind: str, options: Item) -> Iterator[Item]:  # noqa: ANN401 - boto3's
-    """Every item of a kind that a list call tells, page by page."""
+    """Yield every item of a kind that a list call tells, page by page."""
     row = KINDS[kind]
     if ec2.can_paginate(row.paginator):
         pages = ec2.get_paginator(row.paginator).paginate(**options)
@@ -46,7 +46,7 @@ def items(ec2: Any, kind: str, options: Item) -> Iterator[Item]:  # noqa: ANN401
 
 
 def by_id(ec2: Any, kind: str, key: str) -> Item | None:  # noqa: ANN401 - boto3's
-    """The item of an id; None where EC2 does not show it."""
+    """Return the item of an id; None where EC2 does not show it."""
     try:
         return next(items(ec2, kind, {KINDS[kind].ids: [key]}), None) if key else None
     except Exception as error:
@@ -58,7 +58,7 @@ def by_id(ec2: Any, kind: str, key: str) -> Item | None:  # noqa: ANN401 - boto3
 def resource(
     kind: str, item: Item, region: str, known: Mapping[str, OwnershipTags]
 ) -> Resource | None:
-    """What an item is by its tags, or by a name of a run; None where nothing says whose it is.
+    """Return what an item is by its tags or a run's name; None where nothing says whose it is.
 
     Args:
         kind: of the item.
@@ -73,7 +73,7 @@ def resource(
 
 
 def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Resource:
-    """An item that is known to be of a run."""
+    """Return an item that is known to be of a run."""
     row, state = KINDS[kind], state_name(item)
     found = Resource(
         kind=kind,
@@ -97,7 +97,7 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
 
 
 def proved(kind: str, item: Item, found: Resource, ec2: Any) -> Resource | None:  # noqa: ANN401 - boto3's
-    """What the run in its marks made, a machine by the name that the run gave it; else None.
+    """Return what the run in its marks made, a machine by the name that it gave; else None.
 
     Args:
         kind: of the item.
@@ -116,7 +116,7 @@ def proved(kind: str, item: Item, found: Resource, ec2: Any) -> Resource | None:
 
 
 def _launched_as(found: Resource, machine: Item) -> str:
-    """The name in the launch call of the run that its client token is of; empty: of none."""
+    """Return the name in the launch call that its client token is of; empty: of none."""
     zone = str(members(machine.get("Placement") or {}).get("AvailabilityZone", ""))
     kind, purchase = str(machine.get("InstanceType", "")), _purchase(machine)
     names = (found.marks.name(str(node)) for node in range(1, _MOST_NODES + 1))
@@ -129,7 +129,7 @@ def _launched_as(found: Resource, machine: Item) -> str:
 
 
 def state_name(item: Item) -> str:
-    """The state as the API calls it; empty where the kind has none."""
+    """Return the state as the API calls it; empty where the kind has none."""
     state = item.get("State", "")
     return str(state.get("Name", "") if isinstance(state, dict) else state)
 
@@ -143,7 +143,7 @@ def _tags(item: Item) -> dict[str, str]:
 
 
 def _run_in_names(kind: str, item: Item) -> str:
-    """The run whose name a key or group has, or whose security group a machine is in."""
+    """Return the run whose name a key or group has, or whose security group a machine is in."""
     groups = objects(item.get("SecurityGroups") or () if kind == MACHINE else ())
     names = [str(one.get("GroupName", "")) for one in groups]
     names.append(str(item.get(KINDS[kind].name, "")))

@@ -39,7 +39,7 @@ _SPOT = "spot.amazonaws.com"
 
 
 def policy(*, launches: bool = True) -> JsonObject:
-    """The IAM policy: reading always; making only with our tags, changing only what has them."""
+    """Return the IAM policy: read always; make only with our tags, change only what has them."""
     statements: list[JsonObject] = [
         {"Sid": "Read", "Effect": "Allow", "Action": list(_READS), "Resource": "*"}
     ]
@@ -133,7 +133,7 @@ def _changing() -> list[JsonObject]:
 
 
 def end_role() -> JsonObject:
-    """The role of --end-role: who may take it, and what it may do. Its name begins with our prefix.
+    """Return the role of --end-role: who may take it, what it may do; its name has our prefix.
 
     It ends instances with our tag and nothing else.
     """

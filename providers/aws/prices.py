@@ -41,7 +41,7 @@ class _Machine:
 
 
 def fetch(request: Request) -> PriceReading:
-    """On-demand and spot prices of every instance type with GPUs in the regions asked for."""
+    """Read on-demand and spot prices of every instance type with GPUs in the regions asked for."""
     with sdk_errors("finding credentials"):
         session = open_session()
         keys = session.get_credentials().get_frozen_credentials()
@@ -92,7 +92,7 @@ def _check_regions(session: Any, regions: tuple[str, ...]) -> None:  # noqa: ANN
 
 
 def _machines(ec2: Any) -> list[_Machine]:  # noqa: ANN401 - boto3's
-    """Instance types with GPUs that the region offers, by name; no server-side filter exists."""
+    """Return instance types with GPUs in the region, by name; no server-side filter exists."""
     offered = {
         offering["InstanceType"]
         for page in ec2.get_paginator("describe_instance_type_offerings").paginate(
@@ -134,7 +134,7 @@ def _machine(described: Mapping[str, Any]) -> _Machine:
 
 
 def _disk(storage: Mapping[str, Any]) -> str:
-    """Instance store in GiB; AWS prints GB, which is 10^9 bytes."""
+    """Return instance store in GiB; AWS prints GB, which is 10^9 bytes."""
     total_gb = storage.get("TotalSizeInGB")
     return "" if total_gb is None else f"{total_gb * 10**9 / 2**30:.1f}".removesuffix(".0")
 
@@ -146,7 +146,7 @@ def _network(network: Mapping[str, Any]) -> str:
 
 
 def _on_demand(price_list: Any, region: str) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
-    """Price cells by instance type: Linux, shared tenancy, nothing preinstalled."""
+    """Return price cells by instance type: Linux, shared tenancy, nothing preinstalled."""
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
         for field, value in (*_LINUX, ("regionCode", region))
@@ -188,7 +188,7 @@ def _plain(text: str) -> str:
 
 
 def _spot(ec2: Any, names: list[str], request: Request) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
-    """Price cells by instance type: the cheapest zone of the region at the time."""
+    """Return price cells by instance type: the cheapest zone of the region at the time."""
     zones: dict[str, list[tuple[str, str]]] = {}
     for start in range(0, len(names), _SPOT_TYPES):
         pages = ec2.get_paginator("describe_spot_price_history").paginate(

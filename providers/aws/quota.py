@@ -21,7 +21,7 @@ _FAMILY = re.compile(r"(gr|g|p)(\d+)")
 
 
 def quota_code(instance_type: str, purchase: str) -> tuple[str, str] | None:
-    """Code and name of the quota that an instance type counts against; None where unknown."""
+    """Return code and name of the quota that an instance type is under; None where unknown."""
     match = _FAMILY.match(instance_type)
     if match is None:
         return None

@@ -31,7 +31,7 @@ _Json = dict[str, object]
 
 
 def creation(spec: LaunchSpec, machine: Resource) -> Creation:
-    """The call that makes the schedule of a machine; pure."""
+    """Return the call that makes the schedule of a machine; pure."""
     at = spec.marks.deadline + timedelta(seconds=float(spec.end_s) - LATE_S / 2)
     arguments: _Json = {
         "Name": name_of(machine),
@@ -56,7 +56,7 @@ def creation(spec: LaunchSpec, machine: Resource) -> Creation:
 
 
 def name_of(machine: Resource) -> str:
-    """The name of a machine's schedule."""
+    """Return the name of a machine's schedule."""
     return f"{machine.name}-end"
 
 
@@ -74,7 +74,7 @@ def create(scheduler: Any, creation: Creation) -> Resource:  # noqa: ANN401 - bo
 
 
 def find(scheduler: Any, name: str, region: str) -> Resource | None:  # noqa: ANN401 - boto3's
-    """The schedule of that name; None where there is none, or it is none of ours."""
+    """Return the schedule of that name; None where there is none, or it is not ours."""
     try:
         told = scheduler.get_schedule(Name=name)
     except Exception as error:
@@ -90,7 +90,7 @@ def listed(
     region: str,
     known: Mapping[str, OwnershipTags],
 ) -> Iterator[Resource]:
-    """Every schedule of ours in a region, of runs that are known or that its description names."""
+    """Yield our schedules in a region, of runs that are known or that a description names."""
     for page in scheduler.get_paginator("list_schedules").paginate(NamePrefix=f"{PREFIX}-"):
         for item in page["Schedules"]:
             name = str(item["Name"])

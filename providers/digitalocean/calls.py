@@ -120,7 +120,7 @@ def image_of(size: str) -> str:
 
 
 def _firewall(spec: LaunchSpec) -> dict[str, Json]:
-    """Only SSH comes in; machines of one run reach each other; everything goes out."""
+    """Let only SSH in, machines of one run reach each other, and everything out."""
     among = {"sources": {"tags": [run_tag(spec.marks)]}}
     anywhere, allowed = list(ANYWHERE), list(spec.ssh_from)
     inbound: list[JsonObject] = [

@@ -45,7 +45,7 @@ _Json = dict[str, Any]
 
 
 def connect(connection: Connection) -> "DigitalOceanCloud":
-    """The account that the environment names.
+    """Return the account that the environment names.
 
     Raises:
         MissingCredentialsError, InputError: the environment names none, or wrongly.
@@ -88,16 +88,16 @@ class DigitalOceanCloud:
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """The calls of a launch; pure."""
+        """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """None."""
+        """Return nothing."""
         _ = spec, machine
         return ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """What ends it: ours, and the machine's own call where it has a token; pure."""
+        """Return what ends it: our calls, and the machine's own where it has a token; pure."""
         paths = [*(f"{KINDS[MACHINE].path}/ID" for _ in range(spec.count))]
         paths += [f"{KINDS[kind].path}/ID" for kind in ("firewall", "ssh-key", "tag")]
         own = (
@@ -108,7 +108,7 @@ class DigitalOceanCloud:
         return (*(f"DELETE {path}" for path in paths), own)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch with the regions that the size is offered in and the key's id, and notes.
+        """Return the launch with the regions that offer the size and the key's id, and notes.
 
         Where machines must end themselves, the token for that is tried; whether there must be one
         is the front door's to say.
@@ -140,7 +140,7 @@ class DigitalOceanCloud:
         return replace(spec, places=places, ssh_key=key), notes
 
     def account(self) -> str:
-        """The id of the team that the token is of, else of its user; asked once."""
+        """Return the id of the team that the token is of, else of its user; asked once."""
         if not self._account_id:
             with launch_errors(self.access, "asking whose account it is"):
                 answer = self._client(repeats=True).account.get()
@@ -149,7 +149,7 @@ class DigitalOceanCloud:
         return self._account_id
 
     def limits(self) -> tuple[str, ...]:
-        """Droplets that are used and allowed; the GPU limit cannot be read."""
+        """Return the droplets that are used and allowed; the GPU limit cannot be read."""
         return self._quota(*self._account(), 0)
 
     def _account(self) -> tuple[_Json, int]:
@@ -181,7 +181,7 @@ class DigitalOceanCloud:
         raise InputError(f"--ssh-key {name}: no such key in the account; it has: {known}.")
 
     def create(self, creation: Creation) -> Resource:
-        """One POST, never repeated."""
+        """Send one POST, never repeated."""
         kind, doing = KINDS[creation.kind], f"making {creation.kind} {creation.name}"
         with launch_errors(self.access, doing):
             group = getattr(self._client(repeats=False), kind.group)
@@ -201,18 +201,18 @@ class DigitalOceanCloud:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Everything with our marks or names; account-wide lists, kind by kind."""
+        """Return everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
         client = self._client(repeats=True)
         return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """What the API answers about that id."""
+        """Return what the API answers about that id."""
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
 
     def end_fault(self, machine: Resource) -> str:
-        """None is known: its call with the token was tried from the machine itself."""
+        """Return no fault: its call with the token was tried from the machine itself."""
         _ = machine
         return ""
 
@@ -232,7 +232,7 @@ class DigitalOceanCloud:
         return (inventory.resource("tag", made["tag"], marks),)
 
     def destroy(self, resource: Resource) -> bool:
-        """One DELETE by id; False for a 404."""
+        """Send one DELETE by id; False for a 404."""
         kind = KINDS[resource.kind]
         with launch_errors(self.access, f"ending {resource.kind} {resource.name}"):
             group = getattr(self._client(repeats=False), kind.group)

@@ -28,7 +28,7 @@ _Json = dict[str, object]
 
 
 def pages(client: Any, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
-    """Every item of a list, page by page.
+    """Yield every item of a list, page by page.
 
     Raises:
         ProviderError: a page is not a list, or there is no end.
@@ -57,7 +57,7 @@ def listing(
     kinds: tuple[str, ...],
     known: Mapping[str, OwnershipTags],
 ) -> Listing:
-    """Everything of ours of these kinds; a kind that cannot be listed hides no other.
+    """Return everything of ours of these kinds; a kind that cannot be listed hides no other.
 
     Args:
         client: that repeats what fails.
@@ -85,7 +85,7 @@ def _told(
     unasked: list[Unasked],
     known: Mapping[str, OwnershipTags],
 ) -> Listing:
-    """The resources among items: side resources first, whose names say whose a machine is."""
+    """Return the resources among items: side resources first, whose names say whose they are."""
     runs, resources, strangers = dict(known), list[Resource](), list[str]()
     for kind in sorted(items, key=lambda one: one == MACHINE):
         for item in items[kind].values():
@@ -103,7 +103,7 @@ def _told(
 
 
 def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
-    """Whose an item is: by its run tag or its whole name, a machine also by its short name."""
+    """Return whose an item is: by its run tag or whole name, a machine also by its short name."""
     name = str(item.get("name", ""))
     if kind != MACHINE:
         return read_text(name, ":" if kind == "tag" else ".")
@@ -117,7 +117,7 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> Owne
 
 
 def look(client: Any, access: Access, kind: str, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's
-    """What the API answers about an id; the journal knows it, so tags do not matter.
+    """Return what the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.
@@ -137,17 +137,17 @@ def look(client: Any, access: Access, kind: str, id_: str, marks: OwnershipTags)
 
 
 def is_not_found(answer: object) -> bool:
-    """Whether an answer is the API's own 404, which the SDK does not raise."""
+    """Return whether an answer is the API's own 404, which the SDK does not raise."""
     return isinstance(answer, Mapping) and answer.get("id") == "not_found"
 
 
 def call_id(kind: str, text: str) -> int | str:
-    """An id as calls take it."""
+    """Return an id as calls take it."""
     return int(text) if kind == MACHINE else text
 
 
 def resource(kind: str, item: _Json, marks: OwnershipTags) -> Resource:
-    """An item of the API that is of a run."""
+    """Return an item of the API that is of a run."""
     machine = kind == MACHINE
     created = item.get("created_at") if machine else None
     size = str(item.get("size_slug", "")) if machine else ""

@@ -147,7 +147,7 @@ def _model(model: str, memory_gib: float | None) -> Gpu | None:
 
 
 def _disks(size: Mapping[str, object]) -> dict[str, str]:
-    """Boot and scratch disks where the answer tells them apart, and both together."""
+    """Return boot and scratch disks where the answer tells them apart, and both together."""
     found = {
         str(disk.get("type")): members(disk.get("size") or {}).get("amount")
         for disk in elements(size.get("disk_info") or ())

@@ -19,7 +19,7 @@ IDLE_TABLE = "CREATE TABLE IF NOT EXISTS idle_rules (run TEXT PRIMARY KEY, idle_
 
 
 def terms_of(spec: LaunchSpec) -> Terms:
-    """The terms of a launch that is about to be made."""
+    """Return the terms of a launch that is about to be made."""
     offer = spec.places[0].offer
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
     previewed = usd_for(offer, spec.count, spec.most_s, day)
@@ -35,13 +35,13 @@ def terms_of(spec: LaunchSpec) -> Terms:
 
 
 def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
-    """The values of a row; money is text."""
+    """Return the values of a row; money is text."""
     money = (terms.max_usd, terms.most_usd_per_hour)
     return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
 
 
 def from_row(row: sqlite3.Row, idle_s: int | None) -> Terms:
-    """The terms that `to_row` wrote, with the idle rule of the run."""
+    """Return the terms that `to_row` wrote, with the idle rule of the run."""
     money = (row["max_usd"], row["most_usd_per_hour"])
     cap, dearest = (None if text is None else Decimal(text) for text in money)
     return Terms(

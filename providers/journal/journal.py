@@ -81,7 +81,7 @@ class Journal:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, on the disk when it ends."""
+        """Hold one transaction, which is on the disk when it ends."""
         try:
             with told(self.path, "written"):
                 self._base.execute("BEGIN IMMEDIATE")
@@ -237,12 +237,12 @@ class Journal:
             self._run(statement, *values)
 
     def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
-        """One statement; no secret gets into the file."""
+        """Run one statement; no secret gets into the file."""
         hidden = [redact(value) if isinstance(value, str) else value for value in values]
         return self._base.execute(statement, hidden)
 
     def deployments(self) -> tuple[Deployment, ...]:
-        """Every run, oldest first.
+        """Return every run, oldest first.
 
         Raises:
             JournalError: the file cannot be read.
@@ -250,7 +250,7 @@ class Journal:
         return self._read("")
 
     def open_deployments(self) -> tuple[Deployment, ...]:
-        """Every run that has not ended, oldest first; as quick with ten thousand that have.
+        """Return every run that has not ended, oldest first; as quick with ten thousand that have.
 
         Raises:
             JournalError: the file cannot be read.
@@ -258,11 +258,11 @@ class Journal:
         return self._read("WHERE state <> 'ended'")
 
     def deployment(self, run: str) -> Deployment | None:
-        """The run of that name; None where the journal has none."""
+        """Return the run of that name; None where the journal has none."""
         return next(iter(self._read("WHERE run = ?", run)), None)
 
     def _read(self, which: str, *values: str) -> tuple[Deployment, ...]:
-        """The runs of a WHERE clause of ours, each with its resources."""
+        """Return the runs of a WHERE clause of ours, each with its resources."""
         try:
             with told(self.path, "read"):
                 runs = self._base.execute(
@@ -289,13 +289,13 @@ class Journal:
             ) from error
 
     def _terms(self, which: str, *values: str) -> dict[str, Terms]:
-        """What was confirmed at the launch of runs, where it was written down."""
+        """Return what was confirmed at the launch of runs, where it was written down."""
         idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
         rows = self._beside("terms", which, *values)
         return {row["run"]: confirmed_terms.from_row(row, idle.get(row["run"])) for row in rows}
 
     def _beside(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
-        """The rows of runs in a table that not every journal has."""
+        """Return the rows of runs in a table that not every journal has."""
         known = "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"
         if self._base.execute(known, (table,)).fetchone() is None:
             return []
@@ -303,7 +303,7 @@ class Journal:
         return self._base.execute(asked, values).fetchall()
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
-        """What happened to a run, in order."""
+        """Return what happened to a run, in order."""
         with told(self.path, "read"):
             rows = self._base.execute(
                 "SELECT at, what FROM events WHERE run=? ORDER BY rowid", (run,)

@@ -58,7 +58,7 @@ def bill_run(deployment: Deployment, now: datetime) -> RunCost:
 def bill_machine(
     machine: JournaledResource, offer: Offer | None, now: datetime
 ) -> tuple[int, Decimal | None]:
-    """Billed seconds and exact dollars of one machine; without a price, the seconds it lived."""
+    """Return a machine's billed seconds and exact dollars; without a price, its lifetime."""
     if machine.billed_from is None:
         return 0, Decimal(0)
     until = machine.billed_until or now

@@ -80,7 +80,7 @@ def _rule(marks: OwnershipTags, network: str) -> dict[str, Any]:
 
 
 def _instance(spec: LaunchSpec, place: Place, *, walled: bool) -> dict[str, Any]:
-    """The body of a launch; its firewall is named, for its id is known once it is made."""
+    """Return the body of a launch; its firewall is named, for its id is known once it is made."""
     body: dict[str, Any] = {
         "region_name": place.region,
         "instance_type_name": place.instance_type,

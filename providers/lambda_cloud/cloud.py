@@ -41,7 +41,7 @@ _EVERYWHERE = "0.0.0.0/0"
 
 
 def connect(connection: Connection) -> "LambdaCloud":
-    """The account that the environment names.
+    """Return the account that the environment names.
 
     Raises:
         MissingCredentialsError, InputError: the environment names none, or wrongly.
@@ -78,16 +78,16 @@ class LambdaCloud:
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """The calls of a launch; pure."""
+        """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """None."""
+        """Return nothing."""
         _ = spec, machine
         return ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """Our calls, and that nothing happens by itself; pure."""
+        """Return our calls, and that nothing happens by itself; pure."""
         return (
             *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
             f"DELETE /api/v1{PATHS[FIREWALL]}/ID",
@@ -96,7 +96,7 @@ class LambdaCloud:
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """The launch in the regions that have capacity for the type now, and notes."""
+        """Return the launch in the regions that have capacity for the type now, and notes."""
         spec = with_caller(spec, self.access.endpoint)
         found = self._client.get("/instance-types", "reading the instance types")
         regions = _regions(found)
@@ -129,18 +129,18 @@ class LambdaCloud:
         return said
 
     def account(self) -> str:
-        """The account that the audit log says the resources belong to; asked once."""
+        """Return the account that the audit log says the resources belong to; asked once."""
         if not self._account_id:
             events = self._client.get("/audit-events", "asking whose account it is")
             self._account_id = inventory.owner_of(events)
         return self._account_id
 
     def limits(self) -> tuple[str, ...]:
-        """None can be read."""
+        """Return nothing: no limit can be read."""
         return ("Lambda's quota cannot be read before the launch, which says so",)
 
     def create(self, creation: Creation) -> Resource:
-        """One POST, never repeated."""
+        """Send one POST, never repeated."""
         doing = f"making {creation.kind} {creation.name}"
         body = dict(creation.arguments)
         if "firewall_rulesets" in body:
@@ -159,7 +159,7 @@ class LambdaCloud:
         return inventory.resource(creation.kind, made, marks)
 
     def _launched(self, creation: Creation, body: Json, made: Any, doing: str) -> Resource:  # noqa: ANN401 - any JSON
-        """The instance of a launch, whose answer has its id alone."""
+        """Return the instance of a launch, whose answer has its id alone."""
         ids = made.get("instance_ids") if isinstance(made, dict) else None
         marks = inventory.marks_of(MACHINE, body, {})
         if not isinstance(ids, list) or len(ids) != 1 or marks is None:
@@ -175,7 +175,7 @@ class LambdaCloud:
         )
 
     def _ruleset(self, name: str) -> Json:
-        """A firewall as a launch takes it: by its id."""
+        """Return a firewall as a launch takes it: by its id."""
         if name not in self._firewalls:
             found = inventory.read_list(self._client, FIREWALL)
             self._firewalls |= {str(one["name"]): str(one["id"]) for one in found}
@@ -189,16 +189,16 @@ class LambdaCloud:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Everything with our marks or names; account-wide lists, kind by kind."""
+        """Return everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
         return inventory.listing(self._client, self.kinds if kinds is None else kinds, known)
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """What the API answers about that id."""
+        """Return what the API answers about that id."""
         return inventory.look(self._client, kept.kind, kept.id, marks)
 
     def end_fault(self, machine: Resource) -> str:
-        """None: no machine here is said to end itself."""
+        """Return no fault: no machine here is said to end itself."""
         _ = machine
         return ""
 
@@ -210,7 +210,7 @@ class LambdaCloud:
         return ()
 
     def destroy(self, resource: Resource) -> bool:
-        """One call by id; False where Lambda knows no such id."""
+        """Make one call by id; False where Lambda knows no such id."""
         doing = f"ending {resource.kind} {resource.name}"
         try:
             if resource.kind == MACHINE:
@@ -232,7 +232,7 @@ class LambdaCloud:
 
 
 def _regions(found: object) -> dict[str, tuple[str, ...]]:
-    """The regions with capacity, by type.
+    """Return the regions with capacity, by type.
 
     Raises:
         ProviderError: the answer cannot be read.

@@ -36,7 +36,7 @@ _NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6
 def listing(
     client: LambdaClient, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
 ) -> Listing:
-    """Everything of ours of these kinds; a kind that cannot be listed hides no other.
+    """Return everything of ours of these kinds; a kind that cannot be listed hides no other.
 
     Args:
         client: of the account.
@@ -73,7 +73,7 @@ def listing(
 
 
 def read_list(client: LambdaClient, kind: str) -> list[Json]:
-    """Every item of a kind; the API has no pages.
+    """Return every item of a kind; the API has no pages.
 
     Raises:
         ProviderError: the answer is not a list.
@@ -85,7 +85,7 @@ def read_list(client: LambdaClient, kind: str) -> list[Json]:
 
 
 def marks_of(kind: str, item: Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
-    """Whose an item is: by what it carries itself, else by its name; None: not ours."""
+    """Return whose an item is: by what it carries itself, else by its name; None: not ours."""
     named = _NAMED.fullmatch(str(item.get("name", "")))
     own = next(iter(_carried(kind, item)), None)
     if own is None and named:
@@ -96,7 +96,7 @@ def marks_of(kind: str, item: Json, known: Mapping[str, OwnershipTags]) -> Owner
 
 
 def _carried(kind: str, item: Json) -> Iterator[OwnershipTags]:
-    """The marks in its tags, in the comment of a key, in the description of a rule."""
+    """Yield the marks in its tags, in the comment of a key, in the description of a rule."""
     if kind == MACHINE:
         told = {str(one.get("key")): str(one.get("value")) for one in item.get("tags") or ()}
         plain = {name.removeprefix(f"{PREFIX}-"): text for name, text in told.items()}
@@ -119,7 +119,7 @@ def name_until(name: str, marks: OwnershipTags) -> str:
 
 
 def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
-    """Whether the API shows an id.
+    """Return whether the API shows an id.
 
     Raises:
         ProviderError: no answer that says so.
@@ -128,7 +128,7 @@ def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
 
 
 def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Presence:
-    """What the API answers about an id; the journal knows it, so tags do not matter.
+    """Return what the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.
@@ -146,7 +146,7 @@ def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Pre
 
 
 def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
-    """An item by id; keys have no call of their own."""
+    """Return an item by id; keys have no call of their own."""
     if kind == KEY:
         return next((one for one in read_list(client, kind) if one.get("id") == id_), None)
     try:
@@ -161,7 +161,7 @@ def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
 
 
 def resource(kind: str, item: Json, marks: OwnershipTags) -> Resource:
-    """An item of the API that is of a run; Lambda does not tell when an instance was made."""
+    """Return an item of the API that is of a run; Lambda does not say when it was made."""
     named = _NAMED.fullmatch(str(item.get("name", "")))
     name = named[1] if named else str(item.get("name", ""))
     if kind != MACHINE:
@@ -181,7 +181,7 @@ def resource(kind: str, item: Json, marks: OwnershipTags) -> Resource:
 
 
 def owner_of(events: Any) -> str:  # noqa: ANN401 - any JSON
-    """The account that owns what a page of the audit log is about.
+    """Return the account that owns what a page of the audit log is about.
 
     Raises:
         ProviderError: it says of none.

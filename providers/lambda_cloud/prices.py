@@ -69,7 +69,7 @@ def _rows(types: Mapping[str, Any], day: str, notes: list[str]) -> Iterator[Row]
 
 
 def _hardware(name: str, described: str) -> tuple[str, str] | None:
-    """Model and memory of a GPU: of a known type, else by its description."""
+    """Return model and memory of a GPU: of a known type, else by its description."""
     known = known_machine(PROVIDER, name)
     if known is not None:
         return known.gpu, f"{known.gpu_memory_gib:.12g}"

@@ -36,7 +36,7 @@ def why_unproved(session: Session, account: str) -> str:
 
 
 def elsewhere(session: Session, runs: Iterable[Deployment]) -> Mapping[str, str]:
-    """Runs that are known to be in another account than the credentials are of, and what to say."""
+    """Return runs known to be in another account than the credentials are of, and what to say."""
     noted = {run.marks.run: run.account for run in runs if run.account}
     here = account_of(session) if noted else ""
     others = {run: account for run, account in noted.items() if here not in ("", account)}

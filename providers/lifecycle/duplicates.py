@@ -17,12 +17,12 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 def in_order(resources: Iterable[Resource]) -> list[Resource]:
-    """By age, the oldest first; ids decide among those of one second."""
+    """Sort by age, the oldest first; ids decide among those of one second."""
     return sorted(resources, key=lambda o: (o.created_at or _OLDEST, len(o.id), o.id))
 
 
 def duplicates(resources: Iterable[Resource]) -> list[Resource]:
-    """Machines whose name an older one of the same run has."""
+    """Return machines whose name an older one of the same run has."""
     named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
     for one in resources:
         if one.is_machine and one.state != "ending":

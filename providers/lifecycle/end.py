@@ -68,7 +68,7 @@ def end_run(
 
 
 def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
-    """Side resources to end; a run's tag stays while a machine may be known by it alone."""
+    """Return side resources to end; a run's tag stays while a machine may be known by it alone."""
     sides = machines.session.cloud.kinds[1:]
     return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
 
@@ -137,7 +137,7 @@ class _EndingPart:
             watch.pause(patience.pause_s)
 
     def _know(self) -> None:
-        """Everything open that the journal knows, by id, or by name where it has none."""
+        """Take everything open that the journal knows, by id, or by name where it has none."""
         known = _known(self.session, self.marks.run)
         if known is None:
             return
@@ -157,7 +157,7 @@ class _EndingPart:
         self.targets[kept.kind, kept.id] = _Target(kept=kept, resource=resource, evidence=evidence)
 
     def _list(self, at_s: float) -> None:
-        """What is listed of the run; an intent that a full list misses is a look without it."""
+        """Take what is listed of the run; a full list without an intent is a look for it."""
         run = self.marks.run
         seen = self.session.cloud.ours(self.regions, self.kinds, {run: self.marks})
         self.unasked = seen.unasked
@@ -215,7 +215,7 @@ class _EndingPart:
         session.try_writing(write)
 
     def _tell_of_waiting(self, watch: Stopwatch) -> None:
-        """Once, why this takes long: what nobody sees may still be on its way."""
+        """Say once why this takes long: what nobody sees may still be on its way."""
         if watch.elapsed_s > 0 or not self.intents:
             return
         names = ", ".join(sorted(name for _, name, _ in self.intents))
@@ -229,7 +229,7 @@ _MISSED = Presence(state="not-shown", why="a complete list does not show it")
 
 
 def _is_asked(seen: Listing, name: _Name) -> bool:
-    """Whether the list would have shown a resource of that kind there."""
+    """Return whether the list would have shown a resource of that kind there."""
     kind, _, region = name
     return not any(
         one.kind in ("", kind) and (not region or one.region in ("", region))
@@ -238,7 +238,7 @@ def _is_asked(seen: Listing, name: _Name) -> bool:
 
 
 def _known(session: Session, run: str) -> Deployment | None:
-    """A run as the journal has it; None where it has none, or cannot be read."""
+    """Return a run as the journal has it; None where it has none, or cannot be read."""
     try:
         return session.journal.deployment(run)
     except JournalError:
@@ -246,7 +246,7 @@ def _known(session: Session, run: str) -> Deployment | None:
 
 
 def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
-    """What the journal knows of a run and has not seen the end of.
+    """Return what the journal knows of a run and has not seen the end of.
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
     """
@@ -255,12 +255,12 @@ def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
 
 
 def as_resource(one: JournaledResource, marks: OwnershipTags) -> Resource:
-    """What the journal knows, as a provider takes it."""
+    """Return what the journal knows, as a provider takes it."""
     return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
 
 
 def _told(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
-    """What is left, what is not known, and how to go on."""
+    """Return what is left, what is not known, and how to go on."""
     left = [f"{o.kept.kind} {o.kept.name} ({o.kept.id})" for o in (*machines.left, *sides.left)]
     left += [f"{k} {name}, if it was made" for k, name, _ in (*machines.intents, *sides.intents)]
     gone = "every machine known of it is gone" if machines.is_over else "it may still cost money"
@@ -271,6 +271,6 @@ def _told(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
 
 
 def regions_of(deployment: Deployment) -> tuple[str, ...] | None:
-    """Where a run of the journal may have resources; None where it does not say."""
+    """Return where a run of the journal may have resources; None where it does not say."""
     regions = {one.region for one in deployment.resources} | {deployment.region}
     return tuple(sorted(regions - {""})) or None

@@ -69,7 +69,7 @@ def plan_extension(
 
 
 def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
-    """What a run costs if it is billed until then, at the highest price that was agreed to."""
+    """Return what a run costs if it is billed until then, at the highest price agreed to."""
     if run.offer is None:
         return None
     most = None if run.terms is None else run.terms.most_usd_per_hour
@@ -78,7 +78,7 @@ def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
 
 
 def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
-    """The machines of a run that are there.
+    """Return the machines of a run that are there.
 
     Raises:
         ProviderError: one cannot be asked about.
@@ -111,7 +111,7 @@ def _named(found: Resource, kept: JournaledResource) -> Resource:
 def _proofs(
     session: Session, run: Deployment, machines: tuple[Resource, ...]
 ) -> Mapping[str, Proof]:
-    """What each machine says of its end.
+    """Return what each machine says of its end.
 
     Raises:
         ProviderError: one does not answer, or does not end itself.
@@ -128,7 +128,7 @@ def _proofs(
 
 
 def _trouble(proof: Proof) -> str:
-    """Why a machine cannot be told a later deadline; empty: it can."""
+    """Return why a machine cannot be told a later deadline; empty: it can."""
     if proof.fault or proof.deadline is None or proof.life_s is None:
         return proof.fault or "it does not say when it ends"
     return ""
@@ -189,7 +189,7 @@ def _tell(session: Session, asked: Extension) -> Iterator[str]:
 
 
 def _tell_one(login: Login, machine: Resource, before: Proof, until: datetime) -> str:
-    """Why a machine does not go by the deadline, as it says after it was told; empty: it does."""
+    """Return why a machine does not keep the deadline, as it says once told; empty: it does."""
     if before.deadline is None or before.life_s is None:
         return before.fault
     later_s = max(0, round((until - before.deadline).total_seconds()))

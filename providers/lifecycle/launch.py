@@ -88,14 +88,14 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
 
 
 def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
-    """What all machines cost from now until their bill ends at worst, exact."""
+    """Return what all machines cost from now until their bill ends at worst, exact."""
     left_s = Decimal(str((spec.marks.deadline - session.now()).total_seconds()))
     lived_s = min(spec.ttl_s, max(Decimal(1), left_s)) + spec.end_s
     return usd_for(place.offer, spec.count, lived_s, session.now())
 
 
 def _spent(session: Session, spec: LaunchSpec) -> Decimal:
-    """What machines at places before have cost, exact; each at the price of its own place."""
+    """Return what machines at earlier places have cost, exact; each at its own place's price."""
     found = session.journal.deployment(spec.marks.run)
     total = Decimal(0)
     for machine in () if found is None else found.machines:
@@ -154,7 +154,7 @@ def _make(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
 
 
 def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:
-    """What was made, with the time from which it is billed by the clock that will tell its end.
+    """Return what was made, dated by the provider's clock, which will tell its end.
 
     A time of creation that lies before the intent or in the future is by another clock than the
     provider's answers; then the intent's counts, which is never too late.
@@ -170,7 +170,7 @@ def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:
 
 
 def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
-    """One call; only where the provider said that it did nothing is it made again."""
+    """Make one call, and again only where the provider said that it did nothing."""
     patience = session.patience
     for _ in range(patience.calls - 1):
         try:
@@ -184,7 +184,7 @@ def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
 def _reconcile(
     session: Session, spec: LaunchSpec, creation: Creation, error: UncertainError
 ) -> Resource:
-    """What a call whose answer was lost has made, found by its unique name.
+    """Return what a call whose answer was lost has made, found by its unique name.
 
     Of two machines of one name the older stays, and the others are ended, at once and by their id.
 
@@ -206,7 +206,7 @@ def _reconcile(
 
 
 def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
-    """All machines of the run, running, with addresses.
+    """Wait until all machines of the run are running and have addresses; return them.
 
     A machine that is not shown, or cannot be asked about, is waited for: neither is its end.
 
@@ -261,7 +261,7 @@ def _close(session: Session, spec: LaunchSpec, state: str, reasons: Iterable[str
 
 
 def _told(spec: LaunchSpec, error: GpucostError) -> GpucostError:
-    """The error, with what was done about it; a lost answer stays a maybe."""
+    """Return the error, with what was done about it; a lost answer stays a maybe."""
     run = spec.marks.run
     if isinstance(error, UncertainError):
         lost = f"Nothing of {run} was found, but an answer was lost: `gpucost reap` looks again."

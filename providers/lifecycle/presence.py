@@ -145,7 +145,7 @@ class AnswersSoFar:
 def evidence_of(
     session: "Session", one: JournaledResource, doubt: Callable[[], str] = str
 ) -> AnswersSoFar:
-    """No answers yet about a resource of the journal; `doubt` as in `AnswersSoFar`."""
+    """Begin with no answers about a resource of the journal; `doubt` as in `AnswersSoFar`."""
     born = max(filter(None, (one.intended_at, one.billed_from)))
     age_s = (session.now() - born).total_seconds()
     return AnswersSoFar(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)

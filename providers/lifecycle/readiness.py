@@ -59,7 +59,7 @@ def _hand_over(
     *,
     armed: bool,
 ) -> None:
-    """What else a machine needs, where it was not armed, and the note that it is ready."""
+    """Do what else a machine needs, where it was not armed, and note that it is ready."""
     if not armed:
         login.deliver(machine, machines)
     session.journal.note(machine.marks.run, session.now(), f"{machine.name} is ready")
@@ -207,24 +207,24 @@ def ask_again(session: Session, run: Deployment, machines: tuple[Resource, ...])
 
 
 def _end_without_proof(session: Session, run: Deployment, status: Status) -> datetime:
-    """When a reap ends a run of which nothing is proved; at its deadline, where it cannot know."""
+    """Return when a reap ends a run of which nothing is proved; if it cannot know, the deadline."""
     gives_up = status.state == "failed" and run.self_destroy
     return _given_up_at(session, run) if gives_up else run.marks.deadline
 
 
 def is_given_up(session: Session, run: Deployment, status: Status) -> bool:
-    """Whether a launch that promised machines which end themselves has had its time to prove it."""
+    """Return whether a launch that promised self-ending machines has had its time to prove it."""
     late = session.now() >= _given_up_at(session, run)
     return status.state == "failed" and bool(run.self_destroy) and late
 
 
 def _given_up_at(session: Session, run: Deployment) -> datetime:
-    """A launch that waits would give up then."""
+    """Return when a launch that waits would give up."""
     return run.started_at + timedelta(seconds=session.patience.bootstrap_s)
 
 
 def _rank(machine: Resource) -> int:
-    """The number of a machine in its run, the last part of its name."""
+    """Return the number of a machine in its run, the last part of its name."""
     number = machine.name.rpartition("-")[2]
     return int(number) if number.isdigit() else 0
 

@@ -52,7 +52,7 @@ class Verdict:
 
 
 def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tuple[Verdict, ...]:
-    """What a reap would do about what a survey of the provider found; changes nothing.
+    """Return what a reap would do about what a survey of the provider found; change nothing.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -109,7 +109,7 @@ def _decide(
     known: Deployment | None,
     seen: Survey,
 ) -> tuple[Action, str]:
-    """The rules, in order; the first that fits decides."""
+    """Apply the rules in order; the first that fits decides."""
     machines = {one.name for one in there if one.is_machine}
     unsure = "; ".join(seen.unsure.get(marks.run, ()))
     lacks = known is not None and any(one.state == "intended" for one in known.resources)
@@ -139,7 +139,7 @@ def _decide(
 
 
 def _is_young(session: Session, marks: OwnershipTags) -> bool:
-    """Whether a launch from elsewhere may still be making machines that no list shows yet."""
+    """Return whether a launch from elsewhere may be making machines that no list shows yet."""
     return marks.started is not None and session.now() - marks.started < YOUNG
 
 

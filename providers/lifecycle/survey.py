@@ -87,7 +87,7 @@ _WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "
 def presence_of(
     session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
 ) -> Mapping[str, Presence]:
-    """What is known of machines of the journal, by id; what is proved gone is written down."""
+    """Return what is known of machines of the journal, by id; write down what is proved gone."""
     asked = settled(
         session,
         (
@@ -103,13 +103,13 @@ def presence_of(
 
 
 def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
-    """Runs that the provider lists and the journal does not know, or believes to have ended."""
+    """Return runs that the provider lists and the journal does not know, or believes ended."""
     known = {one.marks.run for one in session.journal.open_deployments()}
     return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
 
 
 def found_run(session: Session, seen: Survey, run: str) -> Deployment:
-    """A run that only the provider knows, as the journal would know it once it is adopted."""
+    """Return a run that only the provider knows, as the journal would know it once adopted."""
     there = [one for one in seen.resources if one.marks.run == run]
     machines = [one for one in there if one.is_machine]
     return Deployment(

@@ -37,7 +37,7 @@ _ABSENT = "absent"
 
 
 def connect(connection: Connection) -> "SshCloud":
-    """The machines that were set up from here, and any that is named."""
+    """Return the machines that were set up from here, and any that is named."""
     return SshCloud(state=Path(connection.state))
 
 
@@ -60,7 +60,7 @@ class SshCloud:
     kinds: tuple[str, ...] = (MACHINE,)
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """One: files are written, and the bootstrap is started; pure."""
+        """Return one call: files are written, and the bootstrap is started; pure."""
         return (
             Creation(
                 kind=MACHINE,
@@ -76,16 +76,16 @@ class SshCloud:
         )
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """None."""
+        """Return nothing."""
         _ = spec, machine
         return ()
 
     def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """What we put there is removed; pure."""
+        """Return that what we put there is removed; pure."""
         return (f"ssh {spec.places[0].host}: remove {', '.join(_OURS)}",)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """Whether the machine is reached and not used by another run."""
+        """Check that the machine is reached and not used by another run."""
         host = spec.places[0].host
         marks = self._marks(host)
         if marks is not None:
@@ -96,11 +96,11 @@ class SshCloud:
         return spec, (f"{host} is reached",)
 
     def account(self) -> str:
-        """Machines of one's own are in no account."""
+        """Return an empty id: machines of one's own are in no account."""
         return ""
 
     def limits(self) -> tuple[str, ...]:
-        """Which machines were set up from here."""
+        """Return which machines were set up from here."""
         hosts = self._remembered()
         return (f"machines set up from here: {', '.join(hosts)}",) if hosts else ()
 
@@ -131,7 +131,7 @@ class SshCloud:
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
-        """Every remembered machine that carries a mark; each host is a region of its own."""
+        """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = known
         found: list[Resource] = []
         unasked: list[Unasked] = []
@@ -147,14 +147,14 @@ class SshCloud:
         return Listing(resources=tuple(found), unasked=tuple(unasked))
 
     def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
-        """The machine, by the mark in its file; a read of that file does not lag."""
+        """Return the machine, by the mark in its file; a read of that file does not lag."""
         there = self._marks(kept.id)
         if there is None or there.run != marks.run:
             return Presence(state="gone", why=f"{kept.id} does not carry the mark of {marks.run}")
         return Presence(state="present", resource=_resource(kept.id, kept.name, marks))
 
     def end_fault(self, machine: Resource) -> str:
-        """It is not billed."""
+        """Return no fault: it is not billed."""
         _ = machine
         return ""
 
@@ -178,7 +178,7 @@ class SshCloud:
         return True
 
     def _marks(self, host: str) -> OwnershipTags | None:
-        """The mark on a machine; None where its file is positively not there.
+        """Return the mark on a machine; None where its file is positively not there.
 
         Raises:
             ProviderError: neither is known, as after a connection that broke.

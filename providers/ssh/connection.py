@@ -56,7 +56,7 @@ class SshAccess:
 
     @contextmanager
     def open(self, address: str) -> Iterator[Any]:
-        """A connection to "host[:port]".
+        """Open a connection to "host[:port]".
 
         Raises:
             ProviderError: it cannot be reached, or refuses the key, or is another host than before.
@@ -91,7 +91,7 @@ class SshAccess:
             connection.close()
 
     def run(self, address: str, command: str, given: str = "") -> tuple[int, str]:
-        """Exit status and output of a shell command; `given` goes to its standard input."""
+        """Run a shell command with `given` as standard input; return exit status and output."""
         with self.open(address) as connection:
             stdin, stdout, _ = connection.exec_command(
                 f"/bin/sh -c {shlex.quote(command)}", timeout=_COMMAND_S
@@ -103,7 +103,7 @@ class SshAccess:
 
 
 def own_door(host: str) -> SshAccess:
-    """The way into a machine of the user's own; a host that the user never met is refused."""
+    """Return the way into a machine of the user's own; a host never met before is refused."""
     known = Path.home() / ".ssh" / "known_hosts"
     user = host.rpartition("@")[0] or "root"
     return SshAccess(user=user, key=None, known_hosts=known, trusts_new=False)
@@ -122,7 +122,7 @@ class SshLogin:
     token: str = field(default="", repr=False)
 
     def status(self, machine: Resource) -> Status:
-        """How far the bootstrap is; pending while the machine does not answer."""
+        """Return how far the bootstrap is; pending while the machine does not answer."""
         try:
             code, text = self.door.run(machine.address, f'cat "{STATUS}"')
         except ProviderError:
@@ -164,7 +164,7 @@ class SshLogin:
             raise ProviderError(told)
 
     def proof(self, machine: Resource) -> Proof:
-        """What ends the machine, as it says itself; a fault where it does not answer."""
+        """Return what ends the machine, as it says itself; a fault where it does not answer."""
         try:
             command = f'{_AS_ROOT}; $as_root env GPUCOST_ROOT="{ROOT}" "{ARMED}"'
             code, text = self.door.run(machine.address, command)
@@ -196,7 +196,7 @@ class SshLogin:
         self._put(machine, DEADLINE, line, "0644")
 
     def log(self, address: str) -> str:
-        """The log of the bootstrap, and behind it that of the watch.
+        """Return the log of the bootstrap, and behind it that of the watch.
 
         Raises:
             ProviderError: the machine cannot be reached.
@@ -205,7 +205,7 @@ class SshLogin:
 
 
 def _time(seconds: str | None) -> datetime | None:
-    """Seconds since 1970 as a time; None where they are not a number."""
+    """Return seconds since 1970 as a time; None where they are not a number."""
     try:
         return datetime.fromtimestamp(int(seconds or ""), UTC)
     except (ValueError, OverflowError, OSError):

@@ -43,7 +43,7 @@ class Login(Protocol):
     """A way into machines."""
 
     def status(self, machine: Resource) -> Status:
-        """How far it is; pending while it cannot be reached."""
+        """Return how far it is; pending while it cannot be reached."""
 
     def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
         """Hand over what it needs to end itself, and where the other machines of the run are.
@@ -57,7 +57,7 @@ class Login(Protocol):
         """
 
     def proof(self, machine: Resource) -> Proof:
-        """What ends it; a fault where it cannot be asked."""
+        """Return what ends it; a fault where it cannot be asked."""
 
     def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
         """Let its watch go by another deadline, and another length of its life in seconds.

@@ -149,6 +149,6 @@ def destination_of(door: SshAccess, address: str) -> tuple[str, str]:
 
 
 def _own_keys() -> tuple[Path, ...]:
-    """The keys of the user's home, as paramiko looks for them."""
+    """Return the keys of the user's home, as paramiko looks for them."""
     names = ("id_ed25519", "id_ecdsa", "id_rsa")
     return tuple(key for name in names if (key := Path.home() / ".ssh" / name).is_file())

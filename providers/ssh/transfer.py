@@ -134,7 +134,7 @@ class Transfer:
 
 
 def _for_rsync(word: str) -> str:
-    """A word of --rsh: rsync takes it apart at blanks, outside of quotes, which it doubles."""
+    """Quote a word of --rsh: rsync splits it at blanks, outside of quotes, which it doubles."""
     return "'" + word.replace("'", "''") + "'"
 
 
