@@ -142,13 +142,13 @@ class Count:
 
 
 def ours(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[float, float, int]:
-    """The rule of `planner.proof.experiment`."""
+    """Apply the rule of `planner.proof.experiment`."""
     found = conclude(design, gains(design, turns.tolist()))
     return math.log(found.speedup.low), math.log(found.speedup.high), 4 * found.fours
 
 
 def pooled(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[float, float, int]:
-    """Difference of the means of all steps in the same blocks, t test."""
+    """Compare the means of all steps in the same blocks, t test."""
     on = np.repeat(settings(design), design.block_steps)
     steps = turns[design.warmup_steps :]
     return (*_t_test(steps[~on], steps[on]), design.most_blocks)
@@ -157,13 +157,13 @@ def pooled(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[f
 def in_two_runs(
     design: Design, _turns: Steps, plain: Steps, gain: float
 ) -> tuple[float, float, int]:
-    """The first half without the setting, the second half with it, t test."""
+    """Compare the first half without the setting with the second half with it, t test."""
     half = len(plain) // 2
     return (*_t_test(plain[:half], plain[half:] / gain), design.most_blocks)
 
 
 def peeking(design: Design, turns: Steps, _plain: Steps, _gain: float) -> tuple[float, float, int]:
-    """Our own fours, looked at after each from the pilot on, ended at the first that proves."""
+    """Look after each of our own fours, from the pilot on; end at the first that proves."""
     found = np.array(gains(design, turns.tolist()))
     for fours in range(design.pilot_fours, len(found) + 1):
         known = found[:fours]

@@ -124,7 +124,7 @@ def used_precision(version: str, task: str, named: str) -> str:
 
 
 def table(folder: Path, version: str, precision: str) -> Mapping[str, Mapping[str, float]]:
-    """Median items per second of each task on one GPU of each model, by task and GPU."""
+    """Return the median items per second of each task on one GPU of each model, by task and GPU."""
     names, key = (_V2, "Unnamed: 0") if version == "v2" else (_V1, "name_gpu")
     stem = "pytorch-train-throughput-" + ("v2-" if version == "v2" else "")
     rows = pd.read_csv(folder / "lambda" / f"{stem}{precision}.csv")
@@ -169,7 +169,7 @@ def runs(folder: Path, *versions: str) -> tuple[Run, ...]:
 
 
 def several_gpus(folder: Path) -> pd.DataFrame:
-    """Throughput by number of GPUs: columns 1, 2, 4, 8; index system, task, precision."""
+    """Return throughput by GPU count: columns 1, 2, 4, 8; index system, task, precision."""
     rows = pd.read_csv(folder / "lambda" / "runs.csv")
     rows = rows[(rows.throughput > 0) & ~rows.task.isin([*UNRELIABLE, "bert_base_squad"])].copy()
     parts = [_family(name) for name in rows.system]

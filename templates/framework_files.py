@@ -20,7 +20,7 @@ def render_config(config: FrameworkConfig) -> str:
 
 
 def _json(config: FrameworkConfig) -> str:
-    """JSON has no comments; what is left is said beside the file."""
+    """Return the text of JSON, which has no comments; what is left is said beside the file."""
     return json.dumps(config.settings, indent=1) + "\n"
 
 

@@ -99,7 +99,7 @@ def job_script(job: JobScript) -> str:
 
 
 def _words(command: str) -> str:
-    """The command as words, quoted; through a shell only where it needs one."""
+    """Return the command as quoted words; through a shell only where it needs one."""
     if _PLAIN.fullmatch(command):
         try:
             words = shlex.split(command)
@@ -130,5 +130,5 @@ def _environment() -> Environment:
 
 
 def _in_double_quotes(text: str) -> str:
-    """A text for people between double quotes, where a shell evaluates nothing of it."""
+    """Return a text for people between double quotes, where a shell evaluates nothing of it."""
     return re.sub(r"[^\w@%+=:,./ -]", "_", text)

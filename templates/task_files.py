@@ -54,7 +54,7 @@ def render_task(tool: str, task: ToolTask) -> str:
 
 
 def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
-    """What the scripts on the machine need to know; it ends by being switched off."""
+    """Return what the scripts on the machine need to know; it ends by being switched off."""
     gpu = gpus().get(task.offer.gpu)
     launcher = task.launcher or {"nproc_per_node": 1}
     return MachineBootstrap(
@@ -77,12 +77,12 @@ def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
 
 
 def _heredoc(text: str) -> str:
-    """A shell script as text of Terraform."""
+    """Return a shell script as text of Terraform."""
     return f"<<EOT\n{_plain(text).rstrip()}\nEOT"
 
 
 def _plain(text: str) -> str:
-    """Text in which Terraform evaluates nothing."""
+    """Return text in which Terraform evaluates nothing."""
     return text.replace("${", "$${").replace("%{", "%%{")
 
 
