@@ -26,6 +26,18 @@ MONEY = re.compile(r"usd|cost|price|dollar|budget|saves", re.IGNORECASE)
 COMPARED = "more|longer|worse|better|dearer|slower|faster|surer|narrower"
 IS_NO = re.compile(rf"(?<![Tt]here )\b(is|are) no (?!({COMPARED})\b)\w.{{0,30}}")
 
+# A function's docstring begins with one of these, in the imperative. Another verb is added here.
+VERBS = """
+    add answer append apply arm ask attach become begin bill bring call check close compare
+    count create declare destroy divide do draw drop end enter explain find fit forget fork
+    format free give group hand have hide hold keep launch lay learn leave let list load log
+    look make measure merge move name note open pass patch place plan predict price print prove
+    put quote raise rank read reap refresh refuse remember remove rename return run sample say
+    score send set share show sort start stop take tell try turn wait watch weigh widen wrap
+    write yield
+"""
+NOUN = re.compile(r"\w+ of\b|\w+ and \w+ of\b")  # "Share of the time", "Name and memory of a GPU"
+
 # What the core asks nobody for, and the libraries through which it could.
 OUTSIDE = frozenset(("os.environ", "os.getenv", "date.today", "datetime.now", "time.time", "print"))
 OUTER_LIBRARIES = frozenset(("socket", "urllib", "http", "requests", "click", "rich"))
@@ -172,6 +184,46 @@ def test_money_does_not_become_a_float() -> None:
 def test_the_exceptions_are_of_this_tree() -> None:
     """A module that may turn money into a float exists: the list holds no ghosts."""
     assert {module.name for module in _modules(*PACKAGES)} >= FLOATS_OF_MONEY
+
+
+def _is_called(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is called as one: a property is read like an attribute."""
+    decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
+    return not any(re.search(r"property$|\.setter$", name) for name in decorators)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "imperative"),
+    [
+        ("Return the bill.", True),
+        ("Fit, and print the table.", True),
+        ("The bill of a month.", False),
+        ("Whether it is gone.", False),
+        ("Share of the time that waits.", False),
+        ("Returns the bill.", False),
+    ],
+)
+def test_the_rule_knows_the_imperative(sentence: str, *, imperative: bool) -> None:
+    """A verb of the list passes; a noun, a question and the third person do not."""
+    assert _is_imperative(sentence) is imperative
+
+
+def _is_imperative(sentence: str) -> bool:
+    word = re.split(r"\W", sentence, maxsplit=1)[0]
+    return word[:1].isupper() and word.lower() in VERBS.split() and not NOUN.match(sentence)
+
+
+def test_a_docstring_says_what_to_do() -> None:
+    """A function's docstring begins with a verb in the imperative; a property's may be a noun."""
+    others = [
+        f"{module.name}: {function.name}: {said.splitlines()[0]}"
+        for module in _modules(*PACKAGES, "research")
+        for function in module.functions()
+        if (said := ast.get_docstring(function)) is not None
+        and _is_called(function)
+        and not _is_imperative(said)
+    ]
+    assert others == [], "begin with a verb, such as Return"
 
 
 def _uses(module: Module) -> Iterator[str]:
