@@ -96,3 +96,8 @@ def plain(amount: Decimal) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+def without_zeros(amount: Decimal) -> Decimal:
+    """Return the same amount as documents hold it: no exponent, no zeros at its end."""
+    return Decimal(plain(amount))

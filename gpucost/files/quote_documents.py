@@ -27,7 +27,7 @@ from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
 from pricing.errors import InputError
-from pricing.money import cents, plain, quantity_text
+from pricing.money import cents, plain, quantity_text, without_zeros
 
 OWN = "own"
 OWN_SCHEMA = "gpucost.ownership/v1"
@@ -161,7 +161,7 @@ def document_of(found: Quote) -> QuoteDocument:
 def _line(line: QuoteLine) -> PricedLine:
     return PricedLine(
         what=line.what,
-        usd=_digits(line.usd),
+        usd=without_zeros(line.usd),
         how=line.how,
         rule=line.rule,
         source=line.source,
@@ -175,7 +175,7 @@ def _commitment(one: Commitment) -> QuotedCommitment:
         term_h=int(one.term_h),
         term_usd=cents(one.term_usd),
         on_demand=None if other is None else other.place,
-        on_demand_usd_per_hour=None if other is None else _digits(other.usd_per_hour),
+        on_demand_usd_per_hour=None if other is None else without_zeros(other.usd_per_hour),
         break_even_fraction=None if fraction is None else _share(fraction),
     )
 
@@ -285,8 +285,3 @@ def _share(fraction: Decimal) -> float:
 
 def _rate(usd: Decimal) -> Decimal:
     return usd.quantize(Decimal("0.0001"))
-
-
-def _digits(usd: Decimal) -> Decimal:
-    """Return an amount without zeros at its end."""
-    return Decimal(plain(usd))

@@ -12,7 +12,7 @@ from pricing.catalog.offer import ANY_REGION, EVERYWHERE
 from pricing.catalog.price_history import SeenPrice, bundled_history, by_price, read_from
 from pricing.errors import InputError
 from pricing.hardware import matching
-from pricing.money import plain
+from pricing.money import without_zeros
 
 _SHOWN, _WIDTH = 40, 24
 _BARS = "▁▂▃▄▅▆▇█"
@@ -164,7 +164,7 @@ def _document(known: Sequence[SeenPrice]) -> PriceSeries:
         prices=tuple(
             DatedPrice(
                 date=one.seen_on,
-                usd_per_hour=Decimal(plain(one.usd_per_hour)),
+                usd_per_hour=without_zeros(one.usd_per_hour),
                 confidence=one.confidence,
                 source=one.source,
             )

@@ -11,7 +11,7 @@ from planner.bills.reconcile import Compared, Key, Reconciliation, Side
 from planner.documents.selection import Selection
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import plan_id
-from pricing.money import EXACT, cents, plain
+from pricing.money import EXACT, cents, without_zeros
 
 Match = Literal["both", "plan", "bill", "apart"]
 """Which side has a line; what is apart are taxes, credits and fees."""
@@ -180,7 +180,7 @@ def _totals(result: Reconciliation) -> ReconciliationTotals:
             predicted_usd=sum_usd(one.predicted for one in result.matched),
             actual_usd=sum_usd(one.actual for one in result.matched),
             difference_usd=None if matched is None else cents(matched.difference or Decimal(0)),
-            difference_fraction=_number(fraction(matched)) if matched else None,
+            difference_fraction=six_digits(fraction(matched)) if matched else None,
         ),
     )
 
@@ -215,18 +215,13 @@ def _line(match: Match, one: Compared) -> ComparedLine:
         region=_agreed(one.keys, "region"),
         purchase=_agreed(one.keys, "purchase"),
         jobs=one.jobs,
-        predicted_usd=_digits(one.predicted.usd) if one.predicted else None,
-        actual_usd=_digits(one.actual.usd) if one.actual else None,
-        difference_usd=None if one.difference is None else _digits(one.difference),
-        difference_fraction=_number(fraction(one)),
+        predicted_usd=without_zeros(one.predicted.usd) if one.predicted else None,
+        actual_usd=without_zeros(one.actual.usd) if one.actual else None,
+        difference_usd=None if one.difference is None else without_zeros(one.difference),
+        difference_fraction=six_digits(fraction(one)),
         hours=ComparedHours(predicted=_hours(one.predicted), actual=_hours(one.actual)),
         bill_lines=one.actual.lines if one.actual else 0,
     )
-
-
-def _digits(usd: Decimal) -> Decimal:
-    """Return an amount without zeros at its end."""
-    return Decimal(plain(usd))
 
 
 def _agreed(keys: tuple[Key, ...], name: str) -> str | None:
@@ -236,8 +231,9 @@ def _agreed(keys: tuple[Key, ...], name: str) -> str | None:
 
 
 def _hours(side: Side | None) -> float | None:
-    return None if side is None else _number(side.hours)
+    return None if side is None else six_digits(side.hours)
 
 
-def _number(value: Decimal | None) -> float | None:
+def six_digits(value: Decimal | None) -> float | None:
+    """Return hours or a fraction with six significant digits; None where it is not known."""
     return None if value is None else float(f"{value:.6g}")

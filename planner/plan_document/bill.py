@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from planner.plan_document.checks import in_order, need, not_negative
 from pricing.catalog.offer import Offer
-from pricing.money import plain
+from pricing.money import without_zeros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def rented_offer(offer: Offer) -> RentedOffer:
         gpu=offer.gpu,
         gpu_count=whole(offer.gpu_count),
         purchase=offer.purchase,
-        usd_per_hour=Decimal(plain(offer.usd_per_hour)),
+        usd_per_hour=without_zeros(offer.usd_per_hour),
         as_of=offer.as_of,
         source=offer.source,
     )

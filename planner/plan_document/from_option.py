@@ -39,7 +39,7 @@ from planner.plan_document.options import (
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import sellers_of
-from pricing.money import cents, plain
+from pricing.money import cents, without_zeros
 
 
 def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
@@ -116,7 +116,7 @@ def offer_document(offer: Offer, as_of: date) -> OfferDocument:
         gpu=offer.gpu,
         gpu_count=whole(offer.gpu_count),
         purchase=offer.purchase,
-        usd_per_hour=Decimal(plain(offer.usd_per_hour)),
+        usd_per_hour=without_zeros(offer.usd_per_hour),
         as_of=offer.as_of,
         source=offer.source,
         stale=offer.is_stale(as_of),
@@ -132,16 +132,16 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
     return tuple(
         CostLine(
             what=line.what,
-            usd=Decimal(plain(line.usd)),
+            usd=without_zeros(line.usd),
             how=line.how,
             rule=line.rule,
             source=line.source,
             as_of=line.as_of,
             parts=tuple(
                 PricedPart(
-                    quantity=Decimal(plain(part.quantity)),
+                    quantity=without_zeros(part.quantity),
                     unit=part.unit,
-                    unit_usd=Decimal(plain(part.unit_usd)),
+                    unit_usd=without_zeros(part.unit_usd),
                 )
                 for part in line.parts
             ),
@@ -218,7 +218,7 @@ def _per_work(one: WorkCost | None) -> CostPerWork | None:
 
 def _fine(amount: Decimal) -> Decimal:
     """Return cents, or four significant digits of what is less than a dollar."""
-    return cents(amount) if amount >= 1 else Decimal(plain(Decimal(f"{amount:.4g}")))
+    return cents(amount) if amount >= 1 else without_zeros(Decimal(f"{amount:.4g}"))
 
 
 def _energy(energy: Energy) -> EnergyUse:
@@ -239,7 +239,7 @@ def _moving(move: Move) -> Moving:
 def _worth(benefit: Benefit) -> Worth:
     return Worth(
         net_usd=in_cents(benefit.net_usd),
-        periods=Decimal(plain(benefit.periods)),
+        periods=without_zeros(benefit.periods),
         saves_usd=in_cents(benefit.saves_usd),
         effort_hours=benefit.effort_hours,
         effort_usd=cents(benefit.effort_usd),

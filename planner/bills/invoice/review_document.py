@@ -10,8 +10,8 @@ from planner.bills.bill import Bill
 from planner.bills.invoice.leftovers import Leftover, Undecided
 from planner.bills.invoice.review import Review, Spent
 from planner.bills.invoice.stretches import NIGHT, WEEKEND, WORKDAY
-from planner.bills.reconcile_document import BillFile, ComparedBill
-from pricing.money import EXACT, cents, plain
+from planner.bills.reconcile_document import BillFile, ComparedBill, six_digits
+from pricing.money import EXACT, cents, without_zeros
 
 _ZERO = Decimal(0)
 # How to ask a provider what is attached to nothing; the words of their own command lines.
@@ -153,7 +153,7 @@ def review_document(bills: Sequence[Bill], found: Review, zone: tzinfo) -> Revie
         totals=ReviewTotals(
             usd=cents(found.usd),
             gpu_usd=cents(gpu_usd),
-            gpu_hours=_number(_sum(known)) if len(known) == len(gpu_hours) else None,
+            gpu_hours=six_digits(_sum(known)) if len(known) == len(gpu_hours) else None,
             leftover_usd=cents(_sum(one.usd for one in found.leftovers)),
             undecided_usd=cents(_sum(one.usd for one in found.undecided)),
         ),
@@ -174,9 +174,9 @@ def _machine(one: Spent) -> ReviewedMachine:
         gpu=one.gpu,
         region=one.region,
         purchase=one.purchase,
-        usd=_digits(one.usd),
-        hours=_number(one.hours),
-        gpu_hours=_number(one.gpu_hours),
+        usd=without_zeros(one.usd),
+        hours=six_digits(one.hours),
+        gpu_hours=six_digits(one.gpu_hours),
         machines=one.machines,
         measured=one.measured,
         lines=tuple(line.source for line in one.lines),
@@ -189,7 +189,7 @@ def _by_day(spent: Iterable[Spent]) -> tuple[ReviewedDay, ...]:
     for one in spent:
         for day, usd in one.by_day:
             sums[day] = EXACT.add(sums.get(day, _ZERO), usd)
-    return tuple(ReviewedDay(day=day, usd=_digits(usd)) for day, usd in sorted(sums.items()))
+    return tuple(ReviewedDay(day=day, usd=without_zeros(usd)) for day, usd in sorted(sums.items()))
 
 
 def _by_part(spent: Iterable[Spent], whole: Decimal) -> ReviewedWeek:
@@ -198,10 +198,10 @@ def _by_part(spent: Iterable[Spent], whole: Decimal) -> ReviewedWeek:
         for part, usd in one.by_part:
             sums[part] = EXACT.add(sums[part], usd)
     return ReviewedWeek(
-        workday_usd=_digits(sums[WORKDAY]),
-        night_usd=_digits(sums[NIGHT]),
-        weekend_usd=_digits(sums[WEEKEND]),
-        unknown_usd=_digits(EXACT.subtract(whole, _sum(sums.values()))),
+        workday_usd=without_zeros(sums[WORKDAY]),
+        night_usd=without_zeros(sums[NIGHT]),
+        weekend_usd=without_zeros(sums[WEEKEND]),
+        unknown_usd=without_zeros(EXACT.subtract(whole, _sum(sums.values()))),
     )
 
 
@@ -211,9 +211,9 @@ def _finding(one: Leftover) -> ReviewFinding:
         provider=one.provider,
         what=one.what,
         region=one.region,
-        usd=_digits(one.usd),
+        usd=without_zeros(one.usd),
         proof=one.proof,
-        lines=tuple(ReviewedLine(source=i.source, usd=_digits(i.usd)) for i in one.lines),
+        lines=tuple(ReviewedLine(source=i.source, usd=without_zeros(i.usd)) for i in one.lines),
     )
 
 
@@ -221,7 +221,7 @@ def _question(one: Undecided) -> ReviewQuestion:
     return ReviewQuestion(
         what=one.kind,
         provider=one.provider,
-        usd=_digits(one.usd),
+        usd=without_zeros(one.usd),
         lines=one.lines,
         look_up=_LOOK_UP.get((one.provider, one.kind)),
     )
@@ -234,7 +234,7 @@ def _measure(one: Spent) -> MeasureFirst:
     current = ["--current", place] if one.instance_type else []
     return MeasureFirst(
         machine=place,
-        usd=_digits(one.usd),
+        usd=without_zeros(one.usd),
         commands=(
             shlex.join(["gpucost", "profile", "--duration", "10m", "-o", file]),
             shlex.join(["gpucost", "plan", file, *current]),
@@ -247,12 +247,3 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
     for amount in amounts:
         total = EXACT.add(total, amount)
     return total
-
-
-def _digits(usd: Decimal) -> Decimal:
-    """Return an amount without zeros at its end."""
-    return Decimal(plain(usd))
-
-
-def _number(value: Decimal | None) -> float | None:
-    return None if value is None else float(f"{value:.6g}")
