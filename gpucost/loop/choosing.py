@@ -16,6 +16,7 @@ from planner.documents.application import IN_PROCESS, Application, application
 from planner.documents.launcher import Surroundings
 from planner.documents.recipe import make_recipe
 from planner.documents.recipe_read import AskedRecipe, read_recipe
+from planner.plan_document.encode import encode
 from planner.plan_document.find import FoundOption
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import Settings
@@ -130,7 +131,8 @@ def is_here(found: FoundOption) -> bool:
 
 def _experiment(found: FoundOption, means: Means) -> NextExperiment:
     here, offer = is_here(found), found.offer
-    recipe = with_kept(make_recipe(found, _applying(found, means.numeric)).to_json(), means.kept)
+    applied = make_recipe(found, _applying(found, means.numeric))
+    recipe = with_kept(encode(applied.document), means.kept)
     return NextExperiment(
         found=found,
         where=HERE if here or offer is None else f"{offer.provider}/{offer.instance_type}",

@@ -6,15 +6,13 @@ itself.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
 from planner.actions.combine import compatible
 from planner.actions.instructions import HOW_TO
 from planner.actions.machine_settings import MachineSettings
 from planner.documents.machine import read_machine
-from planner.plan_document.encode import encode
 from planner.plan_document.find import FoundOption
 from planner.plan_document.jobs import Effect
 from planner.plan_document.options import Settings
@@ -58,30 +56,85 @@ class Recipe:
     machine: MachineSettings
     sharing: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the recipe as JSON values."""
-        return {
-            "schema": SCHEMA,
-            "job": self.job,
-            "option": self.option,
-            "actions": [_action(one) for one in self.actions],
-            "environment": dict(self.machine.environment),
-            "launcher": self.machine.launcher,
-            "checkpoint_every_s": self.machine.checkpoint_every_s,
-            "machine": {"sharing": self.sharing, "persistence_mode": True},
-        }
+    @property
+    def document(self) -> "RecipeDocument":
+        """The recipe as its file holds it."""
+        return RecipeDocument(
+            schema=SCHEMA,
+            job=self.job,
+            option=self.option,
+            actions=tuple(_action(one) for one in self.actions),
+            environment=self.machine.environment,
+            launcher=self.machine.launcher,
+            checkpoint_every_s=self.machine.checkpoint_every_s,
+            machine=RecipeMachine(sharing=self.sharing, persistence_mode=True),
+        )
 
 
-def _action(one: Applied) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeAction:
+    """One action as a recipe holds it.
+
+    Attributes:
+        code: the action code.
+        kind: `safe` or `numeric`.
+        settings: values worked out for the job.
+        effect: low, mid and high speed-up of what it acts on; None where unknown.
+        by: what applies it: `launcher`, `code` or `machine`.
+        how: by framework, a line that applies it; `also` for everything else.
+    """
+
+    code: str
+    kind: str = field(metadata={"name": "class"})
+    settings: Settings
+    effect: Effect | None
+    by: str
+    how: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeMachine:
+    """How the GPUs of a machine are set: shared or not, and kept awake between processes."""
+
+    sharing: str | None
+    persistence_mode: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeDocument:
+    """A recipe as its file holds it (`gpucost.recipe/v1`); `encode` writes it.
+
+    Attributes:
+        schema: name and version of this form.
+        job: the job's name.
+        option: the option's id.
+        actions: what is applied, in order.
+        environment: variables of the job.
+        launcher: what the launcher of the processes is told.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+        machine: how the GPUs are set.
+    """
+
+    schema: str
+    job: str
+    option: str
+    actions: tuple[RecipeAction, ...]
+    environment: Mapping[str, str]
+    launcher: Mapping[str, int | str]
+    checkpoint_every_s: float | None
+    machine: RecipeMachine
+
+
+def _action(one: Applied) -> RecipeAction:
     how = HOW_TO[one.code]
-    return {
-        "code": one.code,
-        "class": one.kind,
-        "settings": dict(one.settings),
-        "effect": encode(one.effect),
-        "by": how.by,
-        "how": {**how.frameworks, **({"also": how.words} if how.words else {})},
-    }
+    return RecipeAction(
+        code=one.code,
+        kind=one.kind,
+        settings=one.settings,
+        effect=one.effect,
+        by=how.by,
+        how={**how.frameworks, **({"also": how.words} if how.words else {})},
+    )
 
 
 def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:

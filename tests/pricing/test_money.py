@@ -22,6 +22,7 @@ from pricing.money import (
     show,
     usd,
     whole_dollars,
+    without_zeros,
 )
 
 AMOUNTS = st.decimals(min_value=-(10**9), max_value=10**9, places=6)
@@ -110,7 +111,8 @@ def test_plain_has_no_exponent_and_no_spare_zeros(amount: str, text: str) -> Non
 @given(AMOUNTS)
 def test_plain_keeps_every_digit(amount: Decimal) -> None:
     """What is written reads back as the same amount."""
-    assert Decimal(plain(amount)) == amount
+    assert without_zeros(amount) == Decimal(plain(amount)) == amount
+    assert f"{without_zeros(amount):f}" == plain(amount)
 
 
 def test_rounding_ignores_the_callers_decimal_context() -> None:

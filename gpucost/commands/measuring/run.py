@@ -130,10 +130,9 @@ def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -
     Raises:
         InputError: there is no such file, plan or option, or it cannot be read.
     """
-    import json  # noqa: PLC0415 - lazy
-
     from planner.documents.recipe import make_recipe  # noqa: PLC0415 - lazy
     from planner.documents.recipe_read import read_recipe  # noqa: PLC0415 - lazy
+    from planner.plan_document.encode import to_text  # noqa: PLC0415 - lazy
     from planner.plan_document.find import find_option, find_recommended  # noqa: PLC0415 - lazy
 
     if recipe_path is not None:
@@ -141,7 +140,7 @@ def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -
     path = plan_path or DEFAULT_PLAN
     plan = load_plan(path)
     found = find_option(plan, named) if named is not None else find_recommended(plan)
-    return read_recipe(json.dumps(make_recipe(found).to_json()), path)
+    return read_recipe(to_text(make_recipe(found).document), path)
 
 
 def _text(path: str) -> str:

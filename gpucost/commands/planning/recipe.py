@@ -1,13 +1,12 @@
 """`gpucost recipe`: what to set so that an option of a plan runs as the plan says."""
 
-import json
-
 import click
 
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
 from planner.documents.recipe import Recipe, make_recipe
+from planner.plan_document.encode import to_text
 from planner.plan_document.find import find_option, find_recommended
 
 
@@ -34,8 +33,7 @@ def command(
     plan = load_plan(plan_path)
     found = find_option(plan, named) if named is not None else find_recommended(plan)
     recipe = make_recipe(found, numeric)
-    text = json.dumps(recipe.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_file(target, text)
+    write_file(target, to_text(recipe.document))
     for sentence in _notes(recipe):
         output.say(sentence)
     if target != "-":
@@ -44,10 +42,10 @@ def command(
 
 def _notes(recipe: Recipe) -> list[str]:
     """Return what a person must know or do beside the file."""
-    document = recipe.to_json()
-    by_hand = [one["code"] for one in document["actions"] if one["by"] == "code"]
+    document = recipe.document
+    by_hand = [one.code for one in document.actions if one.by == "code"]
     notes = []
-    if not document["actions"]:
+    if not document.actions:
         notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")
     if by_hand:
         notes.append(f"note: in the program itself: {', '.join(by_hand)}; see `how` in the recipe.")

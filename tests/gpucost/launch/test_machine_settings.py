@@ -15,6 +15,7 @@ from gpucost.launch.choice import change, choose_option
 from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
+from planner.plan_document.encode import encode
 from planner.plan_document.find import find_option
 from pricing.errors import InputError
 from providers.provider import Provider
@@ -85,7 +86,7 @@ def test_plan_recipe_and_machine_say_the_same(path: str, call: Call) -> None:
     (job,), values = plan["jobs"], as_values(plan)
     for option in job["options"]:
         machine, settings = option["machine"], option["settings"]
-        recipe = make_recipe(find_option(values, option["id"])).to_json()
+        recipe = encode(make_recipe(find_option(values, option["id"])).document)
         assert recipe["environment"] == machine["environment"]
         assert recipe["launcher"] == machine["launcher"]
         assert recipe["checkpoint_every_s"] == machine["checkpoint_every_s"]
