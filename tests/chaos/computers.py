@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Protocol
 
 from tests.bootstrap.box import parts
@@ -188,7 +189,8 @@ class Computers:
 _RUN = re.compile(r"for run ([a-z2-9]{8})")
 
 
+@cache
 def run_in(text: str) -> str:
-    """The run that user data is for."""
-    found = _RUN.search(text)
+    """The run that user data, packed or not, is for."""
+    found = _RUN.search(text) or _RUN.search("\n".join(parts(text).values()))
     return "" if found is None else found[1]

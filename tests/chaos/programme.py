@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.chaos.computers import Boot
+from tests.chaos.jobs import jobs_killed
 from tests.chaos.trials import LAUNCHES, LIST, Job, Stage
 from tests.chaos.troubles import extends, full_disk, troubles, unreadable
 from tests.chaos.truth import Count
@@ -150,7 +151,19 @@ def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
         for name in ("8x GPU", "two nodes", "spot", "end role")
         if name in LAUNCHES[kind]
     }
-    return jobs | troubles(kind)
+    return jobs | troubles(kind) | _with_jobs(step)
+
+
+def _with_jobs(step: int) -> dict[str, Job]:
+    """Launches with `--run`: killed at each of their own points, and at some in other worlds."""
+    worlds = ("every read 60 s late", "tags 60 s late", "5 changing answers lost", "3 answers lost")
+    jobs: dict[str, Job] = {"a job": partial(jobs_killed, world=World(), step=1)}
+    jobs |= {
+        f"a job, {name}": partial(jobs_killed, world=CASES[name].world, step=3 * step, first=number)
+        for number, name in enumerate(worlds)
+    }
+    two = partial(jobs_killed, world=World(), step=2 * step, launch="two nodes")
+    return jobs | {"a job, two nodes": two}
 
 
 def some(kind: str) -> dict[str, Job]:
@@ -162,4 +175,5 @@ def some(kind: str) -> dict[str, Job]:
         "kill -9 in extend": partial(extends, launch=one, step=9),
         "unreadable journal": partial(unreadable, command=one, points=(20,)),
         "full disk": partial(full_disk, command=one, limits=(40_000,)),
+        "a job": partial(jobs_killed, world=World(), step=16, first=5),
     }

@@ -1,7 +1,9 @@
 """What a command of a trial finds around it: the time, its machines, the SDKs built before."""
 
 import importlib
+import io
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +17,7 @@ import gpucost
 import pricing
 import providers
 import templates
+from gpucost.jobs import own_wheel
 from gpucost.launch import live_price, provisioning
 from gpucost.machines import state
 from gpucost.prices import cache as price_cache
@@ -22,8 +25,9 @@ from pricing.errors import MissingCredentialsError, ProviderError
 from providers.aws import access, cloud
 from providers.interface import Resource
 from providers.lifecycle.waiting import Clock, Patience
-from providers.ssh import keys
+from providers.ssh import keys, transfer
 from providers.ssh.login import Proof, Status
+from providers.ssh.shell import Answered, LostConnectionError, RemoteShell
 from tests.providers.fakes.driven_time import DrivenTime
 from tests.providers.launches import PUBLIC_KEY
 
@@ -70,6 +74,42 @@ class _Login:
             raise ProviderError(f"{machine.address} cannot be reached over SSH")
 
 
+def _shell(ask: Ask, reach: Callable[[str], None]) -> Callable[..., Answered]:
+    """Commands on the machines of jobs."""
+
+    def run(self: RemoteShell, command: str, given: Any = b"") -> Answered:
+        sent = io.BytesIO(given if isinstance(given, bytes) else b"")
+        if callable(given):
+            given(sent)
+        what = _what(command)
+        reach(f"before {what} over SSH")
+        run = self.door.key.parent.name if self.door.key is not None else ""
+        answer = ask("shell", run, self.address, command, sent.getvalue())
+        reach(f"after {what} over SSH")
+        if answer is None:
+            raise LostConnectionError(f"{self.address} cannot be reached over SSH.")
+        code, out, err = answer
+        return Answered(code=code, out=out, err=err)
+
+    return run
+
+
+def _read_from(self: RemoteShell, command: str, take: Callable[[io.BytesIO], None]) -> Answered:
+    """As RemoteShell's, through its `run`."""
+    done = self.run(command)
+    take(io.BytesIO(done.out))
+    return done
+
+
+def _what(command: str) -> str:
+    """A command for people: "start code", "read job", "tar"."""
+    found = re.search(r'tasks/task" (start|read) (\S+)|tasks/task" stop', command)
+    if found is not None:
+        return f"{found[1]} {found[2]}" if found[1] else "stop"
+    words = [word for word in ("tar -x", "tar -c", "cat >", "ls -1") if word in command]
+    return words[0] if command.count("\n") == 0 and words else "prepare"
+
+
 def load() -> None:
     """Import everything before the first fork, so that no child has to."""
     for package in (gpucost, pricing, providers, templates):
@@ -96,6 +136,8 @@ def prepared() -> Iterator[None]:
         _replaced(stack, price_cache.load_catalog, cache(price_cache.load_catalog))
         _replaced(stack, keys.make_key, _make_key)
         _replaced(stack, access.open_session, _session)
+        _replaced(stack, own_wheel.own_wheel, cache(own_wheel.own_wheel))
+        _replaced(stack, transfer.has_rsync, lambda: False)
         stack.enter_context(mock.patch.object(access, "ATTEMPTS", 2))
         yield
 
@@ -181,4 +223,6 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
             stack.enter_context(mock.patch.object(state, "login_again", login_again))
         stack.enter_context(mock.patch.object(provisioning, "read_live", unread))
         stack.enter_context(mock.patch.object(cloud, "open_session", _session))
+        stack.enter_context(mock.patch.object(RemoteShell, "run", _shell(ask, reach)))
+        stack.enter_context(mock.patch.object(RemoteShell, "read_from", _read_from))
         yield

@@ -15,6 +15,7 @@ from gpucost.commands.machines import provision
 from tests.chaos.accounts import ACCOUNTS, Account
 from tests.chaos.computers import BOOT_S, LOOK_S, Boot
 from tests.chaos.exchange import exchange
+from tests.chaos.job_machines import JobMachines
 from tests.chaos.surroundings import forget_aws, load, prepare_aws, prepared
 from tests.chaos.truth import Count, check_ledger, lies
 from tests.chaos.wire import Command, Ended, Trouble, run, run_here
@@ -71,10 +72,14 @@ class Stage:
     folder: Path
     state: Path = field(default_factory=Path)
     log: Path = field(default_factory=Path)
+    machines: JobMachines = field(init=False)
     number: int = 0
     before: set[str] = field(default_factory=set)
     deadline: datetime = field(default_factory=lambda: datetime.now(UTC))
     told: bool = False
+
+    def __post_init__(self) -> None:
+        self.machines = JobMachines(folder=self.folder / "machines")
 
     @contextmanager
     def trial(self, world: World, boot: Boot | None = None, **more: str) -> Iterator[None]:
@@ -91,6 +96,7 @@ class Stage:
         with mock.patch.dict("os.environ", told | more):
             yield
         shutil.rmtree(self.state, ignore_errors=True)
+        self.machines.clear()
 
     def run(self, command: Command, trouble: Trouble | None = None) -> Ended:
         """Run a command; where nothing happens to it, in this process, which is much quicker."""
@@ -108,6 +114,10 @@ class Stage:
         if message[0] == "call":
             ours = message[2] == self.account.host
             return exchange(self.account.app, message[1:]) if ours else None
+        if message[0] == "shell":
+            there = [one for one in machines.values() if one.seen.run == message[1]]
+            reached = any(one.boot.starts and one.boot.reachable for one in there)
+            return self.machines.run(*message[2:]) if reached else None
         machine = machines.get(message[1])
         if machine is None or not (machine.boot.starts and machine.boot.reachable):
             return _UNREACHED[message[0]]
