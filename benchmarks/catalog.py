@@ -22,8 +22,7 @@ import pandas as pd
 
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer_rows import COLUMNS, bundled_offers, offer_from_row, row_from_offer
-from pricing.tables import read_csv
+from pricing.catalog.offer_rows import COLUMNS, bundled_offers, offers_from_file, row_from_offer
 
 OFFERS = 20_000
 RUNS = 7
@@ -48,8 +47,7 @@ def write_offers(path: Path, offers: int) -> None:
 
 def load(path: Path) -> Catalog:
     """Return the catalog of the file's offers, in the file's order."""
-    rows = tuple(offer_from_row("digitalocean", row) for row in read_csv(str(path)))
-    return Catalog(as_of=DAY, rows=rows)
+    return Catalog(as_of=DAY, rows=tuple(offers_from_file("digitalocean", str(path))))
 
 
 def work(path: Path, wanted: int) -> None:

@@ -21,6 +21,19 @@ def read_csv(name: str) -> list[dict[str, str]]:
     Raises:
         InputError: the file is empty or a row has another number of fields than the header.
     """
+    header, rows = read_lines(name)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def read_lines(name: str) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows of a bundled CSV file in file order, each a list of text.
+
+    Args:
+        name: path below `pricing/data`.
+
+    Raises:
+        InputError: as `read_csv`.
+    """
     path = DATA / name
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file)
@@ -29,14 +42,13 @@ def read_csv(name: str) -> list[dict[str, str]]:
             raise InputError(f"{path}: empty; reinstall gpucost")
         rows = list(lines)
     width = len(header)
-    problems = [
-        f"{path}:{number}: {len(row)} fields where the header has {width}; fix the row"
-        for number, row in enumerate(rows, start=2)
-        if len(row) != width
-    ]
-    if problems:
-        raise InputError(problems)
-    return [dict(zip(header, row, strict=True)) for row in rows]
+    if set(map(len, rows)) - {width}:
+        raise InputError(
+            f"{path}:{number}: {len(row)} fields where the header has {width}; fix the row"
+            for number, row in enumerate(rows, start=2)
+            if len(row) != width
+        )
+    return header, rows
 
 
 def read_toml(name: str) -> dict[str, Any] | None:

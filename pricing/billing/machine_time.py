@@ -12,6 +12,7 @@ from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer
+from pricing.frozen import builder
 from pricing.money import EXACT, quantity_text
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
@@ -25,6 +26,8 @@ _LEAST = "least charge {1:usd} USD (ran {0} s)"
 _TERM = "{0} h x {1:usd} USD/h, the whole term (ran {2} h)"
 _ENDED = "{0} s of less than {1} s, ended by the provider: no charge"
 _DIFFERENCE = "charge for {0} s less charge for {1} s"
+
+_quote_line = builder(QuoteLine)
 
 
 class Span(NamedTuple):
@@ -65,6 +68,70 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
     """
+    if len(spans) > 1 or usage.additional or usage.interrupted:
+        return _charge(spans, usage)
+    ((_, offer, rules),) = spans
+    key = (id(rules), offer.purchase)
+    known: _Known | None = usage.charged.get(key)
+    if known is not None and known.rules is rules:
+        usd = _at_rate(known.billed_s, offer, usage.count)
+        if usd >= known.least_usd:
+            return known.at(offer, usd)
+    time = _charge(spans, usage)
+    if known is None and time.bill.billed_s and not time.bill.least:
+        usage.charged[key] = _known(time, rules, usage)
+    return time
+
+
+class _Known(NamedTuple):
+    """Machine time under the same rules: all of it but the price and the price's source."""
+
+    billed_s: Decimal
+    machines_s: Decimal
+    least_usd: Decimal
+    spans_s: tuple[Decimal, ...]
+    formula: str
+    numbers: tuple[Any, Any]
+    rule: str
+    warnings: tuple[str, ...]
+    rules: ProviderRules
+    """Held, so that no others get their id; a copy of the use has an id of old ones."""
+
+    def at(self, offer: Offer, usd: Decimal) -> MachineTime:
+        """Return the machine time of an offer that comes to so many dollars."""
+        price = offer.usd_per_hour
+        line = _quote_line(
+            "compute",
+            usd,
+            self.formula,
+            (self.numbers[0], price, self.numbers[1]),
+            self.rule,
+            offer.source,
+            offer.date_text,
+            (Priced(self.machines_s, "Hours", price, SECONDS_PER_HOUR),),
+        )
+        bill = MachineBill(self.billed_s, usd, self.spans_s, False)  # noqa: FBT003 - by name it is slow
+        return MachineTime([line], self.warnings, bill)
+
+
+def _known(time: MachineTime, rules: ProviderRules, usage: Usage) -> _Known:
+    (line,), said, bill = time
+    first, _, last = line.numbers
+    return _Known(
+        billed_s=bill.billed_s,
+        machines_s=line.parts[0].counted,
+        least_usd=_ZERO if rules.minimum_usd is None else rules.minimum_usd * usage.count,
+        spans_s=bill.spans_s,
+        formula=line.formula,
+        numbers=(first, last),
+        rule=line.rule,
+        warnings=said,
+        rules=rules,
+    )
+
+
+def _charge(spans: Sequence[Span], usage: Usage) -> MachineTime:
+    """Return the lines of machine time, worked out for these spans."""
     free_s = spans[0].rules.free_if_ended_within_s
     if usage.interrupted and free_s is not None and usage.life_s < free_s:
         return _ended_free(spans, usage, free_s)

@@ -135,8 +135,9 @@ def rules_of(provider: str, day: date, instance_type: str = "") -> ProviderRules
         instance_type: without it, rules that are for some types only are left out.
     """
     patterns = _type_patterns(provider)
-    fitting = tuple(each for each in patterns if fnmatchcase(instance_type, each))
-    return _rules(provider, day, fitting)
+    if patterns:
+        patterns = tuple(each for each in patterns if fnmatchcase(instance_type, each))
+    return _rules(provider, day, patterns)
 
 
 @cache

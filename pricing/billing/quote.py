@@ -12,6 +12,7 @@ from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
+from pricing.frozen import builder
 from pricing.money import EXACT, cents
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
@@ -65,6 +66,9 @@ class Quote:
         return cents(self.exact)
 
 
+_quote = builder(Quote)
+
+
 def quote(offer: Offer, usage: Usage) -> Quote:
     """Return the bill for one use of one offer under the billing rules of `usage.as_of`.
 
@@ -100,14 +104,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         unknown += more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
-    return Quote(
-        offer=offer,
-        usage=usage,
-        billed_s=int(time.bill.billed_s),
-        lines=tuple(lines),
-        warnings=said,
-        unknown=unknown,
-    )
+    return _quote(offer, usage, int(time.bill.billed_s), tuple(lines), said, unknown)
 
 
 def part_of(whole: Quote, held: int, of: int) -> Quote:

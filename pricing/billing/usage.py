@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 from pricing.errors import InputError
 
@@ -70,6 +71,7 @@ class Usage:
         additional: every kind of machine time on top of duration_s, in s, by its line; worked out.
         life_s: how long each machine lives, additional time included; worked out.
         beside: whether anything but machine time is asked for; worked out.
+        charged: what was worked out for machines under the same rules (`machine_time`).
 
     Raises:
         InputError: a quantity is negative or not finite, count is below 1, or start has no time
@@ -105,6 +107,7 @@ class Usage:
     additional: tuple[tuple[str, Decimal], ...] = field(init=False, repr=False, compare=False)
     life_s: Decimal = field(init=False, repr=False, compare=False)
     beside: bool = field(init=False, repr=False, compare=False)
+    charged: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = []

@@ -30,6 +30,11 @@ def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "
 _offer_order = attrgetter("provider", "instance_type", "region", "purchase")
 
 
+def _order_text(row: Offer) -> str:
+    """Return `_offer_order` as one text, which sorts faster."""
+    return f"{row.provider}\0{row.instance_type}\0{row.region}\0{row.purchase}"
+
+
 def _row_order(row: Offer) -> tuple[object, ...]:
     return (_offer_order(row), row.starts, not row.current, row.usd_per_hour, row.source)
 
@@ -57,10 +62,11 @@ class Catalog:
             row
             for sold in self._sold.values()
             for group in sold.values()
-            for row in self._in_force(group)
-            if not self._delisted(row)
+            for row in (group if len(group) == 1 else self._in_force(group))
+            if (row.valid_until is None or row.valid_until >= self.as_of)
+            and not self._delisted(row)
         ]
-        return tuple(sorted(held, key=_offer_order))
+        return tuple(sorted(held, key=_order_text))
 
     def gpu_counts(self, like: Offer) -> tuple[float, ...]:
         """Return the GPUs per machine, rising, that a provider sells of a GPU, bought like this."""

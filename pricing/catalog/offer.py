@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from types import MappingProxyType
 
 from pricing.catalog import price_age
@@ -196,7 +197,7 @@ class Offer:
 
     def warnings(self, day: date) -> tuple[str, ...]:
         """Return what a reader must know of the price on that day: age, later start, withdrawal."""
-        found = []
+        found: list[str] = []
         if self.withdrawn:
             found.append(
                 f"{self.place}: {self.provider} no longer lists it since {self.starts}; "
@@ -213,11 +214,13 @@ class Offer:
                 "check it before buying"
             )
         elif self.is_stale(day):
-            found.append(
-                f"{self.place}: the price is {(day - self.as_of).days} days old "
-                f"(read {self.as_of}); check it before buying"
-            )
+            found.append(f"{self.place}: {_age_text(self.as_of, day)}; check it before buying")
         return tuple(found)
+
+
+@cache
+def _age_text(as_of: date, day: date) -> str:
+    return f"the price is {(day - as_of).days} days old (read {as_of})"
 
 
 def parse_place(text: str) -> tuple[str, str, str | None]:

@@ -1,16 +1,18 @@
 """Reads the bundled offer files, `data/offers/<provider>.csv`, into offers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from pricing.catalog.dates import read_date, read_day
 from pricing.catalog.offer import Offer
 from pricing.catalog.sizes import Size, sizes
 from pricing.errors import InputError
+from pricing.frozen import builder
 from pricing.money import plain, usd
-from pricing.tables import DATA, names, number, read_csv
+from pricing.tables import DATA, names, number, read_lines
 
 COLUMNS = (
     "status",
@@ -39,6 +41,13 @@ COLUMNS = (
 PUBLISHED = ("boot_disk_gib", "scratch_disk_gib", "included_transfer_gib")
 """Further columns of a row that was fetched; without them the table of sizes is asked."""
 
+_cells = itemgetter(*COLUMNS)
+_offer = builder(Offer)
+_TYPE = COLUMNS.index("instance_type")
+_figure = cache(float)
+_price = cache(usd)
+"""Many rows have the same figures: each text is read once."""
+
 
 @cache
 def bundled_offers() -> tuple[Offer, ...]:
@@ -47,17 +56,38 @@ def bundled_offers() -> tuple[Offer, ...]:
     Raises:
         InputError: every row that is not an offer, with its file and line.
     """
-    offers, problems = [], []
+    offers: list[Offer] = []
+    problems: list[str] = []
     for name in names("offers/*.csv"):
         provider = name.removeprefix("offers/").removesuffix(".csv")
-        for line, row in enumerate(read_csv(name), start=2):
-            try:
-                offers.append(offer_from_row(provider, row))
-            except (InputError, ValueError) as error:
-                problems.append(f"{DATA / name}:{line}: {error}")
+        try:
+            offers += offers_from_file(provider, name)
+        except InputError as error:
+            problems += error.problems
     if problems:
         raise InputError(problems)
     return tuple(offers)
+
+
+def offers_from_file(provider: str, name: str) -> list[Offer]:
+    """Return the offers of a file below `pricing/data` with the columns of COLUMNS, in file order.
+
+    Raises:
+        InputError: every row that is not an offer, with its file and line.
+    """
+    header, lines = read_lines(name)
+    if tuple(header) != COLUMNS:
+        lines = list(map(itemgetter(*map(header.index, COLUMNS)), lines))
+    offers, problems, published = [], [], sizes()
+    for line, cells in enumerate(lines, start=2):
+        size = published.get((provider, cells[_TYPE]), _NO_SIZE)
+        try:
+            offers.append(_offer_from_cells(provider, cells, size))
+        except (InputError, ValueError) as error:
+            problems.append(f"{DATA / name}:{line}: {error}")
+    if problems:
+        raise InputError(problems)
+    return offers
 
 
 def offer_from_row(provider: str, row: Mapping[str, str]) -> Offer:
@@ -67,39 +97,66 @@ def offer_from_row(provider: str, row: Mapping[str, str]) -> Offer:
         InputError: a price that is not money, or values that no offer can have.
         ValueError: a number or date that is none.
     """
-    as_of, dated = read_date(row["as_of"])
     size = sizes().get((provider, row["instance_type"]), _NO_SIZE)
     if PUBLISHED[0] in row:
         size = _as_printed(row, size)
-    return Offer(
-        provider=provider,
-        region=row["region"],
-        instance_type=row["instance_type"],
-        gpu=row["gpu"],
-        gpu_count=float(row["gpu_count"]),
-        gpu_memory_gib=float(row["gpu_memory_gib"]),
-        purchase=row["purchase"],
-        usd_per_hour=usd(row["usd_per_hour"]),
-        source=row["source"],
-        as_of=as_of,
-        as_of_text=row["as_of"],
-        dated=dated,
-        vcpus=number(row["vcpus"]),
-        ram_gib=number(row["ram_gib"]),
-        local_disk_gib=number(row["local_disk_gib"]),
-        interconnect=row["interconnect"] or None,
-        network_gbps=number(row["network_gbps"]),
-        valid_from=read_day(row["valid_from"]),
-        valid_until=read_day(row["valid_until"]),
-        confidence=row["confidence"],
-        notes=row["notes"],
-        current=row["status"] == "current",
-        withdrawn=row["status"] == "withdrawn",
-        host=row["host"],
-        contract_only=size.sold == "contract",
-        boot_disk_gib=size.boot_disk_gib,
-        scratch_disk_gib=size.scratch_disk_gib,
-        included_transfer_gib=size.included_transfer_gib,
+    return _offer_from_cells(provider, _cells(row), size)
+
+
+def _offer_from_cells(provider: str, cells: Sequence[str], size: Size) -> Offer:
+    """Return the offer of the cells of COLUMNS."""
+    (
+        status,
+        region,
+        instance_type,
+        gpu,
+        gpu_count,
+        gpu_memory_gib,
+        vcpus,
+        ram_gib,
+        local_disk_gib,
+        interconnect,
+        network_gbps,
+        host,
+        purchase,
+        usd_per_hour,
+        as_of_text,
+        valid_from,
+        valid_until,
+        confidence,
+        source,
+        notes,
+    ) = cells
+    as_of, dated = read_date(as_of_text)
+    return _offer(
+        provider,
+        region,
+        instance_type,
+        gpu,
+        _figure(gpu_count),
+        _figure(gpu_memory_gib),
+        purchase,
+        _price(usd_per_hour),
+        source,
+        as_of,
+        as_of_text,
+        dated,
+        number(vcpus),
+        number(ram_gib),
+        number(local_disk_gib),
+        interconnect or None,
+        number(network_gbps),
+        read_day(valid_from),
+        read_day(valid_until),
+        confidence,
+        notes,
+        status == "current",
+        status == "withdrawn",
+        host,
+        size.boot_disk_gib,
+        size.scratch_disk_gib,
+        size.included_transfer_gib,
+        size.sold == "contract",
     )
 
 

@@ -8,11 +8,15 @@ import pytest
 
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import bundled_offers, offer_from_row
+from pricing.catalog.offer_rows import (
+    bundled_offers,
+    offer_from_row,
+    offers_from_file,
+)
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 from pricing.hardware import find, gpus
-from pricing.tables import names, number, read_csv
+from pricing.tables import DATA, names, number, read_csv
 from tests.pricing.factories import an_offer
 
 WITHOUT_HARDWARE_ROW = {"Radeon-Pro-V520"}
@@ -238,3 +242,35 @@ def test_a_bad_offer_row_is_refused(column: str, value: str) -> None:
     row = read_csv("offers/lambda.csv")[0]
     with pytest.raises((InputError, ValueError)):
         offer_from_row("lambda", row | {column: value})
+
+
+def test_every_bad_row_of_a_file_is_named(tmp_path: Path) -> None:
+    """A file with bad rows is refused once, with the line and the value of each."""
+    text = (DATA / "offers/lambda.csv").read_text(encoding="utf-8")
+    header, *lines = csv.reader(text.splitlines())
+    lines[1][header.index("usd_per_hour")] = "free"
+    lines[3][header.index("gpu_count")] = "many"
+    lines[4][header.index("gpu_memory_gib")] = "0"
+    file = tmp_path / "offers.csv"
+    with file.open("w", newline="", encoding="utf-8") as written:
+        csv.writer(written).writerows((header, *lines))
+    with pytest.raises(InputError) as refused:
+        offers_from_file("lambda", str(file))
+    first, second, third = refused.value.problems
+    assert f"{file}:3: " in first
+    assert "free" in first
+    assert f"{file}:5: " in second
+    assert "many" in second
+    assert f"{file}:6: " in third
+    assert "gpu_memory_gib is 0" in third
+
+
+def test_the_order_of_columns_does_not_matter(tmp_path: Path) -> None:
+    """A file with its columns turned round holds the same offers."""
+    rows = read_csv("offers/lambda.csv")
+    file = tmp_path / "offers.csv"
+    with file.open("w", newline="", encoding="utf-8") as written:
+        writer = csv.DictWriter(written, [*reversed(rows[0])])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert offers_from_file("lambda", str(file)) == [offer_from_row("lambda", row) for row in rows]
