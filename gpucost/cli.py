@@ -144,7 +144,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _tell(problem: str) -> None:
-    """Say it, where anybody can still be told: a terminal may have gone with the signal."""
+    """Print it where somebody can still read it: the terminal may have gone with the signal."""
     with contextlib.suppress(OSError):
         click.echo(f"gpucost: {problem}", err=True)
 

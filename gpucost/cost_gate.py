@@ -38,7 +38,7 @@ class Gate:
             )
 
     def check(self, plan: Plan, output: Output) -> int:
-        """Return the exit code; what trips is said on standard error, quiet or not.
+        """Return the exit code; print on standard error what trips, quiet or not.
 
         Raises:
             InputError: a cost is not known, or the base plan is for another period.

@@ -126,7 +126,7 @@ def _document(parts: Iterable[MIMEBase]) -> str:
 
 
 def _packed(kind: str, text: str) -> MIMEBase:
-    """Return a compressed part; cloud-init tells what is in it by its first line."""
+    """Return a compressed part; cloud-init knows what is in it by its first line."""
     named = text if text.startswith(f"#{kind}\n") else f"#{kind}\n{text}"
     part = MIMEBase("application", "gzip")
     part.set_payload(gzip.compress(named.encode("ascii"), mtime=0))

@@ -32,9 +32,9 @@ VERBS = """
     count create declare destroy divide do draw drop end enter explain find fit forget fork
     format free give group hand have hide hold keep launch lay learn leave let list load log
     look make measure merge move name note open pass patch place plan predict price print prove
-    put quote raise rank read reap refresh refuse remember remove rename return run sample say
-    score send set share show sort start stop take tell try turn wait watch weigh widen wrap
-    write yield
+    put quote raise rank read reap refresh refuse remember remove rename return rewrite run
+    sample say score send set share show sort start stop store take tell try turn wait watch
+    weigh widen wrap write yield
 """
 NOUN = re.compile(r"\w+ of\b|\w+ and \w+ of\b")  # "Share of the time", "Name and memory of a GPU"
 

@@ -57,7 +57,7 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
 
 
 def load_section(name: str) -> tuple[dict[str, object], str]:
-    """Return a section of facts and where it stands: the project's file before the user's.
+    """Return a section of facts and its file: the project's file before the user's.
 
     Raises:
         InputError: a file cannot be read, or no file has the section.

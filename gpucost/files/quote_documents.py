@@ -59,7 +59,7 @@ class QuoteRequest:
     use: dict[str, Any] = field(default_factory=dict)
 
     def usage(self, hours: int | None = None) -> Usage:
-        """Return the use, or the same for so many hours; a stated life owes whole terms."""
+        """Return the use, or the same for a number of hours; a stated life owes whole terms."""
         duration_s = self.duration_s if hours is None else Decimal(hours * 3600)
         return Usage(
             duration_s=Decimal(0) if duration_s is None else duration_s,

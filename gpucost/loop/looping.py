@@ -153,7 +153,7 @@ class Loop:
         return whole * _MINUTE_S
 
     def _left_usd(self) -> Decimal:
-        """Return what is left of the budget; what was rented is counted anew from the ledger."""
+        """Return what is left of the budget; what was rented is counted again from the ledger."""
         spent = sum((one.usd for one in self._rented()), Decimal(0))
         self._keep(replace(self.record, spent_usd=spent))
         return max(Decimal(0), EXACT.subtract(self.asked.budget_usd, spent))

@@ -21,7 +21,7 @@ _HOUR_S = 3600
 
 
 def steps_to_come(asked: LoopRequest) -> Iterator[str]:
-    """Yield the commands of the next round; what is not known yet stands as JOB/ID.
+    """Yield the commands of the next round; what is not known yet is written as JOB/ID.
 
     Raises:
         InputError: the folder holds the loop of another command.

@@ -184,7 +184,7 @@ class Sampling:
             self.hear()
 
     def stuck(self, since_s: float) -> bool:
-        """Return whether it will not answer any more, asked so many seconds ago."""
+        """Return whether it will not answer any more, asked that many seconds ago."""
         if self.gone or since_s < _ACKNOWLEDGE_S:
             return self.gone
         try:

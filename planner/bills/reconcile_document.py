@@ -225,7 +225,7 @@ def _line(match: Match, one: Compared) -> ComparedLine:
 
 
 def _agreed(keys: tuple[Key, ...], name: str) -> str | None:
-    """Return what all that say something say; None where they differ or nobody does."""
+    """Return the value that all known ones share; None where they differ or none is known."""
     said = {getattr(key, name) for key in keys} - {None}
     return said.pop() if len(said) == 1 else None
 

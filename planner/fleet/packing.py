@@ -73,7 +73,7 @@ def speeds(group: list[Tenant]) -> dict[str, Estimate]:
 
 
 def _vcpus(group: list[Tenant]) -> float | None:
-    """Return the cores of the host that a group would have; None where nobody knows.
+    """Return the cores of the host that a group would have; None if unknown.
 
     On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.machines_left`.
     """

@@ -71,7 +71,7 @@ class JobContext:
         return read_signals(self.profile)
 
     def dearest(self, what: str, usage: Usage) -> Decimal | None:
-        """Return the most that anybody asks for a part of a bill; None where nobody's is known.
+        """Return the highest known price of a part of a bill; None where none is known.
 
         A disk that is kept for the period costs the same whatever runs beside it. What each machine
         has for as long as it lives is asked for once, for a machine and a month.

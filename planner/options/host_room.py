@@ -45,7 +45,7 @@ def together(needs: Iterable[HostNeed]) -> HostNeed:
 def host_lacks(
     need: HostNeed, vcpus: float | None, ram_gib: float | None
 ) -> tuple[Reason, str] | None:
-    """Return why a host does not carry that; None where it does, or where nobody knows."""
+    """Return why a host does not carry that; None where it does, or if it is unknown."""
     if need.cores is not None and vcpus is not None and need.cores > vcpus + _ROUNDING:
         return "capability", f"the host has {vcpus:g} vCPUs; {need.cores:.1f} cores are busy"
     if need.ram_gib is not None and ram_gib is not None and need.ram_gib > ram_gib + _ROUNDING:

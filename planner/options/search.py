@@ -154,7 +154,7 @@ def _moved(offer: Offer, context: JobContext) -> PriceRange:
 
 
 def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
-    """Return the job's part in the bill of the very machine that it stands on."""
+    """Return the job's part in the bill of the very machine that it runs on."""
     return context.baseline.tenancy if context.baseline.has_size_there(offer) else None
 
 

@@ -34,7 +34,7 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
 
 
 def _of_each_machine(asked: Requirements) -> str:
-    """Return what stands on every bill beside machine time, in words; empty where nothing does."""
+    """Return what is on every bill beside machine time, in words; empty if nothing is."""
     disk = f"boots from a disk of {asked.boot_disk_bytes / 2**30:g} GiB (--boot-disk)"
     address = "has a public IPv4 address (--no-public-address)"
     parts = ((asked.boot_disk_bytes, disk), (asked.public_address, address))

@@ -20,7 +20,7 @@ _Z = 1.96
 def outcome_of(
     found: Verification, plan: PlanDocument, recorded: datetime
 ) -> PastPrediction | None:
-    """Return what became of a plan's prediction; None where that is not told.
+    """Return what became of a plan's prediction; None if unknown.
 
     It predicted nothing of this run, others' work on the machine is in what was measured, or too
     few steps tell it.

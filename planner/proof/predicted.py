@@ -114,7 +114,7 @@ def _job(plan: PlanDocument, before: Profile) -> JobDocument:
 
 
 def _gpus_fit(offer: OfferDocument, count: int, after: Profile) -> bool:
-    """Return whether so many of an offer have the GPUs of a run; what it does not say fits."""
+    """Return whether `count` of an offer have the GPUs of a run; an unknown value fits."""
     measured = find(after.hardware.gpu, memory_gib=after.hardware.gpu_memory_gib)
     stated = after.hardware.gpu_count or len(after.gpus)
     alike = measured is None or measured.name == offer.gpu

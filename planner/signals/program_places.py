@@ -26,7 +26,7 @@ def _of(profile: Profile, group: str) -> list[Wait]:
 
 
 def seen(group: str) -> Callable[[Profile], float | None]:
-    """Return the signal of the share of time that a group takes; None where nobody looked."""
+    """Return the signal of the share of time that a group takes; None if not measured."""
 
     def signal(profile: Profile) -> float | None:
         if not profile.waits:

@@ -162,7 +162,7 @@ class AwsCloud:
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(notes))
 
     def account(self) -> str:
-        """Return the number of the account, as STS tells it to everybody; asked once."""
+        """Return the number of the account, which STS tells any caller; asked once."""
         if not self._account_id:
             with launch_errors("asking whose account it is", self.secrets):
                 sts = client(self.session, "sts", self.session.region_name or _HOME)
@@ -295,7 +295,7 @@ class AwsCloud:
         return f"EC2 answers its power-off with {behaviour or 'nothing'}, and not with its end"
 
     def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
-        """Write the tag of the deadline anew; a schedule comes later by as much."""
+        """Rewrite the tag of the deadline; a schedule moves by as much."""
         with launch_errors(f"moving the deadline of {one.name}", self.secrets):
             if one.kind == OUTSIDE:
                 schedule.move(self._scheduler(one.region), one, marks)
@@ -348,7 +348,7 @@ def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3'
 
 
 def _tags(arguments: _Json) -> object:
-    """Return what a create call was told to tag with; its answer need not say."""
+    """Return the tags given to a create call; its answer may leave them out."""
     return objects(arguments["TagSpecifications"])[0]["Tags"]
 
 

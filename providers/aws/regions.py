@@ -18,7 +18,7 @@ Told = TypeVar("Told")
 def in_each(
     regions: Iterable[str], asks: Callable[[str], Told], *, answer_s: float = ANSWER_S
 ) -> Mapping[str, Told | None]:
-    """Return what each region tells, in the order of the regions; None where it is silent.
+    """Return each region's answer, in the order of the regions; None where it is silent.
 
     Args:
         regions: their names.

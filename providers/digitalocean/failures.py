@@ -50,7 +50,7 @@ def _meaning(access: Access, doing: str, error: Exception) -> ProviderError:
 
 
 def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
-    """Return the error of a call that was refused, told apart by its words."""
+    """Return the error of a refused call, recognised by its words."""
     low = text.lower()
     if any(word in low for word in _QUOTA):
         return QuotaError(f"{sentence}. {_RAISE}")

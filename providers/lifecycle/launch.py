@@ -119,7 +119,7 @@ def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
 
 
 def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> None:
-    """Make what ends a machine from outside; without it the launch goes on, and that is said."""
+    """Make what ends a machine from outside; without it the launch goes on, with a warning."""
     run, journal = spec.marks.run, session.journal
     for creation in session.cloud.outside(spec, machine):
         journal.intend(run, creation, session.now())

@@ -42,7 +42,7 @@ def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_caller(spec: LaunchSpec, endpoint: str | None) -> LaunchSpec:
-    """Return the launch with the caller's address where it stands for it.
+    """Return the launch with the caller's address in place of its placeholder.
 
     Args:
         spec: what is launched.

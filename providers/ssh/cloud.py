@@ -159,7 +159,7 @@ class SshCloud:
         return ""
 
     def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
-        """Write the file of the mark anew."""
+        """Rewrite the file of the mark."""
         _write(one.id, _MARK, marks.text(":"), "0644")
         return ()
 

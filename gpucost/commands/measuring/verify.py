@@ -92,7 +92,7 @@ def command(
 
 
 def _record(found: Verification, plan: PlanDocument, output: Output) -> None:
-    """Keep what became of the plan's prediction; what keeps it from being kept is said only."""
+    """Store what became of the plan's prediction; only note what keeps it from being stored."""
     outcome = outcome_of(found, plan, datetime.now(UTC))
     if outcome is None:
         return

@@ -88,7 +88,7 @@ def split(text: str, hints: Hints) -> Rows | None:
 
 
 def header_is_line(header: list[str]) -> bool:
-    """Return whether the header stands in the file; columns of a file without one are numbered."""
+    """Return whether the file has the header; columns of a file without one are numbered."""
     return header[0] != "1"
 
 

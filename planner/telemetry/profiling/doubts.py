@@ -149,7 +149,7 @@ def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
 
 
 def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
-    """Return a busy GPU whose every reading, power too, stands still: an old value told again."""
+    """Return a busy GPU whose readings, power too, never change: an old value is repeated."""
     if _UTIL not in readings or _POWER not in readings or len(readings) < _FEW:
         return None
     values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)

@@ -131,7 +131,7 @@ def together(events: Sequence[Event]) -> JobEvents:
 
 
 def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
-    """Return what counts as a step, the kind of job it tells, and the processes that step."""
+    """Return what counts as a step, the kind of job that shows, and the processes that step."""
     stepping = [one for one in processes if one.steps]
     if any(one.by_kind["by-hand"] for one in stepping):
         return "program", "unknown", stepping

@@ -67,7 +67,7 @@ def add_up(parts: Iterable[StepTimes]) -> StepTimes:
 
 
 def of_line(line: Mapping[str, Any]) -> StepTimes:
-    """Return the lengths that one line of the probe tells; empty where they are unknown.
+    """Return the lengths in one line of the probe; empty where they are unknown.
 
     A line without lengths, as older probes wrote, counts its steps at their mean.
     """

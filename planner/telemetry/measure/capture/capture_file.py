@@ -117,7 +117,7 @@ class CaptureFile:
         self._append(self._devices)
 
     def end(self, t_s: float) -> None:
-        """Write the last line and close the file; its absence tells that the writer was killed."""
+        """Write the last line and close the file; its absence shows that the writer was killed."""
         if self._events.left_out:
             self.note("more processes than are kept wrote events; those of the last are not here.")
         self._append(_json({"end": round(t_s, 3)}))

@@ -160,7 +160,7 @@ def _added_stacks(one: Event, other: Event) -> Event:
 
 
 def _latest(_: Event, other: Event) -> Event:
-    """Return the last word on each subject that is said again when it changed."""
+    """Return the last message on each subject that is repeated when it changed."""
     return other
 
 

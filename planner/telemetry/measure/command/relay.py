@@ -107,7 +107,7 @@ class Relay:
         return taken(ALL, timeout_s) - self._shared.now()
 
     def _forget(self, shared: frozenset[int]) -> None:
-        """Begin anew after signals that the whole group got."""
+        """Start again after signals that the whole group got."""
         if not shared:
             return
         waiting = self._witness.seen() & signal.sigpending()  # seen, and still to come to us

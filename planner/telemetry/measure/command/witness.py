@@ -50,7 +50,7 @@ class Witness:
         return frozenset(n for n in ALL if any(mask >> (n - 1) & 1 for mask in masks))
 
     def renew(self) -> None:
-        """Begin anew, with nothing seen."""
+        """Start again, with nothing seen."""
         before, self.pid = self.pid, self._forked()
         _end(before)
 

@@ -51,7 +51,7 @@ class ProcessTable(Protocol):
         ...
 
     def memory_gib(self, pid: int) -> float | None:
-        """Return the memory that it holds, its share of what is shared; None where unsaid."""
+        """Return the memory that it holds, its share of what is shared; None if unknown."""
         ...
 
     def threads_s(self, pid: int) -> dict[int, float]:

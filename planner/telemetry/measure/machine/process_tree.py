@@ -71,7 +71,7 @@ class ProcessTree:
         self._before = self._sum()
 
     def look(self) -> frozenset[int]:
-        """Find the processes anew, and return their numbers."""
+        """Find the processes again, and return their numbers."""
         numbers = self._table.numbers()
         found = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
         if not self._met and (top := self._table.entry(self.pid)) is not None:
@@ -113,7 +113,7 @@ class ProcessTree:
         )
 
     def memory_gib(self) -> float | None:
-        """Return the memory that the members hold now, each shared page once; None where unsaid."""
+        """Return the memory that the members hold now, each shared page once; None if unknown."""
         held = (self._table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
         known = [gib for gib in held if gib is not None]
         return sum(known) if known else None

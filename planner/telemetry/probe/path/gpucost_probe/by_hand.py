@@ -16,7 +16,7 @@ _installed = False
 
 
 def begin(folder: str) -> None:
-    """Start the probe in this process, or start it anew.
+    """Start the probe in this process, or restart it.
 
     Args:
         folder: where it writes.

@@ -52,7 +52,7 @@ class Loaders:
         self.inputs: Any = _inputs(module, probe)
 
     def known(self, loader: Any) -> Known | None:
-        """Return what is known of a loader, told at the first time; None in a loader's worker."""
+        """Return what is known of a loader, reported the first time; None in a loader's worker."""
         if self._is_worker():
             return None
         if self._generation != self.probe.generation:

@@ -22,7 +22,7 @@ _tensors: dict[CodeType, tuple[int, bool]] = {}
 
 
 def called(frame: FrameType) -> tuple[str, str]:
-    """Return what is called where a frame stands: first name and last name of `a.b.c(...)`.
+    """Return what is called where a frame is: first name and last name of `a.b.c(...)`.
 
     Two empty names where it calls nothing, or what cannot be named.
     """
