@@ -98,6 +98,7 @@ EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report r
 
 @click.group(
     cls=_Commands,
+    help="Measured GPU jobs in; the cheapest way to run them out, priced to the cent.",
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
