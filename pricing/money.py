@@ -50,7 +50,7 @@ def usd(value: str | int | Decimal) -> Decimal:
 
 def cents(amount: Decimal) -> Decimal:
     """Return the amount rounded half up (away from zero) to 0.01, as bills are."""
-    return amount.quantize(_CENT, rounding=ROUND_HALF_UP, context=EXACT)
+    return amount.quantize(_CENT, ROUND_HALF_UP, EXACT)
 
 
 def show(amount: Decimal) -> str:

@@ -55,11 +55,11 @@ class MachineBill(NamedTuple):
 
 
 class MachineTime(NamedTuple):
-    """The lines of machine time, what must be said beside them, and the bill behind them."""
+    """The lines of machine time, what must be said beside them, and billed s of each machine."""
 
     lines: list[QuoteLine]
     warnings: tuple[str, ...]
-    bill: MachineBill
+    billed_s: Decimal
 
 
 def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
@@ -78,7 +78,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
         if usd >= known.least_usd:
             return known.at(offer, usd)
     time = _charge(spans, usage)
-    if known is None and time.bill.billed_s and not time.bill.least:
+    if known is None and time.lines[0].parts:
         usage.charged[key] = _known(time, rules, usage)
     return time
 
@@ -89,7 +89,6 @@ class _Known(NamedTuple):
     billed_s: Decimal
     machines_s: Decimal
     least_usd: Decimal
-    spans_s: tuple[Decimal, ...]
     formula: str
     numbers: tuple[Any, Any]
     rule: str
@@ -110,18 +109,16 @@ class _Known(NamedTuple):
             offer.date_text,
             (Priced(self.machines_s, "Hours", price, SECONDS_PER_HOUR),),
         )
-        bill = MachineBill(self.billed_s, usd, self.spans_s, False)  # noqa: FBT003 - by name it is slow
-        return MachineTime([line], self.warnings, bill)
+        return MachineTime([line], self.warnings, self.billed_s)
 
 
 def _known(time: MachineTime, rules: ProviderRules, usage: Usage) -> _Known:
-    (line,), said, bill = time
+    (line,), said, billed_s = time
     first, _, last = line.numbers
     return _Known(
-        billed_s=bill.billed_s,
+        billed_s=billed_s,
         machines_s=line.parts[0].counted,
         least_usd=_ZERO if rules.minimum_usd is None else rules.minimum_usd * usage.count,
-        spans_s=bill.spans_s,
         formula=line.formula,
         numbers=(first, last),
         rule=line.rule,
@@ -146,7 +143,7 @@ def _charge(spans: Sequence[Span], usage: Usage) -> MachineTime:
     if usage.interrupted and free_s is None:
         ended = "what is billed of spot machines that it ends itself is not documented"
         said += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
-    return MachineTime(lines, said, bill)
+    return MachineTime(lines, said, bill.billed_s)
 
 
 def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
@@ -162,8 +159,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     if rule is not None:
         words = "spot machines that the provider ends in their first hour are free"
         line = replace(line, rule=words, source=rule.source, as_of=rule.as_of)
-    bill = MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
-    return MachineTime([line], (), bill)
+    return MachineTime([line], (), _ZERO)
 
 
 def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:

@@ -104,7 +104,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         unknown += more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
-    return _quote(offer, usage, int(time.bill.billed_s), tuple(lines), said, unknown)
+    return _quote(offer, usage, int(time.billed_s), tuple(lines), said, unknown)
 
 
 def part_of(whole: Quote, held: int, of: int) -> Quote:

@@ -29,7 +29,7 @@ EVERYWHERE = "*"
 ANY_REGION = "any"
 """What people read in its place."""
 
-_NO_LIMIT = Decimal("Infinity")
+_NOTHING, _NO_LIMIT = Decimal(0), Decimal("Infinity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Offer:
     def __post_init__(self) -> None:
         if (
             type(self.usd_per_hour) is Decimal
-            and 0 < self.usd_per_hour < _NO_LIMIT
+            and _NOTHING < self.usd_per_hour < _NO_LIMIT
             and self.gpu_count > 0
             and self.gpu_memory_gib > 0
             and self.purchase in PURCHASES
@@ -192,8 +192,7 @@ class Offer:
 
     def is_stale(self, day: date) -> bool:
         """Return whether the price is too old for its kind of seller, or read on no stated day."""
-        sellers = price_age.sellers_of(self.provider, self.purchase)
-        return not self.dated or price_age.is_too_old(sellers, (day - self.as_of).days)
+        return not self.dated or bool(_age_text(self.provider, self.purchase, self.as_of, day))
 
     def warnings(self, day: date) -> tuple[str, ...]:
         """Return what a reader must know of the price on that day: age, later start, withdrawal."""
@@ -213,14 +212,18 @@ class Offer:
                 f"{self.place}: the source dates the price {self.date_text!r}, not by day; "
                 "check it before buying"
             )
-        elif self.is_stale(day):
-            found.append(f"{self.place}: {_age_text(self.as_of, day)}; check it before buying")
+        elif old := _age_text(self.provider, self.purchase, self.as_of, day):
+            found.append(f"{self.place}: {old}; check it before buying")
         return tuple(found)
 
 
 @cache
-def _age_text(as_of: date, day: date) -> str:
-    return f"the price is {(day - as_of).days} days old (read {as_of})"
+def _age_text(provider: str, purchase: str, as_of: date, day: date) -> str:
+    """Return how old a price is that is too old for its kind of seller; empty where it is not."""
+    age_d = (day - as_of).days
+    if not price_age.is_too_old(price_age.sellers_of(provider, purchase), age_d):
+        return ""
+    return f"the price is {age_d} days old (read {as_of})"
 
 
 def parse_place(text: str) -> tuple[str, str, str | None]:

@@ -47,7 +47,6 @@ UNMOVED = PriceRange(low=_ONE, high=_ONE)
 """Of a price that is known as it is today."""
 
 
-@cache
 def sellers_of(provider: str, purchase: str) -> Sellers:
     """Return the kind of seller and price whose history a price is expected to share.
 
