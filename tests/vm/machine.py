@@ -4,22 +4,49 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.vm.image import Image
 from tests.vm.metadata import ADDRESS, Metadata
 
-_SCRATCH_BYTES = 256 * 2**20
 _RELAY = Path(__file__).with_name("relay.py")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disks:
+    """Disks of a machine beside that of its image.
+
+    Attributes:
+        scratch_bytes: size of the empty one, which becomes /scratch.
+        brought: an ISO image that it finds as /dev/vdd; None: none.
+    """
+
+    scratch_bytes: int = 256 * 2**20
+    brought: Path | None = None
+
+
 class VirtualMachine:
-    """A machine whose disk forgets everything once it is off."""
+    """A machine whose disk forgets everything once it is off.
+
+    Args:
+        image: what it starts from.
+        folder: of its files here.
+        user_data, vendor_data: for cloud-init.
+        disks: beside the image's.
+    """
 
     def __init__(
-        self, image: Image, folder: Path, user_data: str, *, vendor_data: str = ""
+        self,
+        image: Image,
+        folder: Path,
+        user_data: str,
+        *,
+        vendor_data: str = "",
+        disks: Disks | None = None,
     ) -> None:
         self.image, self.folder = image, folder
+        self._disks = disks or Disks()
         self.metadata = Metadata()
         self.metadata.start()
         self.port = _free_port()
@@ -48,18 +75,20 @@ class VirtualMachine:
     def _command(self, seed: Path) -> list[str]:
         scratch = self.folder / "scratch.img"
         with scratch.open("wb") as stream:
-            stream.truncate(_SCRATCH_BYTES)
+            stream.truncate(self._disks.scratch_bytes)
         relay = f"{sys.executable} {_RELAY} {self.metadata.port}"
         network = (
             f"user,id=net,restrict=on,net=169.254.169.0/24,host=169.254.169.2,"
             f"dhcpstart=169.254.169.15,hostfwd=tcp:127.0.0.1:{self.port}-:22,"
             f"guestfwd=tcp:{ADDRESS}:80-cmd:{relay}"
         )
-        disks = (
+        disks = [
             f"file={self.image.disk},if=virtio,format=raw,snapshot=on",
             f"file={scratch},if=virtio,format=raw",
             f"file={seed},if=virtio,format=raw,readonly=on",
-        )
+        ]
+        if self._disks.brought is not None:
+            disks.append(f"file={self._disks.brought},if=virtio,format=raw,readonly=on")
         options = {
             "-accel": "tcg,thread=multi",
             "-cpu": "max",

@@ -19,11 +19,13 @@ class Metadata:
         requests: method and path, in order.
         taken: the notice that a spot machine gets; empty: none.
         port: where it listens on this computer.
+        machine: the id that it tells.
     """
 
     requests: list[str] = field(default_factory=list)
     taken: str = ""
     port: int = 0
+    machine: str = MACHINE
 
     def start(self) -> None:
         """Serve until the process ends."""
@@ -50,8 +52,8 @@ class Metadata:
     def answer(self, method: str, path: str) -> tuple[int, str]:
         """Status and text."""
         if path == "/metadata/v1/id":
-            return 200, MACHINE
-        if path == f"/v2/droplets/{MACHINE}":
+            return 200, self.machine
+        if path == f"/v2/droplets/{self.machine}":
             return (204, "") if method == "DELETE" else (200, "{}")
         if method == "PUT" and path == "/latest/api/token":
             return 200, "token-1"
@@ -62,4 +64,4 @@ class Metadata:
     @property
     def ends(self) -> int:
         """How often the end of the machine was asked for."""
-        return self.requests.count(f"DELETE /v2/droplets/{MACHINE}")
+        return self.requests.count(f"DELETE /v2/droplets/{self.machine}")

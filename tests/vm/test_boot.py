@@ -97,7 +97,7 @@ def test_a_machine_sets_itself_up_runs_a_job_and_ends_when_idle(
     vm.wait_for("test -s /etc/gpucost/deadline && systemctl is-active gpucost-deadline", BOOT_S)
     vm.wait_for("test -s /var/lib/gpucost/status", BOOT_S)
     log = vm.must("cat /var/lib/gpucost/bootstrap.log; cat /var/lib/gpucost/status")
-    _tell(f"ready {time.time() - vm.started_s:.0f} s after the start\n{log}")
+    tell(f"ready {time.time() - vm.started_s:.0f} s after the start\n{log}")
     assert [step for step in STEPS if step not in log] == []
     assert log.endswith("ready")
     vm.must("/opt/gpucost/armed && mountpoint -q /scratch && systemctl is-active gpucost-notices")
@@ -108,7 +108,8 @@ def test_a_machine_sets_itself_up_runs_a_job_and_ends_when_idle(
     _is_idle(vm)
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Print what was seen, and when."""
     print(f"\n{datetime.now(UTC):%H:%M:%S} {text}", flush=True)  # noqa: T201 - the log of the day
 
 
@@ -120,7 +121,7 @@ def _runs_twice(vm: VirtualMachine) -> None:
     assert vm.must(seen) == before
     changes = "grep -E -- '-pm|-pl|-mig|-cgi|-c ' /var/lib/gpu-shim/calls || true"
     assert vm.must(changes) == ""
-    _tell("a second run changed nothing")
+    tell("a second run changed nothing")
 
 
 def _runs_a_job(vm: VirtualMachine) -> None:
@@ -128,7 +129,7 @@ def _runs_a_job(vm: VirtualMachine) -> None:
     vm.must("mkdir -p 'my code' && cat >'my code/train.py'", given=_TRAIN)
     vm.must("cd 'my code' && /opt/gpucost/run python3 train.py 0")
     assert vm.must("cat 'my code/result.txt'") == "/scratch 2"
-    _tell("a job ran with the settings of the machine")
+    tell("a job ran with the settings of the machine")
 
 
 def _is_taken_back(vm: VirtualMachine) -> None:
@@ -141,7 +142,7 @@ def _is_taken_back(vm: VirtualMachine) -> None:
     vm.metadata.taken = f'{{"action": "terminate", "time": "{at:%Y-%m-%dT%H:%M:%SZ}"}}'
     assert vm.wait_for("cat /scratch/checkpoint", 90) == "saved"
     assert vm.must("cat /scratch/hook").startswith("the provider takes this machine back at")
-    _tell(vm.must("cat /var/lib/gpucost/end.log"))
+    tell(vm.must("cat /var/lib/gpucost/end.log"))
 
 
 def _reboots(vm: VirtualMachine) -> None:
@@ -155,7 +156,7 @@ def _reboots(vm: VirtualMachine) -> None:
     vm.wait_for("grep -q Enabled /var/lib/gpu-shim/persistence", BOOT_S)
     vm.wait_for("mountpoint -q /scratch && /opt/gpucost/armed", BOOT_S)
     assert vm.must("cat /etc/gpucost/deadline") == deadline
-    _tell("a reboot kept the deadline and made the settings again")
+    tell("a reboot kept the deadline and made the settings again")
 
 
 def _is_idle(vm: VirtualMachine) -> None:
@@ -166,7 +167,7 @@ def _is_idle(vm: VirtualMachine) -> None:
     vm.wait_for("grep 'this machine ends in' /var/lib/gpucost/end.log", IDLE_S + 60)
     vm.wait_off(IDLE_S + 300)
     took_s = time.time() - stalled_s
-    _tell(f"off {took_s:.0f} s after the job stalled; --idle is {IDLE_S} s")
+    tell(f"off {took_s:.0f} s after the job stalled; --idle is {IDLE_S} s")
     assert IDLE_S - 20 <= took_s <= IDLE_S + 60 + SHUTDOWN_S
 
 
@@ -190,7 +191,7 @@ def test_a_failing_step_is_told_and_the_deadline_ends_the_machine(
     while not vm.metadata.ends and time.time() < deadline_s + 300:
         time.sleep(1)
     late_s = time.time() - deadline_s
-    _tell(f"{status}; the end was asked for {late_s:.0f} s after the deadline")
+    tell(f"{status}; the end was asked for {late_s:.0f} s after the deadline")
     assert vm.metadata.ends >= 1
     assert 0 <= late_s <= 120  # a deadline that is long past waits a minute for a clock to be set
     assert "it is past its deadline" in vm.must("cat /var/lib/gpucost/end.log")
