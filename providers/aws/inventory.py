@@ -12,7 +12,7 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG
-from providers.aws.failures import launch_errors
+from providers.aws.failures import is_not_found, launch_errors
 from providers.aws.items import as_resource, by_id, items, proved, resource, state_name
 from providers.aws.regions import in_each
 from providers.interface import MACHINE, JournaledResource, Resource
@@ -80,13 +80,13 @@ def _listed(
     """Return what there is of ours in a region; side resources first, which name their run."""
     runs, found = dict(known), _InRegion()
     for kind in sorted(kinds, key=lambda one: one == MACHINE):
-        for wanted in filter(None, (_TAGGED, _NAMED.get(kind))):
+        for wanted in _asked(kind, known):
             with (
                 _part(found.unasked, kind, region),
                 launch_errors(f"listing {kind}s", reader.secrets),
             ):
                 ec2 = reader.ec2(region)
-                for item in items(ec2, kind, {"Filters": [wanted]}):
+                for item in _shown(ec2, kind, wanted):
                     if state_name(item) in KINDS[kind].dead:
                         continue
                     one = resource(kind, item, region, runs)
@@ -98,6 +98,27 @@ def _listed(
                         key = str(item[KINDS[kind].id])
                         found.strangers[key] = _STRANGER.format(kind=kind, key=key, region=region)
     return found
+
+
+def _asked(kind: str, known: Mapping[str, OwnershipTags]) -> Iterator[Mapping[str, Any]]:
+    """Yield what is asked for: our tags, our names, and the key of the one run that is looked for.
+
+    A key is called by its name, so that an incomplete list hides none of a run that is ended.
+    """
+    yield {"Filters": [_TAGGED]}
+    if kind in _NAMED:
+        yield {"Filters": [_NAMED[kind]]}
+    if kind == "key-pair" and len(known) == 1:
+        yield from ({KINDS[kind].ids: [marks.name(KEY)]} for marks in known.values())
+
+
+def _shown(ec2: Any, kind: str, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - boto3's
+    """Yield what a list shows; a name that nothing has is an empty list."""
+    try:
+        yield from items(ec2, kind, wanted)
+    except Exception as error:
+        if not is_not_found(error):
+            raise
 
 
 _STRANGER = (

@@ -30,7 +30,7 @@ _MOST_NODES = 256
 """Machines of a launch whose tokens are tried; the tag with the name may be gone, or a copy."""
 
 
-def items(ec2: Any, kind: str, options: Item) -> Iterator[Item]:  # noqa: ANN401 - boto3's
+def items(ec2: Any, kind: str, options: Mapping[str, Any]) -> Iterator[Item]:  # noqa: ANN401 - boto3's
     """Yield every item of a kind that a list call tells, page by page."""
     row = KINDS[kind]
     if ec2.can_paginate(row.paginator):
