@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
+from pricing.errors import GpucostError, ProviderError
 from providers.redaction import learn, redact
+from providers.token_access import TokenAccess, TokenVariables
 
 TOKEN = "DIGITALOCEAN_TOKEN"  # noqa: S105 - the name of the variable
 ENDPOINT = "GPUCOST_DIGITALOCEAN_ENDPOINT"
@@ -24,51 +23,29 @@ _BUDGET_S = 120  # of one call with its retries
 _MOST_TEXT = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """Where and as whom to call.
-
-    Attributes:
-        token: never printed.
-        endpoint: an https address; None: the public one.
-        ca: file of the certificate authority to trust instead of the system's.
-    """
-
-    token: str = field(repr=False)
-    endpoint: str | None = None
-    ca: Path | None = None
+_VARIABLES = TokenVariables(
+    token=TOKEN,
+    endpoint=ENDPOINT,
+    ca=CA,
+    missing=(
+        "is not set, so DigitalOcean cannot be asked. Set it to a token that may read sizes, and "
+        "for launches what `gpucost iam-policy` lists (cloud.digitalocean.com, API, Tokens)."
+    ),
+)
 
 
-def read_access(environment: Mapping[str, str]) -> Access:
+def read_access(environment: Mapping[str, str]) -> TokenAccess:
     """Return the access that the environment names.
 
     Raises:
         MissingCredentialsError: there is no token.
         InputError: the endpoint is not https, or the certificate file is not there.
     """
-    token = environment.get(TOKEN, "").strip()
-    if not token:
-        raise MissingCredentialsError(
-            f"{TOKEN} is not set, so DigitalOcean cannot be asked. Set it to a token that may read "
-            "sizes, and for launches what `gpucost iam-policy` lists (cloud.digitalocean.com, API, "
-            "Tokens)."
-        )
-    if not token.isprintable() or " " in token or not token.isascii():
-        raise InputError(f"{TOKEN} holds blanks or control characters; copy the token again.")
-    endpoint = environment.get(ENDPOINT, "").strip() or None
-    if endpoint is not None and not endpoint.startswith("https://"):
-        raise InputError(
-            f"{ENDPOINT} is {endpoint!r:.80}; a token is sent over https only. "
-            "Write https://HOST[:PORT]."
-        )
-    ca = Path(environment[CA]) if environment.get(CA) else None
-    if ca is not None and not ca.is_file():
-        raise InputError(f"{CA} names {ca}, and there is no such file; it takes a PEM file.")
-    return Access(token=token, endpoint=endpoint, ca=ca)
+    return _VARIABLES.read(environment)
 
 
 def connect(
-    access: Access, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
+    access: TokenAccess, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
 ) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
     """Return a client with stated time limits; its own retries are the only ones.
 
@@ -113,7 +90,7 @@ def connect(
 
 
 @contextmanager
-def sdk_errors(access: Access, doing: str) -> Iterator[None]:
+def sdk_errors(access: TokenAccess, doing: str) -> Iterator[None]:
     """Turn whatever the library raises into one sentence without the token.
 
     Raises:

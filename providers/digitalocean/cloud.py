@@ -13,8 +13,8 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.json_value import elements
 from providers.digitalocean import calls, inventory
-from providers.digitalocean.access import Access, read_access
 from providers.digitalocean.access import connect as open_client
+from providers.digitalocean.access import read_access
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.digitalocean.failures import launch_errors, refusal
 from providers.digitalocean.provider import REAPER_TOKEN
@@ -33,6 +33,7 @@ from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.caller_address import with_caller
+from providers.token_access import TokenAccess
 
 _LAG_S = 180.0
 """Reads may miss a new Droplet: "a couple of seconds" were seen, and no figure is documented; ours.
@@ -67,7 +68,7 @@ class DigitalOceanCloud:
         kinds: of what a launch makes, in the order of removal.
     """
 
-    access: Access
+    access: TokenAccess
     reaper: str = field(default="", repr=False)
     name: str = PROVIDER
     skew_s: float = 0.0

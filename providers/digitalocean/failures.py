@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 from pricing.errors import GpucostError, ProviderError
-from providers.digitalocean.access import Access
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.redaction import learn, redact
+from providers.token_access import TokenAccess
 
 _MOST_TEXT = 200
 _QUOTA = ("will exceed your", "droplet limit", "gpu limit", "limit increase")
@@ -17,7 +17,7 @@ _RAISE = "GPU quota of a new account is 0; ask for it at cloud.digitalocean.com,
 
 
 @contextmanager
-def launch_errors(access: Access, doing: str) -> Iterator[None]:
+def launch_errors(access: TokenAccess, doing: str) -> Iterator[None]:
     """Turn whatever the library raises into the error that says what it means.
 
     Raises:
@@ -31,7 +31,7 @@ def launch_errors(access: Access, doing: str) -> Iterator[None]:
         raise _meaning(access, doing, error) from None
 
 
-def _meaning(access: Access, doing: str, error: Exception) -> ProviderError:
+def _meaning(access: TokenAccess, doing: str, error: Exception) -> ProviderError:
     status = getattr(error, "status_code", None)
     text = " ".join(str(_message(error) or error).split())
     learn(access.token)

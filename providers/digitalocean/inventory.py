@@ -13,12 +13,12 @@ from typing import Any
 from pricing.errors import ProviderError
 from pricing.json_value import elements, members, objects
 from providers.digitalocean import calls
-from providers.digitalocean.access import Access
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.digitalocean.failures import launch_errors
 from providers.interface import MACHINE, Resource, State
 from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
+from providers.token_access import TokenAccess
 
 _PER_PAGE = 200
 _MOST_PAGES = 50
@@ -53,7 +53,7 @@ _EVERYTHING: tuple[dict[str, str], ...] = ({},)
 
 def listing(
     client: Any,  # noqa: ANN401 - pydo's client has no types
-    access: Access,
+    access: TokenAccess,
     kinds: tuple[str, ...],
     known: Mapping[str, OwnershipTags],
 ) -> Listing:
@@ -116,7 +116,7 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> Owne
     return known.get(named[1]) if named else None
 
 
-def look(client: Any, access: Access, kind: str, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's
+def look(client: Any, access: TokenAccess, kind: str, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's
     """Return what the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:

@@ -12,8 +12,9 @@ from pricing.hardware import Gpu, find, has_memory
 from pricing.json_value import elements, members
 from pricing.money import plain
 from pricing.refresh.reading import PriceReading, Row, new_row
-from providers.digitalocean.access import Access, connect, read_access, sdk_errors
+from providers.digitalocean.access import connect, read_access, sdk_errors
 from providers.price_source import Request
+from providers.token_access import TokenAccess
 
 PROVIDER = "digitalocean"
 SOURCE = "DigitalOcean GET /v2/sizes"
@@ -57,7 +58,7 @@ def fetch(request: Request) -> PriceReading:
     )
 
 
-def _sizes(access: Access) -> Iterator[Any]:
+def _sizes(access: TokenAccess) -> Iterator[Any]:
     """Yield the sizes of all pages; fails when their number is not the one that is announced."""
     client = connect(access)
     seen, announced = 0, 0

@@ -10,10 +10,11 @@ from http import HTTPStatus
 from typing import Any
 
 from pricing.errors import MissingCredentialsError, ProviderError
-from providers.digitalocean.access import Access, connect
+from providers.digitalocean.access import connect
 from providers.digitalocean.calls import PROVIDER
 from providers.digitalocean.provider import REAPER_TOKEN as VARIABLE
 from providers.provider import check_form
+from providers.token_access import TokenAccess
 
 _ABSENT = (2_147_483_647, 2_147_483_629, 2_147_483_587)
 """Numbers that no Droplet of the account is likely to have; the first that is absent is used."""
@@ -21,7 +22,7 @@ _ABSENT = (2_147_483_647, 2_147_483_629, 2_147_483_587)
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-def try_token(access: Access, token: str) -> None:
+def try_token(access: TokenAccess, token: str) -> None:
     """Prove that the token may read and destroy Droplets.
 
     Args:

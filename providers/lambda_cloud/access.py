@@ -7,14 +7,14 @@ and takes about one request a second, and launches more rarely.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pricing.errors import InputError, MissingCredentialsError, ProviderError
+from pricing.errors import ProviderError
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.redaction import learn, redact
+from providers.token_access import TokenAccess, TokenVariables
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager, Retry
@@ -39,46 +39,27 @@ _CODES: Mapping[str, type[ProviderError]] = {
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LambdaAccess:
-    """Where and as whom to call.
-
-    Attributes:
-        token: the API key; never printed.
-        endpoint: an https address; None: the public one.
-        ca: file of the certificate authority to trust instead of the system's.
-    """
-
-    token: str = field(repr=False)
-    endpoint: str | None = None
-    ca: Path | None = None
+_VARIABLES = TokenVariables(
+    token=TOKEN,
+    endpoint=ENDPOINT,
+    ca=CA,
+    missing=(
+        "is not set, so Lambda cannot be asked. Set it to an API key of the account "
+        "(cloud.lambda.ai, API keys)."
+    ),
+    word="key",
+)
 
 
-def read_access(environment: Mapping[str, str]) -> LambdaAccess:
+def read_access(environment: Mapping[str, str]) -> TokenAccess:
     """Return the access that the environment names.
 
     Raises:
         MissingCredentialsError: there is no key.
         InputError: the endpoint is not https, or the certificate file is not there.
     """
-    token = environment.get(TOKEN, "").strip()
-    if not token:
-        raise MissingCredentialsError(
-            f"{TOKEN} is not set, so Lambda cannot be asked. Set it to an API key of the account "
-            "(cloud.lambda.ai, API keys)."
-        )
-    if not token.isprintable() or " " in token or not token.isascii():
-        raise InputError(f"{TOKEN} holds blanks or control characters; copy the key again.")
-    endpoint = environment.get(ENDPOINT, "").strip().rstrip("/") or None
-    if endpoint is not None and not endpoint.startswith("https://"):
-        raise InputError(
-            f"{ENDPOINT} is {endpoint!r:.80}; a key is sent over https only. "
-            "Write https://HOST[:PORT]."
-        )
-    ca = Path(environment[CA]) if environment.get(CA) else None
-    if ca is not None and not ca.is_file():
-        raise InputError(f"{CA} names {ca}, and there is no such file; it takes a PEM file.")
-    return LambdaAccess(token=token, endpoint=endpoint, ca=ca)
+    read = _VARIABLES.read(environment)
+    return replace(read, endpoint=read.endpoint and read.endpoint.rstrip("/"))
 
 
 class RefusedCallError(ProviderError):
@@ -108,7 +89,7 @@ class LambdaClient:
         on_date: is told the Date header of every answer.
     """
 
-    access: LambdaAccess
+    access: TokenAccess
     on_date: Callable[[str], object] = str
     _pool: "PoolManager | None" = field(default=None, repr=False)
 

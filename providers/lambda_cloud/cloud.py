@@ -21,18 +21,13 @@ from providers.interface import (
     Resource,
 )
 from providers.lambda_cloud import calls, inventory
-from providers.lambda_cloud.access import (
-    Json,
-    LambdaAccess,
-    LambdaClient,
-    RefusedCallError,
-    read_access,
-)
+from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError, read_access
 from providers.lambda_cloud.calls import FIREWALL, KEY, PATHS, PROVIDER
 from providers.lifecycle.presence import Listing, Presence
 from providers.lifecycle.waiting import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.caller_address import with_caller
+from providers.token_access import TokenAccess
 
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as at DigitalOcean: ours."""
@@ -61,7 +56,7 @@ class LambdaCloud:
         kinds: of what a launch makes, in the order of removal.
     """
 
-    access: LambdaAccess
+    access: TokenAccess
     name: str = PROVIDER
     skew_s: float = 0.0
     lag_s: float = _LAG_S

@@ -8,9 +8,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ParamValid
 from pricing.errors import ProviderError
 from providers.aws.failures import launch_errors as of_aws
 from providers.aws.quota import quota_code
-from providers.digitalocean.access import Access
 from providers.digitalocean.failures import launch_errors as of_digitalocean
 from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.token_access import TokenAccess
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"  # noqa: S105 - a planted one
@@ -53,7 +53,10 @@ def _http(status: int, message: str = "", **headers: str) -> Exception:
 )
 def test_digitalocean(error: Exception, meaning: type[ProviderError]) -> None:
     """Each failure of pydo has its meaning, and none tells the token."""
-    with pytest.raises(ProviderError) as caught, of_digitalocean(Access(token=TOKEN), "making"):
+    with (
+        pytest.raises(ProviderError) as caught,
+        of_digitalocean(TokenAccess(token=TOKEN), "making"),
+    ):
         raise error
     assert type(caught.value) is meaning
     assert TOKEN not in str(caught.value)
