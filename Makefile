@@ -34,7 +34,7 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest -n auto --durations=20
+	$(BIN)/pytest -n auto --reruns 2 --durations=20 -rR
 
 quick: $(VENV)/.dev ## the inner loop: the tests that start no process and no server
 	$(BIN)/pytest -n auto -m "not slow"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.fake_nvml.fixture import fake_nvml, nvml_folder
 
@@ -14,6 +15,12 @@ __all__ = ["fake_nvml", "nvml_folder"]  # fixtures of every test
 # The tests start several hundred Pythons: compiling everything in each was a third of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Property tests are never timed, for a machine may be busy, and draw the same cases each run: what
+# CI says of a commit is said of that commit. GPUCOST_HYPOTHESIS=random draws others.
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("random", deadline=None, max_examples=200)
+settings.load_profile(os.environ.get("GPUCOST_HYPOTHESIS") or "same")
 
 ROOT = Path(__file__).resolve().parent.parent
 
