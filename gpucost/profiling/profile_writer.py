@@ -105,7 +105,7 @@ def _load() -> None:
     import gpucost.profiling.series_files  # noqa: F401, PLC0415 - the same
     import planner.diagnosis.diagnose  # noqa: PLC0415 - the same
     import planner.profile.codec  # noqa: PLC0415 - the same
-    import planner.telemetry.formats.capture  # noqa: PLC0415 - the same
+    import planner.telemetry.formats.own.capture  # noqa: PLC0415 - the same
     import planner.telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
 
@@ -131,7 +131,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
     from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
-    from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
+    from planner.telemetry.formats.own import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas
@@ -147,7 +147,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """Return the first finding of the last minutes, through the same door as a finished capture."""
-    from planner.telemetry.formats import capture  # noqa: PLC0415 - pandas
+    from planner.telemetry.formats.own import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas

@@ -23,10 +23,10 @@ import pandas as pd
 
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Run
-from planner.telemetry.formats import capture_machine
-from planner.telemetry.formats.folded import Unfolded, unfolded
-from planner.telemetry.formats.folded import together as joined
-from planner.telemetry.formats.left_events import left_events
+from planner.telemetry.formats.own import capture_machine
+from planner.telemetry.formats.own.folded import Unfolded, unfolded
+from planner.telemetry.formats.own.folded import together as joined
+from planner.telemetry.formats.own.left_events import left_events
 from planner.telemetry.measure.capture.block import block_of_json
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.recording.events import together

@@ -1,0 +1,1 @@
+"""What the tools and the exporter of AMD GPUs give."""

@@ -1,0 +1,1 @@
+"""Schedulers, servers of models and clouds: what they count of a job."""

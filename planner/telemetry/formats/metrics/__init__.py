@@ -1,0 +1,1 @@
+"""Metrics with labels, as exporters and monitoring systems give them."""

@@ -1,0 +1,1 @@
+"""The captures that `gpucost profile` itself writes."""

@@ -1,0 +1,1 @@
+"""Traces and summaries of profilers: kernels, steps, energy."""

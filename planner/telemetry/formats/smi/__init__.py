@@ -1,0 +1,1 @@
+"""What NVIDIA's command line tools, and tools like them, print about a machine's GPUs."""

@@ -1,0 +1,5 @@
+"""The rows of trackers in the table of formats."""
+
+from planner.telemetry.formats.form import Format
+
+ROWS: tuple[Format, ...] = ()
