@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
-from planner.telemetry.formats.sniff import Format, recognise
+from planner.telemetry.formats.form import Format
+from planner.telemetry.formats.sniff import recognise
 from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.profiling.fill import fill
 
