@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
-from planner.telemetry.formats.form import Format
 from planner.telemetry.formats.sniff import recognise
 from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.profiling.fill import fill
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.profile.model import Profile
+    from planner.telemetry.formats.form import Format
     from planner.telemetry.parsing.hints import Hints
 
 
