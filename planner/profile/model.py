@@ -29,6 +29,7 @@ from planner.profile.kinds import (
     JobKind,
     Parallelism,
 )
+from planner.profile.serving import Latency, Replicas, Serving
 from pricing.catalog.offer import PURCHASES
 
 SCHEMA = "gpucost.profile/v1"
@@ -62,34 +63,6 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Measured request latency."""
-
-    p50: float | None = number("milliseconds")
-    p95: float | None = number("milliseconds")
-    p99: float | None = number("milliseconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicas:
-    """How many copies of an inference job run."""
-
-    now: int | None = integer("copies running now", low=0, default=1)
-    min: int | None = integer("fewest copies wanted")
-    peak: int | None = integer("most copies seen")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """What a server of language models reports of its queue and cache, means over the window."""
-
-    kv_cache_fraction: float | None = fraction("share of the KV cache in use")
-    requests_running: float | None = number("requests in the batch")
-    requests_waiting: float | None = number("requests that wait for the batch")
-    preemptions_per_s: float | None = number("requests thrown out of the batch for memory")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What runs."""
 
@@ -109,7 +82,7 @@ class Job:
     requests_per_s: float | None = number("requests per second")
     replicas: Replicas | None = record(Replicas, "copies of an inference job")
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
-    serving: Serving | None = record(Serving, "what the server reports of its queue and cache")
+    serving: Serving | None = record(Serving, "what the server reports of itself")
     demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
 
     def __post_init__(self) -> None:
