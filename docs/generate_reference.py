@@ -219,6 +219,7 @@ _ROLES = {
     "index": "which GPU",
     "uuid": "which GPU",
     "bus": "which GPU",
+    "host": "which machine",
     "name": "the GPU model",
     "memory.total": "`hardware.gpu_memory_gib`",
     "throttle.bitmask": "`throttle.fraction`",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 _LATER = "is recognised but not read by this version"
 _QUERY = (
-    "Give `nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,utilization.memory,"
+    "Give `nvidia-smi --query-gpu=timestamp,index,uuid,name,utilization.gpu,utilization.memory,"
     "memory.used,memory.total,power.draw --format=csv -l 1` output instead"
 )
 _EVENTS = (

@@ -27,6 +27,7 @@ _NAMES = {
         "index gpu_index gpu_id gpu gpu_idx gpu_no device_id device id gpuid",
     ),
     **names("uuid", "", "uuid gpu_uuid"),
+    **names("host", "", "hostname host node_name nodename node"),
     **names("bus", "", "pci_bus_id gpu_bus_id"),
     **names("name", "", "name gpu_name model gpu_model product_name"),
     **names("mig", "", "mig_mode_current"),

@@ -10,7 +10,7 @@ from planner.profile.metrics import SLOTS
 from pricing.errors import InputError
 
 # What `--map` may name besides the slots: who and when a row is about.
-ROLES = ("timestamp", "index", "uuid", "name", "memory.total")
+ROLES = ("timestamp", "host", "index", "uuid", "name", "memory.total")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,7 +174,7 @@ class Stream:
             if read > MOST_BYTES:
                 raise InputError(
                     f"{self.name}: holds over {MOST_BYTES >> 20} MiB, more than is read at once. "
-                    "Give a part of it (`split -l`), or sample less often."
+                    "Give a part of it, with the header line on top, or sample less often."
                 )
 
 

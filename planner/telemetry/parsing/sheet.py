@@ -34,6 +34,7 @@ class Sheet:
         index: the driver's index, as floats; None where no column has it, likewise below.
         uuid: as written.
         bus: PCI address as written.
+        host: the machine's name as written.
         model: product name as written.
         time: timestamp as written.
         mig: whether MIG is on, as written.
@@ -43,6 +44,7 @@ class Sheet:
     index: pd.Series | None = None
     uuid: pd.Series | None = None
     bus: pd.Series | None = None
+    host: pd.Series | None = None
     model: pd.Series | None = None
     time: pd.Series | None = None
     mig: pd.Series | None = None
@@ -71,6 +73,7 @@ def sheet_of(
         index=index,
         uuid=_text(cells, wanted, "uuid"),
         bus=_text(cells, wanted, "bus"),
+        host=_text(cells, wanted, "host"),
         model=model if named_model is None else named_model,
         time=time,
         mig=_text(cells, wanted, "mig"),

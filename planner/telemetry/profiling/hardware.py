@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
+from planner.telemetry.profiling.machines import MACHINE
 from planner.telemetry.profiling.merge import device_of
 from planner.telemetry.recording.observed import Observed
 from pricing import hardware
@@ -65,7 +66,7 @@ def _machine(hosts: set[str]) -> str | None:
     """
     names = {host.rpartition(":")[0] or host for host in hosts}
     name = names.pop() if len(names) == 1 else None
-    if name is None or name in _NO_NAME:
+    if name is None or name in _NO_NAME or name.startswith(MACHINE):
         return None
     return f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.metrics import SLOTS
+from planner.telemetry.profiling.machines import MACHINE, machines_of, named
 from planner.telemetry.recording.recording import (
     COUNTERS,
     GPU,
@@ -72,7 +73,10 @@ def merge(recordings: Sequence[Recording]) -> Merged:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for one in recordings for note in one.notes]
     recordings = _aligned(recordings, notes)
-    names = _device_names(recordings)
+    places = machines_of(recordings, notes)
+    if len(set(places)) > 1:
+        recordings = [_placed(one, place) for one, place in zip(recordings, places, strict=True)]
+    names = _device_names(recordings, places)
     frames = [_renamed(one, names[i]) for i, one in enumerate(recordings)]
     samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
     gpus = _identities(recordings, names)
@@ -113,36 +117,44 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
     return out
 
 
-def _device_names(recordings: Sequence[Recording]) -> list[dict[str, str]]:
+def _placed(one: Recording, place: int) -> Recording:
+    """Return a recording whose devices without a name stand in a machine of that number."""
+    gpus = (g if named(g) else replace(g, host=f"{MACHINE}{place + 1}") for g in one.gpus)
+    return replace(one, gpus=tuple(gpus))
+
+
+def _device_names(recordings: Sequence[Recording], places: Sequence[int]) -> list[dict[str, str]]:
     """Return each recording's names of its keys: by uuid, else by index, else the only one."""
     models: dict[int | None, set[str]] = defaultdict(set)
     for gpu in (gpu for one in recordings for gpu in one.gpus):
         models[gpu.index] |= {gpu.model} if gpu.model else set()
-    by_index: dict[tuple[int, str], set[str]] = defaultdict(set)
-    everyone: set[str] = set()
-    for gpu in (gpu for one in recordings for gpu in one.gpus):
+    by_index: dict[tuple[int, int, str], set[str]] = defaultdict(set)
+    everyone: dict[int, set[str]] = defaultdict(set)
+    placed = [(place, g) for place, one in zip(places, recordings, strict=True) for g in one.gpus]
+    for place, gpu in placed:
         if gpu.uuid is not None:
-            everyone.add(_name(gpu.uuid, gpu))
+            everyone[place].add(_name(gpu.uuid, gpu))
             if gpu.index is not None:
-                by_index[gpu.index, gpu.partition or ""].add(_name(gpu.uuid, gpu))
+                by_index[place, gpu.index, gpu.partition or ""].add(_name(gpu.uuid, gpu))
     indexed: dict[str, str] = {}
-    for gpu in (gpu for one in recordings for gpu in one.gpus):
+    for place, gpu in placed:
         if gpu.uuid is None and gpu.index is not None:
-            same = by_index.get((gpu.index, gpu.partition or ""), set())
-            alone = len(same) == 1
+            same = by_index.get((place, gpu.index, gpu.partition or ""), set())
             own = _indexed_name(gpu, models)
-            indexed[own] = next(iter(same)) if alone else own
-            everyone.add(indexed[own])
+            indexed[own] = next(iter(same)) if len(same) == 1 else own
+            everyone[place].add(indexed[own])
+
+    def name_of(gpu: GpuIdentity, place: int) -> str:
+        if gpu.uuid is not None:
+            return _name(gpu.uuid, gpu)
+        if gpu.index is not None:
+            return indexed[_indexed_name(gpu, models)]
+        alone = everyone[place]
+        return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
+
     return [
-        {
-            gpu.key: _name(gpu.uuid, gpu)
-            if gpu.uuid is not None
-            else indexed[_indexed_name(gpu, models)]
-            if gpu.index is not None
-            else (next(iter(everyone)) if len(everyone) == 1 else "only")
-            for gpu in one.gpus
-        }
-        for one in recordings
+        {gpu.key: name_of(gpu, place) for gpu in one.gpus}
+        for place, one in zip(places, recordings, strict=True)
     ]
 
 

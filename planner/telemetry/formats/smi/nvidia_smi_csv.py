@@ -115,18 +115,28 @@ def _keys(
     blocks: NDArray[np.int64],
     builder: RecordingBuilder,
 ) -> pd.Series:
-    """Return a key for each row: uuid, else index, else PCI address, else place in the tick."""
+    """Return a key for each row: uuid, else index, else PCI address, else place in the tick.
+
+    The host is part of it where a column names one.
+    """
     if sheet.uuid is not None:
         uuids = sheet.uuid.map(real_uuid)
         if uuids.notna().all():
             return uuids.astype(object)
     for column in (sheet.index, sheet.bus):
         if column is not None and column.notna().any():
-            return ("device " + column.ffill().bfill().astype(str)).astype(object)
+            keys = "device " + column.ffill().bfill().astype(str)
+            return (keys if sheet.host is None else _hosts(sheet.host) + " " + keys).astype(object)
+    if sheet.host is not None and len(set(sheet.host)) > 1:
+        return _hosts(sheet.host).astype(object)
     keys, note = keys_by_position(t_s, blocks)
     if note:
         builder.notes.append(note)
     return pd.Series(keys, dtype=object)
+
+
+def _hosts(column: pd.Series) -> pd.Series:
+    return column.fillna("").astype(str)
 
 
 def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
@@ -136,6 +146,7 @@ def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
         return {} if column is None else column.groupby(grouping).first().to_dict()
 
     index, uuid, model = firsts(sheet.index), firsts(sheet.uuid), firsts(sheet.model)
+    host = firsts(sheet.host)
     memory = firsts(sheet.readings[_MEMORY]) if _MEMORY in sheet.readings else {}
     return tuple(
         GpuIdentity(
@@ -144,6 +155,7 @@ def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
             uuid=real_uuid(uuid.get(key)),
             model=_name(model.get(key)),
             memory_gib=_number(memory.get(key)),
+            host=_name(host.get(key)),
         )
         for key in sorted(set(grouping))
     )
