@@ -125,8 +125,8 @@ def _keys(
             return uuids.astype(object)
     for column in (sheet.index, sheet.bus):
         if column is not None and column.notna().any():
-            keys = "device " + column.ffill().bfill().astype(str)
-            return (keys if sheet.host is None else _hosts(sheet.host) + " " + keys).astype(object)
+            own = "device " + column.ffill().bfill().astype(str)
+            return (own if sheet.host is None else _hosts(sheet.host) + " " + own).astype(object)
     if sheet.host is not None and len(set(sheet.host)) > 1:
         return _hosts(sheet.host).astype(object)
     keys, note = keys_by_position(t_s, blocks)
