@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.parsing.units import Meaning
+    from planner.telemetry.recording.served import Served
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved")
 _COUNTER_POINTS = 10
@@ -93,7 +94,11 @@ class SampledSeries:
 
 
 def recording(
-    builder: RecordingBuilder, found: Sequence[SampledSeries], hints: Hints, **more: bool
+    builder: RecordingBuilder,
+    found: Sequence[SampledSeries],
+    hints: Hints,
+    served: tuple[Served, ...] = (),
+    **more: bool,
 ) -> Recording:
     """Return the recording of many series.
 
@@ -101,18 +106,20 @@ def recording(
         builder: where rows and figures are counted.
         found: the series, in any order.
         hints: `map` names metrics the table does not know ("value" for one without a name).
+        served: what servers of models among them told.
         **more: fields of `Recording`.
 
     Raises:
-        InputError: none of the series is a GPU metric.
+        InputError: none of the series is a GPU metric, and none is of a server of models.
     """
     builder.rows_read += sum(len(one.readings) for one in found)
     table = _table(hints)
     named = [one for one in found if _key(one.name) in table]
-    if not any(len(one.readings) for one in named):
+    if not served and not any(len(one.readings) for one in named):
         raise InputError(_nothing(builder.name, sorted({one.name for one in found})))
     others = sum(len(one.readings) for one in found) - sum(len(one.readings) for one in named)
-    if others:
+    others -= sum(one.points for one in served)
+    if others > 0:
         builder.dropped["point of a metric that is not used"] += others
     used = [_clean(one, builder) for one in named]
     _figures(builder, used, table)
@@ -121,7 +128,9 @@ def recording(
     gpus = tuple(_identity(key, ours, about, table) for key, ours in sorted(members.items()))
     parts = [frame for key, ours in sorted(members.items()) for frame in _frames(key, ours, table)]
     samples = pd.concat(parts, ignore_index=True) if parts else _no_samples()
-    return builder.recording(samples, gpus, mig=any(one.instance for one in used), **more)
+    return builder.recording(
+        samples, gpus, mig=any(one.instance for one in used), served=served, **more
+    )
 
 
 def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:

@@ -27,10 +27,12 @@ from planner.telemetry.profiling.doubts import suspicions
 from planner.telemetry.profiling.hardware import hardware_of
 from planner.telemetry.profiling.merge import Merged, device_of
 from planner.telemetry.profiling.phases import phases
+from planner.telemetry.profiling.served import server_of, window_served, work_served
 from planner.telemetry.profiling.statistics import durations, statistics
 from planner.telemetry.profiling.steps import ranks_of, step_of, waits_of, window_of_steps, work_of
 from planner.telemetry.profiling.window import ActiveWindow, active_window, main_times
 from planner.telemetry.recording.observed import Observed
+from planner.telemetry.recording.served import Served
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,22 +69,21 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         hints: what the sources do not say; the sources win.
 
     Raises:
-        InputError: there is no reading of any GPU or host.
+        InputError: there is no reading of any GPU, host or server.
     """
-    if merged.host is None and not _has_reading(merged.samples):
+    server = server_of(merged.served, label)
+    if merged.host is None and server is None and not _has_reading(merged.samples):
         raise InputError(_nothing_left(merged))
     merged = _without_doubles(merged)
-    clock = merged.samples if len(merged.samples) else _host_clock(merged)
-    window = window_of_steps(merged.observed, active_window(clock), clock[_TIME].to_numpy(float))
-    coverage = _coverage(clock, window)
+    window, coverage = _active(merged, server)
     hardware, notes = hardware_of(merged, hints)
     work = _work(merged, window, hints)
     host, machine = _host(merged, window), _machine(merged, window)
     return Profile(
-        job=_job(merged, label, hints),
+        job=_job(merged, server, label, hints),
         hardware=hardware,
         window=_window(merged, window, coverage),
-        work=work or work_of(merged.observed, window),
+        work=work or work_of(merged.observed, window) or work_served(server),
         step=step_of(merged.observed, window),
         phases=phases(merged),
         waits=waits_of(merged.observed),
@@ -97,6 +98,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
             notes=(
                 *merged.notes,
                 *(merged.observed.notes if merged.observed else ()),
+                *(server.notes if server else ()),
                 *notes,
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
@@ -108,18 +110,31 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     )
 
 
-def _job(merged: Merged, label: str | None, hints: Hints) -> Job:
+def _active(merged: Merged, server: Served | None) -> tuple[ActiveWindow, float | None]:
+    """Return the active window, and the share of it that samples cover."""
+    if server is not None and merged.host is None and not len(merged.samples):
+        return window_served(server), None
+    clock = merged.samples if len(merged.samples) else _host_clock(merged)
+    window = window_of_steps(merged.observed, active_window(clock), clock[_TIME].to_numpy(float))
+    return window, _coverage(clock, window)
+
+
+def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints) -> Job:
     """Return the job: what was seen of it goes before what was said."""
     seen = merged.observed or Observed()
+    told = server or Served()
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
-        kind=JobKind(hints.kind or seen.kind or JobKind.UNKNOWN),
-        framework=seen.framework,
+        kind=JobKind(hints.kind or seen.kind or told.kind or JobKind.UNKNOWN),
+        framework=seen.framework or told.framework,
         precision=seen.precision or hints.precision,
         batch_per_gpu=seen.batch_per_gpu or hints.batch,
         parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
         parameters=seen.parameters,
         ended=seen.ended,
+        serving=told.serving,
+        latency_ms=told.latency_ms,
+        requests_per_s=told.requests_per_s,
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Source
     from planner.telemetry.recording.observed import Observed
+    from planner.telemetry.recording.served import Served
 
 _T = TypeVar("_T")
 ANY_JOB = "*"
@@ -52,6 +53,7 @@ class Merged:
         work: unit and number done, where a source says so.
         host_ram_gib: memory of the machine.
         observed: the job itself, where a source watched it.
+        served: what servers of models told of themselves.
         notes: what a reader of the profile should know.
     """
 
@@ -66,6 +68,7 @@ class Merged:
     work: tuple[str, float] | None
     host_ram_gib: float | None
     observed: Observed | None
+    served: tuple[Served, ...] = ()
     notes: tuple[str, ...]
 
 
@@ -94,6 +97,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         work=next((one.work for one in recordings if one.work), None),
         host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
         observed=next((one.observed for one in recordings if one.observed), None),
+        served=tuple(told for one in recordings for told in one.served),
         notes=tuple(notes),
     )
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Source
     from planner.telemetry.recording.observed import Observed
+    from planner.telemetry.recording.served import Served
 
 TIME, GPU, JOB = "t_s", "gpu", "job"
 CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost profile`
@@ -87,6 +88,7 @@ class Recording:
         work: unit and number done, where the source says so.
         host_ram_gib: memory of the machine.
         observed: the job itself, where the source watched it.
+        served: what servers of models told of themselves, one value a job.
         notes: what a reader of the profile should know.
     """
 
@@ -103,6 +105,7 @@ class Recording:
     work: tuple[str, float] | None = None
     host_ram_gib: float | None = None
     observed: Observed | None = None
+    served: tuple[Served, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

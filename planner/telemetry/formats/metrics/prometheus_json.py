@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.telemetry.formats.metrics.serving import served
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.json_documents import documents
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
@@ -48,7 +49,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: the query found no series that can be read, so nothing was measured. "
             "Check the metric's name and the time range of the query."
         )
-    return series.recording(builder, found, hints)
+    return series.recording(builder, found, hints, served(found))
 
 
 def _series(

@@ -1,4 +1,4 @@
-"""Reads a scrape of dcgm-exporter or nvidia_gpu_exporter, also hand-elided and appended ones."""
+"""Reads scrapes of exporters and of servers of models, also hand-elided and appended ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
+from planner.telemetry.formats.metrics.serving import served
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 
@@ -44,7 +45,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     their own, they count as `hints.interval_s` apart.
 
     Raises:
-        InputError: no line is a GPU metric.
+        InputError: no line is a metric of a GPU or of a server of models.
     """
     builder = RecordingBuilder(payload, FORMAT)
     text = payload.text.replace("\r", "")
@@ -67,7 +68,8 @@ def read(payload: Payload, hints: Hints) -> Recording:
         )
         for (name, labels), same in sorted(values.items(), key=lambda item: item[0])
     ]
-    return series.recording(builder, found, hints, timed=timed, absolute=timed)
+    told = served(found, clocked=timed or hints.interval_s is not None)
+    return series.recording(builder, found, hints, told, timed=timed, absolute=timed)
 
 
 def _parsed(text: str) -> list[_Point]:

@@ -4,6 +4,17 @@ from planner.telemetry.formats.form import Format, json_with, text_with
 
 ROWS = (
     Format(
+        name="serving-bench",
+        title="result of `vllm bench` or SGLang's bench_serving (JSON)",
+        module="metrics.serving_bench",
+        fits=json_with(
+            r'"(request_throughput|requests_per_second)"\s*:\s*[\d.]|"avg_latency"\s*:\s*[\d.]'
+        ),
+        seen="keys of vLLM 0.6 to 0.11 and SGLang 0.5, files by hand",
+        tells="requests, tokens and latencies under the benchmark's load",
+        lacks="anything of the GPU: give its telemetry beside it",
+    ),
+    Format(
         name="prometheus-json",
         title="Prometheus HTTP API JSON",
         module="metrics.prometheus_json",
@@ -14,14 +25,16 @@ ROWS = (
     ),
     Format(
         name="prometheus-text",
-        title="Prometheus exposition text (dcgm-exporter, nvidia_gpu_exporter)",
+        title="Prometheus exposition text (exporters of GPUs, servers of models)",
         module="metrics.prometheus_text",
         fits=text_with(
             r"^# TYPE [A-Za-z_:][\w:]* (gauge|counter|untyped|summary|histogram)\s*$"
-            r"|^(dcgm_fi_|nvidia_smi_)\w+(\{[^\n]*\})?\s+\S"
+            r"|^(\w+_)?(dcgm_fi_|nvidia_smi_|vllm[:_]|sglang[:_]|nv_inference_|nv_gpu_|tgi_|"
+            r"ray_node_|hw_gpu_)\w+(\{[^\n]*\})?\s+\S"
         ),
-        seen="dcgm-exporter 3.x and 4.x, nvidia_gpu_exporter with drivers 590 to 610",
-        tells="one instant: which GPU, its memory",
+        seen="dcgm-exporter 3.x and 4.x, nvidia_gpu_exporter with drivers 590 to 610; vLLM, "
+        "SGLang, Triton, TGI, Ray and OpenTelemetry by their documentation",
+        tells="one instant: which GPU, its memory; what a server has in work",
         lacks="how busy it is over time, unless scrapes are appended to each other",
     ),
 )
