@@ -319,8 +319,8 @@ def _by_histogram(buckets: Sequence[_Member], *, several: bool) -> dict[str, flo
         if bound is not None:
             count[bound] += _increase(one.series) if several else float(one.series.readings[-1])
     bounds = sorted(count)
-    counts = np.maximum.accumulate([count[bound] for bound in bounds])
-    if not len(counts) or counts[-1] <= 0:
+    counts: list[float] = np.maximum.accumulate([count[bound] for bound in bounds]).tolist()
+    if not counts or counts[-1] <= 0:
         return {}
     told = {name: _quantile(bounds, counts, share) for name, share in _ASKED.items()}
     return {name: value for name, value in told.items() if value is not None}
