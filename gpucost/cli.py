@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("planning.export", "Write a plan for another tool, such as FOCUS."),
     "reconcile": ("money.reconcile", "Hold a plan against the bill, line by line."),
     "bill": ("money.bill", "Show the GPU dollars of an invoice, and what nobody used."),
+    "capacity": ("planning.capacity", "Say whether a pool needs more GPUs, by replaying jobs."),
     "provision": ("machines.provision", "Launch an option of a plan, or a type, until a deadline."),
     "list": ("machines.list_runs", "List what was launched, with cost so far."),
     "show": ("machines.show", "Show one launch: machines, events, bootstrap log."),
@@ -53,7 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 # Commands of the contract that this version does not have.
-LATER = ("capacity",)
+LATER: tuple[str, ...] = ()
 
 
 class _Commands(click.Group):

@@ -83,6 +83,17 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
                 "host-power-share",
                 *_FORMAT,
             ),
+            "capacity": (
+                "max-wait",
+                "order",
+                "map",
+                "type",
+                "gpu",
+                "price",
+                "purchase",
+                "as-of",
+                *_FORMAT,
+            ),
             "report": ("style", "lang", *_PRINTING),
             "quote": (
                 "addresses",

@@ -1,0 +1,301 @@
+"""Waits and dollars of a shared pool of GPUs by its size, and the fewest that keep a target."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from statistics import fmean
+
+from planner.capacity.busy_weeks import block_days, drawn_traces
+from planner.capacity.capacity_document import (
+    SCHEMA,
+    AgainstNow,
+    CapacityAnswer,
+    CapacityDocument,
+    Drawn,
+    DrawnRange,
+    GpuPrice,
+    MeasuredWaits,
+    SizeDocument,
+    Target,
+    TraceDocument,
+    Verdict,
+)
+from planner.capacity.erlang import erlang_wait
+from planner.capacity.job_trace import DAY_S, JobTrace
+from planner.capacity.queueing import Order, waits
+from planner.capacity.trace_file import TraceReading
+from pricing.errors import InputError
+from pricing.money import HOURS_PER_MONTH, cents
+
+_MOST_SIZES = 12
+"""Sizes that are replayed at most: a table that is read, and a minute of work."""
+_QUANTILES = (0.5, 0.9, 0.95, 0.99)
+_LOW, _HIGH = 0.05, 0.95
+_ROUNDING = 1e-9
+_ASSUMPTIONS = (
+    "a job runs as long as it did in the trace, on any GPU; nothing is moved or interrupted",
+    "the pool is empty when the trace begins, and jobs come whether or not others wait",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityQuestion:
+    """What is asked of a trace.
+
+    Attributes:
+        least, most: GPUs of the smallest and the largest pool.
+        now: GPUs of today; None: not said.
+        target: how long jobs may wait.
+        order: who is served next.
+        price: of one GPU.
+        draws: other traces to replay, 0 for none.
+    """
+
+    least: int
+    most: int
+    now: int | None
+    target: Target
+    order: Order
+    price: GpuPrice
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """One replay: seconds, and the part that is late."""
+
+    mean_s: float
+    quantiles_s: tuple[float, ...]
+    late_fraction: float
+    never: int
+    waited_s: float
+
+
+def capacity(
+    reading: TraceReading,
+    file: str,
+    asked: CapacityQuestion,
+    day: date,
+    progress: Callable[[int], None],
+) -> CapacityDocument:
+    """Return waits and dollars by size, and the answer.
+
+    Args:
+        reading: of the trace; only the jobs that shall be replayed.
+        file: its name.
+        asked: what is asked.
+        day: of the prices.
+        progress: called with the GPUs of each size before it is replayed.
+
+    Raises:
+        InputError: no size lies between the smallest and the largest pool.
+    """
+    trace = reading.trace
+    drawn = tuple(drawn_traces(trace, asked.draws))
+    replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]] = {}
+    for gpus in _sizes(asked):
+        progress(gpus)
+        others = () if trace.load_gpus > gpus else drawn  # a queue without end has no range
+        replays[gpus] = (
+            _replay(trace, gpus, asked),
+            tuple(_replay(other, gpus, asked) for other in others),
+        )
+    sizes = tuple(_size(trace, gpus, asked, replays) for gpus in replays)
+    days = block_days(trace)
+    return CapacityDocument(
+        schema=SCHEMA,
+        as_of=day,
+        currency="USD",
+        trace=_trace(reading, file),
+        order=asked.order,
+        target=asked.target,
+        price=asked.price,
+        drawn=Drawn(draws=len(drawn), blocks={7: "weeks", 1: "days"}.get(days or 0), of=days or 0),
+        now=asked.now,
+        sizes=sizes,
+        answer=_answer(sizes, asked),
+        assumptions=_ASSUMPTIONS,
+        notes=tuple(_notes(reading, asked, sizes, drawn)),
+    )
+
+
+def _sizes(asked: CapacityQuestion) -> list[int]:
+    """Return the sizes to replay: whole machines, today's among them, evenly spread, both ends."""
+    step = asked.price.step
+    possible = [gpus for gpus in range(step, asked.most + 1, step) if gpus >= asked.least]
+    if not possible:
+        raise InputError(
+            f"no pool of {asked.least} to {asked.most} GPUs is made of machines of {step}; "
+            f"ask for --gpus {step}..{step * max(2, asked.most // step)}."
+        )
+    apart = max(1.0, (len(possible) - 1) / (_MOST_SIZES - 1))
+    chosen = {possible[min(round(apart * n), len(possible) - 1)] for n in range(_MOST_SIZES)}
+    return sorted(chosen | ({asked.now} if asked.now else set()))
+
+
+def _replay(trace: JobTrace, gpus: int, asked: CapacityQuestion) -> _Figures:
+    found = waits(trace.jobs, gpus, asked.order)
+    waited = sorted(wait for wait in found if wait is not None)
+    if not waited:
+        return _Figures(math.inf, (math.inf,) * len(_QUANTILES), 1.0, len(found), 0.0)
+    late = sum(wait > asked.target.wait_s for wait in waited)
+    return _Figures(
+        mean_s=fmean(waited),
+        quantiles_s=tuple(_quantile(waited, q) for q in _QUANTILES),
+        late_fraction=late / len(waited),
+        never=len(found) - len(waited),
+        waited_s=sum(waited),
+    )
+
+
+def _quantile(ascending: Sequence[float], q: float) -> float:
+    """Return the smallest value that at least a share `q` of all does not exceed."""
+    return ascending[max(0, math.ceil(q * len(ascending)) - 1)]
+
+
+def _size(
+    trace: JobTrace,
+    gpus: int,
+    asked: CapacityQuestion,
+    replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]],
+) -> SizeDocument:
+    was, others = replays[gpus]
+    mean_duration_s = trace.load_gpus * trace.span_s / sum(job.gpus for job in trace.jobs)
+    p50, p90, p95, p99 = (
+        _range(was.quantiles_s[n], [other.quantiles_s[n] for other in others])
+        for n in range(len(_QUANTILES))
+    )
+    before = replays[asked.now][0] if asked.now else None
+    return SizeDocument(
+        gpus=gpus,
+        load_fraction=round(trace.load_gpus / gpus, 4),
+        overloaded=trace.load_gpus > gpus,
+        never=was.never,
+        mean_s=_range(was.mean_s, [other.mean_s for other in others]),
+        p50_s=p50,
+        p90_s=p90,
+        p95_s=p95,
+        p99_s=p99,
+        late_fraction=_range(was.late_fraction, [other.late_fraction for other in others], 4),
+        erlang=erlang_wait(trace.load_gpus, mean_duration_s, gpus),
+        usd_per_month=_usd_per_month(asked.price, gpus),
+        against_now=_against(trace, gpus, asked, was, before),
+    )
+
+
+def _range(mid: float, drawn: Sequence[float], digits: int = 1) -> DrawnRange:
+    ascending = sorted(drawn)
+    ends = (_quantile(ascending, q) if ascending else math.inf for q in (_LOW, _HIGH))
+    low, middle, high = (
+        round(value, digits) if math.isfinite(value) else None for value in _inside(ends, mid)
+    )
+    return DrawnRange(low=low, mid=middle, high=high)
+
+
+def _inside(ends: Iterable[float], mid: float) -> tuple[float, float, float]:
+    low, high = ends
+    return low, mid, high
+
+
+def _usd_per_month(price: GpuPrice, gpus: int) -> Decimal | None:
+    if price.usd_per_gpu_hour is None:
+        return None
+    return cents(price.usd_per_gpu_hour * gpus * HOURS_PER_MONTH)
+
+
+def _against(
+    trace: JobTrace, gpus: int, asked: CapacityQuestion, was: _Figures, before: _Figures | None
+) -> AgainstNow | None:
+    if asked.now is None or before is None:
+        return None
+    here, there = _usd_per_month(asked.price, gpus), _usd_per_month(asked.price, asked.now)
+    months = trace.span_s / 3600 / float(HOURS_PER_MONTH)
+    return AgainstNow(
+        gpus=gpus - asked.now,
+        usd_per_month=None if here is None or there is None else here - there,
+        waited_h_per_month=round((was.waited_s - before.waited_s) / 3600 / months, 1),
+    )
+
+
+def _keeps(size: SizeDocument, asked: CapacityQuestion, *, surely: bool) -> bool:
+    late = size.late_fraction.high if surely else size.late_fraction.mid
+    allowed = 1 - asked.target.quantile
+    return (
+        late is not None and not size.never and not size.overloaded and late <= allowed + _ROUNDING
+    )
+
+
+def _answer(sizes: Sequence[SizeDocument], asked: CapacityQuestion) -> CapacityAnswer:
+    """Return the fewest GPUs of the sizes that were replayed.
+
+    Today's GPUs are kept where they are enough in the trace as it was and no fewer surely are.
+    """
+    enough = _fewest(size.gpus for size in sizes if _keeps(size, asked, surely=False))
+    surely = _fewest(
+        size.gpus
+        for size in sizes
+        if _keeps(size, asked, surely=True) and _keeps(size, asked, surely=False)
+    )
+    safest = surely if surely is not None else enough
+    verdict: Verdict = "unknown"
+    chosen = safest
+    if asked.now is not None and enough is not None:
+        if asked.now < enough:
+            verdict = "more"
+        elif surely is not None and surely < asked.now:
+            verdict = "fewer"
+        else:
+            verdict, chosen = "keep", asked.now
+    elif asked.now is not None:
+        verdict = "more" if max(size.gpus for size in sizes) >= asked.now else "unknown"
+    usd = None if chosen is None else _usd_per_month(asked.price, chosen)
+    return CapacityAnswer(
+        verdict=verdict, gpus=chosen, enough=enough, surely=surely, usd_per_month=usd
+    )
+
+
+def _fewest(gpus: Iterable[int]) -> int | None:
+    return min(gpus, default=None)
+
+
+def _trace(reading: TraceReading, file: str) -> TraceDocument:
+    trace, waited = reading.trace, sorted(reading.waits_s)
+    measured = None
+    if waited:
+        measured = MeasuredWaits(
+            jobs=len(waited),
+            mean_s=round(fmean(waited), 1),
+            p50_s=round(_quantile(waited, 0.5), 1),
+            p95_s=round(_quantile(waited, 0.95), 1),
+        )
+    return TraceDocument(
+        file=file,
+        jobs=len(trace.jobs),
+        days=round(trace.span_s / DAY_S, 2),
+        load_gpus=round(trace.load_gpus, 2),
+        widest=trace.widest,
+        measured=measured,
+        dropped=reading.dropped,
+    )
+
+
+def _notes(
+    reading: TraceReading,
+    asked: CapacityQuestion,
+    sizes: Sequence[SizeDocument],
+    drawn: Sequence[JobTrace],
+) -> Iterable[str]:
+    for reason, count in sorted(reading.dropped.items()):
+        yield f"{count} of {reading.rows} rows {reason}, and are left out."
+    if asked.draws and not drawn:
+        yield "the trace is shorter than four days: how days differ is unknown, so no range."
+    wide = [size for size in sizes if size.never]
+    if wide:
+        yield (
+            f"{wide[0].never} jobs hold up to {reading.trace.widest} GPUs and never start on "
+            f"{wide[0].gpus}; a pool on which a job never starts is not enough."
+        )
+    if asked.now and asked.now % asked.price.step:
+        yield f"today's {asked.now} GPUs are not a whole number of machines of {asked.price.step}."
