@@ -143,9 +143,17 @@ def _formats() -> Iterator[str]:
         "the reason, in `provenance` of the profile."
     )
     yield ""
-    rows = [(f"`{row.name}`", row.title) for row in FORMATS]
+    rows = [(f"`{row.name}`", row.title, row.seen, row.tells, row.lacks) for row in FORMATS]
+    ready = ("`profile`", "a finished profile.json", "", "all that it holds", "")
     yield from table(
-        ("`--format`", "what it is"), [*rows, ("`profile`", "a finished profile.json")]
+        ("`--format`", "what it is", "read of", "tells", "cannot tell"), [*rows, ready]
+    )
+    yield ""
+    yield from prose(
+        "*read of*: which files the reader was made and tried with; where it says by its source or "
+        "by the documentation, no file of a real machine was at hand. A single instant (a "
+        "snapshot) says which GPU it is and what memory it holds, never how busy it is over time, "
+        "and the profile says so."
     )
     yield from ("", "## nvidia-smi CSV, and CSV of your own logger", "")
     yield from prose(

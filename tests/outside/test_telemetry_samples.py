@@ -12,6 +12,11 @@ from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable
 
 READABLE = (
+    "nvidia-smi-q-x-xml",
+    "nvidia-smi-q-text",
+    "nvidia-smi-table-log",
+    "nvidia-smi-pmon",
+    "nvidia-smi-query-compute-apps",
     "nvidia-smi-query-csv",
     "custom-wrapper-csv",
     "nvidia-smi-dmon",
@@ -20,12 +25,18 @@ READABLE = (
     "prometheus-http-api-json",
     "wandb-events",
 )
-NO_TELEMETRY = {
-    "dcp-metrics-included.csv",
-    "default-counters.csv",
-    "h100_help_query_gpu_590.txt",
-    "wandb-metadata.redacted.json",
-    "wandb-summary.json",
+# What holds no reading, and what is said of it.
+REFUSED = {
+    "dcp-metrics-included.csv": "names counters",
+    "default-counters.csv": "names counters",
+    "h100_help_query_gpu_590.txt": "describes fields",
+    "wandb-metadata.redacted.json": "says which GPU",
+    "wandb-summary.json": "last values only",
+    "h100_accounted_apps.csv": "no process under it",
+    "win2080_compute_apps_load.csv": "21 processes carry no reading",
+    "h100mig_pmon_load.txt": "no reading is left",
+    "h200mig_pmon_load.txt": "no reading is left",
+    "free_text_mixed_gpu_models.txt": "not telemetry that gpucost knows",
 }
 
 
@@ -36,7 +47,7 @@ def files(shared: Path, kinds: tuple[str, ...]) -> list[Path]:
 
 def is_telemetry(file: Path) -> bool:
     """Whether a sample is one that must import."""
-    return file.name not in NO_TELEMETRY and file.suffix != ".yml"
+    return file.name not in REFUSED and file.suffix != ".yml"
 
 
 def test_every_sample_of_a_readable_kind_imports(shared: Path) -> None:
@@ -56,8 +67,9 @@ def test_every_other_sample_is_refused(shared: Path) -> None:
     )
     refused = [file for file in files(shared, READABLE) if not is_telemetry(file)]
     for file in [*refused, *files(shared, tuple(others))]:
-        with pytest.raises(InputError, match=file.name.replace("+", r"\+")):
+        with pytest.raises(InputError, match=file.name.replace("+", r"\+")) as caught:
             read_source(str(file), Hints())
+        assert REFUSED.get(file.name, "") in str(caught.value)
 
 
 def figures(shared: Path, name: str) -> dict[str, Column]:

@@ -77,19 +77,8 @@ UNREAD = (
         "holds last values only",
         _EVENTS,
     ),
-    _row("`nvidia-smi pmon` output", r"^#\s*gpu\s+pid\s"),
-    _row("`dcgmi dmon` output", r"^#\s?Entity\s"),
-    _row("an nvidia-smi -q XML log", r"<nvidia_smi_log>|<!DOCTYPE nvidia_smi_log"),
-    _row("an `nvidia-smi -q` text log", r"^=+NVSMI LOG=+"),
-    _row(
-        "nvidia-smi process accounting CSV",
-        r"^timestamp, gpu_name,[^\n]*\bpid\b|^pid, "
-        r"|^[^\n]*\bused_gpu_memory \[MiB\]",
-        "lists processes, not what the GPU did",
-    ),
     _row("rocm-smi JSON", r'"card0"\s*:\s*\{'),
     _row("amd-smi JSON", r'"gpu_data"\s*:\s*\['),
-    _row("gpustat JSON", r'"query_time"\s*:'),
     _row("a profiler trace (Kineto, Chrome format)", r'"traceEvents"\s*:|"deviceProperties"\s*:'),
     _row("OpenTelemetry JSON", r'"resourceMetrics"\s*:', instead=_RANGE),
     _row("CloudWatch JSON", r'"MetricDataResults"\s*:'),
@@ -118,7 +107,6 @@ UNREAD = (
 )
 # Tried after the readable formats: a log of tables may end in rows that can be read.
 UNREAD_LAST = (
-    _row("the nvidia-smi table", r"\bNVIDIA-SMI \d+\.\d+"),
     _row("a Parquet file", r"\APAR1"),
     _row("an SQLite database (nsys export?)", r"\ASQLite format 3"),
     _row("a W&B binary log (run-*.wandb)", r"\A:W&B", instead=_EVENTS),

@@ -230,16 +230,18 @@ def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFr
         if counter not in samples or counter in _KEPT_COUNTERS:
             continue
         rates = np.full(len(samples), np.nan)
+        counted = np.isfinite(samples[counter].to_numpy())
         for rows in samples.groupby(GPU, sort=False).indices.values():
             rates[rows] = per_second(
                 samples[counter].to_numpy()[rows], samples[TIME].to_numpy()[rows]
             )
+            counted[rows] &= np.isfinite(rates[rows]).any()  # one reading of a counter says nothing
         most = SLOTS[slot].high
         if most is not None:  # times of counter and sample are moments apart
             rates = np.minimum(rates, most)
         before = samples[slot].to_numpy() if slot in samples else np.full(len(samples), np.nan)
         # Beside a counter, a slot's own value is of the time before it, the rate of the time after.
-        samples[slot] = np.where(np.isfinite(samples[counter]), rates, before)
+        samples[slot] = np.where(counted, rates, before)
         samples = samples.drop(columns=counter)
     if MEMORY_FRACTION in samples:
         totals = samples[GPU].map({gpu.key: memory_gib(gpu) for gpu in gpus}).astype(float)
