@@ -12,6 +12,7 @@ from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable
 
 READABLE = (
+    "amd-rocm-smi-json",
     "nvidia-smi-q-x-xml",
     "nvidia-smi-q-text",
     "nvidia-smi-table-log",

@@ -77,8 +77,6 @@ UNREAD = (
         "holds last values only",
         _EVENTS,
     ),
-    _row("rocm-smi JSON", r'"card0"\s*:\s*\{'),
-    _row("amd-smi JSON", r'"gpu_data"\s*:\s*\['),
     _row("a profiler trace (Kineto, Chrome format)", r'"traceEvents"\s*:|"deviceProperties"\s*:'),
     _row("OpenTelemetry JSON", r'"resourceMetrics"\s*:', instead=_RANGE),
     _row("CloudWatch JSON", r'"MetricDataResults"\s*:'),

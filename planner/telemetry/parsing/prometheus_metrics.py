@@ -1,6 +1,7 @@
 """The name table of Prometheus metrics: dcgm-exporter, old and renamed, and nvidia_gpu_exporter."""
 
 from planner.telemetry.parsing.csv_columns import BITMASK
+from planner.telemetry.parsing.devices.amd_metrics import AMD
 from planner.telemetry.parsing.units import Meaning, names
 
 _DEV, _PROF, _SMI = "dcgm_fi_dev_", "dcgm_fi_prof_", "nvidia_smi_"
@@ -14,6 +15,7 @@ def _named(prefix: str, rows: dict[str, Meaning]) -> dict[str, Meaning]:
 # although older help texts say "(in %)". Energy counts mJ, violations ns, both since the driver
 # was loaded. Names are compared in lower case: some clouds lower them.
 METRICS: dict[str, Meaning] = {
+    **AMD,
     **_named(
         _DEV,
         {

@@ -198,6 +198,10 @@ def _by_device(
     members: dict[str, list[SampledSeries]] = defaultdict(list)
     unlabelled: list[SampledSeries] = []
     for one in used:
+        if one.labels.get("gpu_partition_id", "0") not in {"", "0"}:
+            # AMD gives power and activity of a device to its first partition, 0 to the others.
+            builder.dropped["point of a later partition (AMD)"] += len(one.readings)
+            continue
         same = uuids.get(-1 if one.index is None else one.index, set())
         uuid = one.uuid or (next(iter(same)) if len(same) == 1 else None)
         if uuid is None and one.index is None:
