@@ -67,6 +67,7 @@ class MeasureRequest:
         gpus: the driver's indices, None for all that the command may use.
         no_gpu: measure the host and the steps alone.
         metadata: whether a cloud's metadata service may be asked which machine this is.
+        metrics: the metrics pages of servers, to be read meanwhile.
         hints: what the measurement cannot see, as fields of `hints.Hints`.
         applied: what is applied to the command; None where it runs as it is.
     """
@@ -80,6 +81,7 @@ class MeasureRequest:
     no_gpu: bool
     metadata: bool
     hints: Mapping[str, Any]
+    metrics: tuple[str, ...] = ()
     applied: Application | None = None
 
     @property
@@ -100,6 +102,7 @@ class MeasureRequest:
             gpus=self.gpus,
             no_gpu=self.no_gpu,
             metadata=self.metadata,
+            metrics=self.metrics,
             hints={name: value for name, value in self.hints.items() if value is not None},
             view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
             color=output.color,

@@ -26,6 +26,7 @@ from planner.telemetry.measure.capture.event_tail import EventTail
 from planner.telemetry.measure.command.witness import ALL
 from planner.telemetry.measure.gpu_thread import GpuThread
 from planner.telemetry.measure.recorder import Recorder, Subject
+from planner.telemetry.measure.serving_thread import ServingThread
 
 
 def main() -> None:
@@ -68,7 +69,8 @@ class Channel:
             os._exit(0)
         given = self._items.pop(0)
         gpus = given.pop("gpus")
-        return Task(gpus=None if gpus is None else tuple(gpus), **given)
+        metrics = tuple(given.pop("metrics"))
+        return Task(gpus=None if gpus is None else tuple(gpus), metrics=metrics, **given)
 
     def say(self, **item: object) -> None:
         """Say something to who started us."""
@@ -146,12 +148,14 @@ class _Sampler:
             return elsewhere, opened
 
     def _record(self) -> None:
+        metrics = self._task.metrics
         subject = Subject(
             job=self._task.job,
             pid=self._task.pid,
             events=self._events,
             chosen=self._task.gpus is not None,
             metadata=self._task.metadata,
+            serving=ServingThread(metrics, self._task.interval_s) if metrics else None,
         )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()

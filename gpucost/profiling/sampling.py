@@ -52,6 +52,7 @@ class Task:
         gpus: the driver's indices, None for all.
         no_gpu: read no GPU.
         metadata: ask a cloud's metadata service which machine this is.
+        metrics: the metrics pages of the servers that are measured.
         hints: fields of `hints.Hints`, for the profile.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
@@ -67,6 +68,7 @@ class Task:
     gpus: tuple[int, ...] | None = None
     no_gpu: bool = False
     metadata: bool = True
+    metrics: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     view: bool = False
     color: bool = False

@@ -33,6 +33,12 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 @click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: those the job works on]")
 @click.option("--pid", type=click.IntRange(min=1), help="Measure a process that runs already.")
 @click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="URL",
+    help="Also read the metrics of a server: vLLM, SGLang, Triton, TGI (repeatable).",
+)
 @click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
 @click.option("--name", help="The job's name.")
 @click.option("--kind", type=click.Choice(KINDS), help="What sort of job it is.")
@@ -49,6 +55,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
     from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - not on `gpucost --help`
 
     interval_s, duration = float(given.pop("interval")), given.pop("duration")
+    metrics = _addresses(given.pop("metrics"))
     pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")
     _check(words, pid, target, interval_s)
     asked = MeasureRequest(
@@ -60,6 +67,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
         gpus=_indices(gpus),
         no_gpu=no_gpu,
         metadata=not given.pop("no_metadata"),
+        metrics=metrics,
         hints=given,
     )
     return measure(asked, output)
@@ -81,6 +89,14 @@ def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval
         problems.append(f"-o {target}: nothing can be written to {Path(target).parent}.")
     if problems:
         raise InputError(problems)
+
+
+def _addresses(given: tuple[str, ...]) -> tuple[str, ...]:
+    if not given:
+        return ()
+    from planner.telemetry.measure.serving_thread import metrics_address  # noqa: PLC0415 - lazy
+
+    return tuple(dict.fromkeys(metrics_address(text) for text in given))
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:

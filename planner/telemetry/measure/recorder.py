@@ -14,7 +14,7 @@ from planner.telemetry.measure.machine.processes import unreached
 from planner.telemetry.measure.machine.run_identity import run_here
 from planner.telemetry.measure.nvml.device import DeviceRow
 from planner.telemetry.probe import FOLDER_VARIABLE
-from planner.telemetry.recording.recording import COUNTERS, GpuIdentity
+from planner.telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
 from pricing.json_value import Json
 
 # A kill of ours loses at most this much of the probe's events.
@@ -29,6 +29,23 @@ _NO_FRAMEWORK = (
     "no PyTorch or Keras training was seen, so where a step's time goes is unknown; device and "
     "host readings are complete."
 )
+
+
+class ServingReader(Protocol):
+    """What reads the metrics of servers: `serving_thread.ServingThread`."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the profile should know."""
+        ...
+
+    def told(self) -> list[Json]:
+        """Return what each server has told until now."""
+        ...
+
+    def end(self) -> None:
+        """Read a last time, and stop."""
+        ...
 
 
 class GpuReader(Protocol):
@@ -59,6 +76,7 @@ class Subject:
         events: where the probe writes, None without a probe.
         chosen: whether the user has said which GPUs are its.
         metadata: whether the metadata service of a cloud may be asked which machine this is.
+        serving: reads the metrics of the servers that are measured, None without any.
     """
 
     job: str | None
@@ -66,6 +84,7 @@ class Subject:
     events: EventTail | None = None
     chosen: bool = False
     metadata: bool = True
+    serving: ServingReader | None = None
 
 
 class Recorder:
@@ -156,6 +175,9 @@ class Recorder:
     def end(self) -> None:
         """Write the last readings and events and what they lack, and close the capture."""
         self.tick(last=True)
+        if self._subject.serving is not None:
+            self._subject.serving.end()
+            self._say(self._subject.serving.notes)
         if self._subject.events is not None:
             self._say(_shortcomings(self._subject.events))
         self._tell_facts()
@@ -167,8 +189,10 @@ class Recorder:
 
     def _found(self) -> dict[str, Json]:
         """Return what is known of job and machine now."""
-        gpus = self._gpus
-        return self._watch.facts(gpus.identities if gpus else ()) | (gpus.facts if gpus else {})
+        gpus, serving = self._gpus, self._subject.serving
+        found: dict[str, Json] = self._watch.facts(gpus.identities if gpus else ())
+        found |= gpus.facts if gpus else {}
+        return found if serving is None else {**found, SERVING: serving.told()}
 
     def _tell_facts(self) -> None:
         """Write what became known, or changed, since it was last written."""

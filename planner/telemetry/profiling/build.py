@@ -83,7 +83,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         job=_job(merged, server, label, hints),
         hardware=hardware,
         window=_window(merged, window, coverage),
-        work=work or work_of(merged.observed, window) or work_served(server),
+        work=work or work_served(server) or work_of(merged.observed, window),
         step=step_of(merged.observed, window),
         phases=phases(merged),
         waits=waits_of(merged.observed),
@@ -125,8 +125,8 @@ def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints)
     told = server or Served()
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
-        kind=JobKind(hints.kind or seen.kind or told.kind or JobKind.UNKNOWN),
-        framework=seen.framework or told.framework,
+        kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
+        framework=told.framework or seen.framework,
         precision=seen.precision or hints.precision,
         batch_per_gpu=seen.batch_per_gpu or hints.batch,
         parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),

@@ -17,6 +17,7 @@ CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost
 # Facts of a capture: keys of the job's GPUs, and the users of each other one; without the first,
 # all are the job's.
 JOB_GPUS, GPU_USERS = "job_gpus", "gpu_users"
+SERVING = "serving"  # the fact that holds what servers told, a tally each
 
 # Columns of samples that are not slots yet. Counters count up from a start that is not ours;
 # `merge.resolve` turns them into the slot beside them, per second.

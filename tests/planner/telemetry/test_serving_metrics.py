@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from planner.profile.model import Profile
 from planner.profile.serving import Latency
-from planner.telemetry.formats.metrics.serving import server_of
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.serving.names import server_of
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable, path

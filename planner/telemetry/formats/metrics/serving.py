@@ -1,12 +1,7 @@
-"""The names under which servers of models count, and what their counts say over a stretch of time.
-
-Names are those of the documentation of vLLM 0.3 to 0.11, SGLang 0.5, Triton 2.60 and TGI 3. A
-prefix in front of them (`ray_`, `kserve_`) and `_` in place of `:` are known, too.
-"""
+"""What the counts of servers of models say over a stretch of time."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,107 +12,20 @@ from planner.profile.kinds import JobKind
 from planner.profile.serving import Latency, Serving
 from planner.telemetry.profiling.statistics import durations, usual_interval
 from planner.telemetry.recording.served import Served
+from planner.telemetry.serving.names import (
+    FRAMEWORKS,
+    NAMES,
+    RANKS,
+    MetricName,
+    metric_of,
+    stem,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from planner.telemetry.parsing.series import SampledSeries
 
-FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "nv_inference": "triton", "tgi": "tgi"}
-_SERVER = re.compile(rf"(?:^|[_:])({'|'.join(FRAMEWORKS)})[:_](\w+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Name:
-    """What a name holds: a part of what is served, and the factor to milliseconds of a time."""
-
-    part: str
-    to_ms: float = 1.0
-
-
-_S, _US = 1e3, 1e-3
-_ENDS = ("_bucket", "_sum", "_count")
-
-
-def _gauges(**parts: str) -> dict[str, _Name]:
-    """Return rows for parts and their names, words."""
-    return {name: _Name(part=part) for part, names in parts.items() for name in names.split()}
-
-
-def _times(to_ms: float, **parts: str) -> dict[str, _Name]:
-    """Return rows for histograms and summaries, with the endings that their series have."""
-    return {
-        name + end: _Name(part=part, to_ms=to_ms)
-        for part, names in parts.items()
-        for name in names.split()
-        for end in ("", *_ENDS)
-    }
-
-
-# A share of the cache counts to 1 though its name ends in `perc`. Of names that mean one part, as
-# those of older versions, the first that is there counts.
-NAMES: Mapping[str, Mapping[str, _Name]] = {
-    "vllm": {
-        **_gauges(
-            running="num_requests_running",
-            waiting="num_requests_waiting",
-            cache="kv_cache_usage_perc gpu_cache_usage_perc",
-            preempted="num_preemptions_total num_preemptions",
-            answered="request_success_total request_success",
-            prompt="prompt_tokens_total prompt_tokens",
-            generated="generation_tokens_total generation_tokens",
-        ),
-        **_times(
-            _S,
-            latency="e2e_request_latency_seconds",
-            queue="request_queue_time_seconds",
-            first="time_to_first_token_seconds",
-            each="inter_token_latency_seconds time_per_output_token_seconds",
-        ),
-    },
-    "sglang": {
-        **_gauges(
-            running="num_running_reqs",
-            waiting="num_queue_reqs",
-            cache="token_usage",
-            answered="num_requests_total",
-            failed="num_aborted_requests_total",
-            prompt="prompt_tokens_total",
-            generated="generation_tokens_total",
-        ),
-        **_times(
-            _S,
-            latency="e2e_request_latency_seconds",
-            queue="queue_time_seconds",
-            first="time_to_first_token_seconds",
-            each="inter_token_latency_seconds time_per_output_token_seconds",
-        ),
-    },
-    "nv_inference": {
-        **_gauges(
-            waiting="pending_request_count", answered="request_success", failed="request_failure"
-        ),
-        **_times(_US, latency="request_summary_us", queue="queue_summary_us"),
-    },
-    "tgi": {
-        **_gauges(
-            running="batch_current_size",
-            waiting="queue_size",
-            answered="request_success_total request_success",
-            failed="request_failure_total request_failure",
-            generated="request_generated_tokens_sum",
-            prompt="request_input_length_sum",
-        ),
-        **_times(
-            _S,
-            latency="request_duration",
-            queue="request_queue_duration",
-            each="request_mean_time_per_token_duration",
-        ),
-    },
-}
-# Ranks of one engine tell the same figure; copies of a server add up.
-_RANKS = ("tp_rank", "pp_rank", "dp_rank", "moe_ep_rank")
 _ASKED = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _DIGITS = 6
 
@@ -127,16 +35,8 @@ class _Member:
     """One series of a server."""
 
     name: str
-    known: _Name
+    known: MetricName
     series: SampledSeries
-
-
-def server_of(name: str) -> tuple[str, str] | None:
-    """Return the server and the name that a metric has there, None for a metric of no server."""
-    found = _SERVER.search(name.lower())
-    if found is None or found[2] not in NAMES[found[1]]:
-        return None
-    return found[1], found[2]
 
 
 def served(found: Iterable[SampledSeries], *, clocked: bool = True) -> tuple[Served, ...]:
@@ -151,11 +51,11 @@ def served(found: Iterable[SampledSeries], *, clocked: bool = True) -> tuple[Ser
     """
     jobs: dict[tuple[str, str], list[_Member]] = defaultdict(list)
     for one in found:
-        known = server_of(one.name)
+        known = metric_of(one.name, one.labels)
         finite = np.isfinite(one.readings) & np.isfinite(one.t_s)
         if known is not None and finite.any():
             kept = replace(one, t_s=one.t_s[finite], readings=one.readings[finite])
-            member = _Member(name=known[1], known=NAMES[known[0]][known[1]], series=kept)
+            member = _Member(name=known[1], known=known[2], series=kept)
             jobs[known[0], one.job or ""].append(member)
     return tuple(
         _one_server(server, job, members, clocked=clocked)
@@ -175,6 +75,8 @@ def _one_server(server: str, job: str, members: Sequence[_Member], *, clocked: b
     }
     answered = _counted(parts.get("answered") or _ending(parts.get("latency", ()), "_count"))
     generated = _counted(parts.get("generated", ()))
+    for part in ("latency", "queue"):
+        latency[part] = latency[part] or _mean_of(parts.get(f"{part}_total", ()), answered)
 
     def rate(part: str) -> float | None:
         return _rate(_counted(parts.get(part, ())), length)
@@ -210,21 +112,16 @@ def _one_server(server: str, job: str, members: Sequence[_Member], *, clocked: b
 
 def _by_part(server: str, members: Sequence[_Member]) -> dict[str, list[_Member]]:
     """Return the series of each part: those of the first of its names that is there."""
-    stems = {_stem(one.name) for one in members}
+    stems = {stem(one.name) for one in members}
     chosen: dict[str, str] = {}
     for name, known in NAMES[server].items():
-        if _stem(name) in stems:
-            chosen.setdefault(known.part, _stem(name))
+        if stem(name) in stems:
+            chosen.setdefault(known.part, stem(name))
     parts: dict[str, list[_Member]] = defaultdict(list)
     for one in members:
-        if chosen[one.known.part] == _stem(one.name):
+        if chosen.get(one.known.part, stem(one.name)) == stem(one.name):
             parts[one.known.part].append(one)
     return dict(parts)
-
-
-def _stem(name: str) -> str:
-    end = next((end for end in _ENDS if name.endswith(end)), "")
-    return name.removesuffix(end)
 
 
 def _ending(members: Sequence[_Member], end: str) -> list[_Member]:
@@ -239,7 +136,7 @@ def _copies(members: Sequence[_Member]) -> list[list[SampledSeries]]:
     """Return the series by their labels without ranks."""
     copies: dict[tuple[tuple[str, str], ...], list[SampledSeries]] = defaultdict(list)
     for one in members:
-        labels = ((k, v) for k, v in one.series.labels.items() if k not in _RANKS)
+        labels = ((k, v) for k, v in one.series.labels.items() if k not in RANKS)
         copies[tuple(sorted(labels))].append(one.series)
     return list(copies.values())
 
@@ -287,14 +184,20 @@ def _latency(members: Sequence[_Member], *, several: bool, notes: list[str]) -> 
     if buckets and not all(name in told for name in _ASKED):
         longest = max(_bounds(buckets), default=0.0) * to_ms
         notes.append(
-            f"{_stem(buckets[0].name)}: some requests took longer than {longest:g} ms, the last "
+            f"{stem(buckets[0].name)}: some requests took longer than {longest:g} ms, the last "
             "bound of its histogram."
         )
     if not several:
-        notes.append(
-            f"{_stem(members[0].name)}: since the server's start, as one reading is given."
-        )
+        notes.append(f"{stem(members[0].name)}: since the server's start, as one reading is given.")
     return Latency(**{name: round(value * to_ms, _DIGITS) for name, value in told.items()})
+
+
+def _mean_of(total: Sequence[_Member], answered: float | None) -> Latency | None:
+    """Return the mean of what is told in sum; its quantiles are unknown."""
+    spent = _counted(total)
+    if spent is None or not answered:
+        return None
+    return Latency(mean=round(spent / answered * total[0].known.to_ms, _DIGITS))
 
 
 def _total(members: Sequence[_Member], *, several: bool) -> float | None:

@@ -24,6 +24,7 @@ import pandas as pd
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Run
 from planner.telemetry.formats.own import capture_machine
+from planner.telemetry.formats.own.capture_serving import served_in
 from planner.telemetry.formats.own.folded import Unfolded, unfolded
 from planner.telemetry.formats.own.folded import together as joined
 from planner.telemetry.formats.own.left_events import left_events
@@ -103,7 +104,12 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     host = _host(lines)
     observed = replace(_observed(lines, facts, gpus), machine=machine)
     return builder.recording(
-        samples, gpus, host=host, observed=observed, mig=any(g.partition for g in gpus)
+        samples,
+        gpus,
+        host=host,
+        observed=observed,
+        served=served_in(facts),
+        mig=any(g.partition for g in gpus),
     )
 
 
