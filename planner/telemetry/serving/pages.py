@@ -1,7 +1,7 @@
 """What the metrics pages of a server add up to while it is measured, in bounded memory.
 
 Counters and histograms count from the server's start: what a measurement sees of them is how much
-they grew, page by page, so that a server that starts anew meanwhile is no negative growth.
+they grew, page by page; one that fell was started anew meanwhile and counts from 0.
 """
 
 from __future__ import annotations
