@@ -164,7 +164,7 @@ def _detached(run: Deployment) -> list[str]:
 
 
 def _burning(run: Deployment) -> str:
-    until = f"until {run.marks.deadline:%Y-%m-%d %H:%M} UTC"
+    deadline = f"{run.marks.deadline:%Y-%m-%d %H:%M} UTC"
     if run.provider == OWN or run.offer is None:
-        return "on a machine of yours, which nothing ends"
-    return f"at ${show(run.offer.usd_per_hour * run.count)} an hour, {until} at most"
+        return f"on a machine of yours, where its job is ended at its deadline, {deadline}"
+    return f"at ${show(run.offer.usd_per_hour * run.count)} an hour, until {deadline} at most"

@@ -217,7 +217,10 @@ def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
 def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
     offer = spec.places[0].offer
     if spec.provider == OWN:
-        yield "the machine is yours: it is set up, and nothing ends it at the deadline"
+        yield (
+            "the machine is yours and stays: the deadline ends a job of --run there, and nothing "
+            "else"
+        )
         return
     if live is None:
         yield "the live price was not read; a launch reads it first"

@@ -206,7 +206,9 @@ class SshCloud:
 
 def _write(host: str, path: str, text: str, mode: str) -> None:
     folder = path.rpartition("/")[0]
-    command = f'mkdir -p "{folder}" && cat > "{path}" && chmod {shlex.quote(mode)} "{path}"'
+    # In one step: whoever reads it meanwhile sees the old file or the new one.
+    put = f'cat > "{path}.new" && chmod {shlex.quote(mode)} "{path}.new"'
+    command = f'mkdir -p "{folder}" && {put} && mv "{path}.new" "{path}"'
     code, _ = own_door(host).run(_address(host), command, text)
     if code != 0:
         raise ProviderError(f"{host}: {path.removeprefix(ROOT)} could not be written ({code}).")

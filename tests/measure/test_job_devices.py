@@ -62,6 +62,22 @@ def test_before_it_was_seen_it_is_what_nobody_else_computes_on(devices: JobDevic
     assert "no process of this job" in devices.notes(FOUR)[0]
 
 
+@pytest.mark.parametrize("told", [b"CUDA_VISIBLE_DEVICES=2", b"CUDA_VISIBLE_DEVICES="])
+def test_a_process_without_an_environment_gives_the_job_nothing(
+    monkeypatch: pytest.MonkeyPatch, told: bytes
+) -> None:
+    """One that has just ended shows an empty one: that is unknown, and not every GPU."""
+    monkeypatch.setattr(job_devices, "in_container", lambda: False)
+    world = _world(told + b"\0")
+    devices = JobDevices(ProcessTree(JOB, table=world))
+    devices.look(FOUR)
+    known = devices.keys(FOUR)
+    assert known == (["2"] if told.endswith(b"2") else [])
+    world.processes[JOB].environment = b""
+    devices.look(FOUR)
+    assert devices.keys(FOUR) == known
+
+
 def test_where_others_compute_on_all_of_them_none_is_the_jobs(devices: JobDevices) -> None:
     """On a full machine a job that was seen on no GPU is measured with none, and is told so."""
     for gpu in FOUR:

@@ -89,6 +89,19 @@ def test_the_end_of_the_job_is_an_empty_tree() -> None:
     assert tree.look() == frozenset()
 
 
+def test_an_environment_that_was_empty_for_a_moment_is_read_again() -> None:
+    """One that begins another program shows none: it is looked at twice, and then for another's."""
+    world = _world()
+    world.fork(200, INIT)
+    tree = ProcessTree(JOB, MARK, table=world)
+    world.processes[200].environment = MARK + b"\0"
+    assert tree.look() == {JOB, 200}
+    tree.look()
+    world.reads = 0
+    tree.look()
+    assert world.reads == 2  # the members; what never has an environment costs nothing
+
+
 def test_a_look_reads_the_members_and_what_is_new() -> None:
     """Among a thousand others' processes a look costs the job's own, after the first."""
     world = _world()

@@ -63,13 +63,12 @@ class JobDevices:
         if self._mine or self._chosen:
             return
         ours = namespace()
+        # A process that has just ended, or begins another program, shows an empty environment: what
+        # it may use is unknown, and not all.
+        told = {pid: text for pid in self._tree.members if (text := self._tree.environment(pid))}
         each = [
-            visible(
-                variables(self._tree.environment(pid)),
-                devices,
-                in_container=namespace(pid) not in {ours, None},
-            )
-            for pid in self._tree.members
+            visible(variables(text), devices, in_container=namespace(pid) not in {ours, None})
+            for pid, text in told.items()
         ]
         if each:
             self._may = together(each)

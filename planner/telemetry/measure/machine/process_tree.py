@@ -64,6 +64,7 @@ class ProcessTree:
         self._transferred: dict[int, tuple[float, float]] = {}
         self._silent: set[int] = set()
         self._others: set[int] = set()
+        self._unread: set[int] = set()
         self._met = False
         self._lost_cpu_s = self._lost_read_mib = self._lost_written_mib = 0.0
         self.look()
@@ -78,6 +79,7 @@ class ProcessTree:
             found[self.pid], self._met = top, True
         new = numbers - self._others - found.keys()
         entries = {pid: entry for pid in new if (entry := self._table.entry(pid)) is not None}
+        before, self._unread = self._unread, set()
         joined = self._joined(entries, found)
         self._count_lost(found)
         now = found | joined
@@ -85,7 +87,7 @@ class ProcessTree:
         first = max(spent, key=lambda pid: (spent[pid], -pid), default=self.pid)
         self.busiest = (first, spent.get(first, 0.0))
         self.members = now
-        self._others = numbers - self.members.keys()
+        self._others = numbers - self.members.keys() - (self._unread - before)
         self._read_transfers()
         return frozenset(self.members)
 
@@ -155,7 +157,13 @@ class ProcessTree:
     def _marked(self, pid: int) -> bool:
         if self._mark is None or pid in {os.getpid(), os.getppid()}:
             return False
-        return self._mark in (self._table.environment(pid) or b"").split(b"\0")
+        found = self._table.environment(pid)
+        if not found:
+            # The kernel's own have none; one that begins another program, for a moment: it is
+            # looked at once more.
+            self._unread.add(pid)
+            return False
+        return self._mark in found.split(b"\0")
 
     def _count_lost(self, alive: Mapping[int, Entry]) -> None:
         """Keep what ended members used, unless the parent that waited for them counts it.
