@@ -248,11 +248,25 @@ class MappingType(_Type):
         return column, slot
 
 
+class LabelType(_Type):
+    """`team=search` -> (name, text)."""
+
+    name = "name=text"
+
+    def parse(self, text: str) -> tuple[str, str]:
+        """Return the name and the text."""
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise ValueError(f"{text!r} is no label; write team=NAME.")
+        return name, value
+
+
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
 BOOT_DISK = BootDiskType()
 DESTINATION = DestinationType()
 INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
+LABEL = LabelType()
 HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK)
 SLOWDOWN, GRID = NumberType(ranges.SLOWDOWN), NumberType(ranges.GRID_G_PER_KWH)
 PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)

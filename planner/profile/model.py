@@ -84,6 +84,9 @@ class Job:
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
     serving: Serving | None = record(Serving, "what the server reports of itself")
     demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
+    team: str | None = text("whose budget pays for it")
+    owner: str | None = text("who answers for it")
+    cost_center: str | None = text("where it is booked")
 
     def __post_init__(self) -> None:
         """Take the words of a file for what they mean.

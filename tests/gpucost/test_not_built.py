@@ -58,7 +58,7 @@ OPTIONS = (
 
 # Options of the contract that work, by command.
 BUILT = {
-    "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job",
+    "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job --label",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "

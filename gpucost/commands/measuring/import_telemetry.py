@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments.parameters import DURATION, MAPPING, WORK
+from gpucost.arguments.parameters import DURATION, LABEL, MAPPING, WORK
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
@@ -49,6 +49,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
     multiple=True,
     metavar="COLUMN=SLOT",
     help="What a column of your own means (repeatable).",
+)
+@click.option(
+    "--label",
+    "labels",
+    type=LABEL,
+    multiple=True,
+    metavar="NAME=TEXT",
+    help="Whose it is: team=, owner= or cost-center= (repeatable).",
 )
 @click.option("--name", help="The job's name.")
 @click.option("--job", help="Which of several jobs in the source.")

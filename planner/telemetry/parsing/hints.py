@@ -11,6 +11,8 @@ from pricing.errors import InputError
 
 # What `--map` may name besides the slots: who and when a row is about.
 ROLES = ("timestamp", "host", "index", "uuid", "name", "memory.total")
+# What `--label` may name, and the field of `model.Job`.
+LABELS = {"team": "team", "owner": "owner", "cost-center": "cost_center"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Hints:
         name: the job's name.
         job: which of several jobs in the source to read.
         interval_s: seconds between samples of a source without timestamps.
+        labels: whose the jobs are, as pairs of a name of LABELS and its text.
 
     Raises:
         InputError: an unknown zone, slot, kind or precision, or a number that is not above 0.
@@ -46,6 +49,7 @@ class Hints:
     name: str | None = None
     job: str | None = None
     interval_s: float | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         problems = [
@@ -62,6 +66,11 @@ class Hints:
             )
             if word is not None and word not in known
         ]
+        problems += [
+            f"--label {name}={value}: not known. Use one of: {', '.join(LABELS)}, each with a text."
+            for name, value in self.labels
+            if name not in LABELS or not value.strip()
+        ]
         if self.tz is not None and _zone(self.tz) is None:
             problems.append(
                 f"--tz {self.tz}: no such zone, so local times cannot be placed. "
@@ -77,6 +86,11 @@ class Hints:
         ]
         if problems:
             raise InputError(problems)
+
+    @property
+    def job_labels(self) -> dict[str, str]:
+        """The labels by the fields of `model.Job`."""
+        return {LABELS[name]: value.strip() for name, value in self.labels}
 
     @property
     def zone(self) -> tzinfo | None:

@@ -1,4 +1,6 @@
-"""The name table of Prometheus metrics: dcgm-exporter, old and renamed, and nvidia_gpu_exporter."""
+"""The names of metrics: DCGM, old and renamed, nvidia_gpu_exporter, Triton, Ray, OpenTelemetry."""
+
+from collections.abc import Mapping
 
 from planner.telemetry.parsing.csv_columns import BITMASK
 from planner.telemetry.parsing.devices.amd_metrics import AMD
@@ -87,6 +89,103 @@ METRICS: dict[str, Meaning] = {
         },
     ),
 }
+# Ray divides bytes by 2^20 and says MB. Triton and OpenTelemetry count to 1, bytes and joules.
+METRICS |= {
+    # Memory of one pod's processes, told apart by `formats.metrics.pods`.
+    "gpucost_process_fb_used": Meaning(target="mem.process_gib", unit="MiB"),
+    **_named(
+        "ray_node_",
+        {
+            "gpus_utilization": Meaning(target="util.kernel_time", unit="%"),
+            "gram_used": Meaning(target="mem.used_gib", unit="MiB"),
+            "gram_available": Meaning(target="memory.rest", unit="MiB"),
+            "gpu_power_milliwatts": Meaning(target="power.board_w", unit="mW"),
+            "gpu_temperature_celsius": Meaning(target="temp.core_c", unit="C"),
+        },
+    ),
+    **_named(
+        "nv_",
+        {
+            "gpu_utilization": Meaning(target="util.kernel_time", unit="ratio"),
+            "gpu_memory_used_bytes": Meaning(target="mem.used_gib", unit="B"),
+            "gpu_memory_total_bytes": Meaning(target="memory.total", unit="B"),
+            "gpu_power_usage": Meaning(target="power.board_w", unit="W"),
+            "gpu_power_limit": Meaning(target="power.limit_w", unit="W"),
+            "energy_consumption": Meaning(target="counter.energy_j", unit="J"),
+        },
+    ),
+    # What a `:` parts off is the value of the label of BY_LABEL; Prometheus adds units to names.
+    **_named(
+        "hw_",
+        {
+            **names(
+                "util.kernel_time",
+                "ratio",
+                "gpu_utilization:general gpu_utilization: gpu_utilization:all "
+                "gpu_utilization_ratio:general gpu_utilization_ratio: gpu_utilization_ratio:all",
+            ),
+            **names(
+                "util.encoder", "ratio", "gpu_utilization:encoder gpu_utilization_ratio:encoder"
+            ),
+            **names(
+                "util.decoder", "ratio", "gpu_utilization:decoder gpu_utilization_ratio:decoder"
+            ),
+            **names("mem.used_gib", "B", "gpu_memory_usage gpu_memory_usage_bytes"),
+            **names("memory.total", "B", "gpu_memory_limit gpu_memory_limit_bytes"),
+            **names(
+                "fraction.memory", "ratio", "gpu_memory_utilization gpu_memory_utilization_ratio"
+            ),
+            **names("power.board_w", "W", "power:gpu power_watts:gpu gpu_power gpu_power_watts"),
+            **names("power.limit_w", "W", "power_limit:gpu power_limit_watts:gpu"),
+            **names("counter.energy_j", "J", "energy:gpu energy_joules_total:gpu"),
+            **names("temp.core_c", "C", "temperature:gpu temperature_celsius:gpu"),
+        },
+    ),
+    **_named(
+        "gpu_dcgm_",
+        {
+            "utilization": Meaning(target="util.kernel_time", unit="ratio"),
+            "sm_utilization": Meaning(target="util.sm_active", unit="ratio"),
+            "sm_occupancy": Meaning(target="util.sm_occupancy", unit="ratio"),
+            "pipe_utilization:tensor": Meaning(target="util.tensor_active", unit="ratio"),
+            "pipe_utilization:fp32": Meaning(target="util.fp32_active", unit="ratio"),
+            "pipe_utilization:fp64": Meaning(target="util.fp64_active", unit="ratio"),
+            "memory_bandwidth_utilization": Meaning(target="util.dram_active", unit="ratio"),
+            "memory_bytes_used:used": Meaning(target="mem.used_gib", unit="B"),
+            "memory_bytes_used:free": Meaning(target="memory.rest", unit="B"),
+            "energy_consumption": Meaning(target="counter.energy_j", unit="J"),
+            "clock_frequency": Meaning(target="clock.sm_mhz", unit="Hz"),
+            "temperature": Meaning(target="temp.core_c", unit="C"),
+        },
+    ),
+}
+# Metrics of several meanings, and the label that tells which.
+BY_LABEL = {
+    **dict.fromkeys(("hw_gpu_utilization", "hw_gpu_utilization_ratio"), "hw_gpu_task"),
+    **dict.fromkeys(
+        (
+            *("hw_power", "hw_power_watts", "hw_power_limit", "hw_power_limit_watts"),
+            *("hw_energy", "hw_energy_joules_total", "hw_temperature", "hw_temperature_celsius"),
+        ),
+        "hw_type",
+    ),
+    "gpu_dcgm_pipe_utilization": "gpu_pipe",
+    "gpu_dcgm_memory_bytes_used": "gpu_memory_state",
+}
+
+
+def key_of(name: str, labels: Mapping[str, str]) -> str:
+    """Return the name under which METRICS has a metric; "value" where a function dropped it.
+
+    Args:
+        name: as written; dots of OpenTelemetry are underscores here.
+        labels: names in lower case.
+    """
+    plain = name.lower().replace(".", "_") or "value"
+    label = BY_LABEL.get(plain)
+    return plain if label is None else f"{plain}:{labels.get(label, '').lower()}"
+
+
 # Gauges of bytes per second in older exporters, counters of bytes in newer ones.
 RATE_OR_COUNTER = {
     "io.pcie_rx_mib_s": "counter.pcie_rx_mib",

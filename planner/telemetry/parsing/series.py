@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from planner.telemetry.parsing.prometheus_metrics import (
     IDENTITY_METRIC,
     METRICS,
     RATE_OR_COUNTER,
+    key_of,
 )
 from planner.telemetry.parsing.recording_builder import RecordingBuilder, real_uuid
 from planner.telemetry.parsing.units import THROTTLE_BITS
@@ -32,13 +33,22 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.units import Meaning
     from planner.telemetry.recording.served import Served
 
-_MEMORY = ("memory.total", "memory.free", "memory.reserved")
+_MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
-_HOST_LABELS = ("hostname", "host", "node", "instance")
-_ID_LABELS = ("gpu", "gpu_id", "index", "minor_number")
-_MODEL_LABELS = ("modelname", "model_name", "name", "dcgm_fi_dev_name", "card_model")
+_HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "instance")
+_MIG_UUID = "dra_mig_device_uuid"
+_PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
+_UUID_LABELS = ("uuid", "gpu_uuid", "hw_id")
+_ID_LABELS = (
+    *("gpu", "gpu_id", "index", "minor_number"),
+    *("gpuindex", "gpu_index", "gpu_number", "hw_id"),
+)
+_MODEL_LABELS = (
+    *("modelname", "model_name", "name", "dcgm_fi_dev_name", "card_model"),
+    *("gpudevicename", "gpu_name", "gpu_model", "hw_model"),
+)
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
-_JOB_LABELS = ("exported_pod", "pod", "hpc_job", "job")
+_JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
@@ -63,7 +73,8 @@ class SampledSeries:
     @property
     def uuid(self) -> str | None:
         """The device's uuid."""
-        return real_uuid(self.labels.get("uuid") or self.labels.get("gpu_uuid"))
+        found = (real_uuid(self.labels.get(label)) for label in _UUID_LABELS)
+        return next((text for text in found if text and not text.isdecimal()), None)
 
     @property
     def index(self) -> int | None:
@@ -79,7 +90,7 @@ class SampledSeries:
     @property
     def instance(self) -> str | None:
         """The MIG instance, None for a whole device."""
-        return self.labels.get("gpu_i_id") or None
+        return self.labels.get("gpu_i_id") or self.labels.get(_MIG_UUID) or None
 
     @property
     def job(self) -> str | None:
@@ -98,7 +109,7 @@ def recording(
     found: Sequence[SampledSeries],
     hints: Hints,
     served: tuple[Served, ...] = (),
-    **more: bool,
+    **more: Any,  # noqa: ANN401 - the other fields of a Recording
 ) -> Recording:
     """Return the recording of many series.
 
@@ -114,7 +125,7 @@ def recording(
     """
     builder.rows_read += sum(len(one.readings) for one in found)
     table = _table(hints)
-    named = [one for one in found if _key(one.name) in table]
+    named = [one for one in found if _key(one) in table]
     if not served and not any(len(one.readings) for one in named):
         raise InputError(_nothing(builder.name, sorted({one.name for one in found})))
     others = sum(len(one.readings) for one in found) - sum(len(one.readings) for one in named)
@@ -151,8 +162,8 @@ def _no_samples() -> pd.DataFrame:
     return pd.DataFrame({TIME: np.empty(0), GPU: pd.Series(dtype=object)})
 
 
-def _key(name: str) -> str:
-    return name.lower() or "value"
+def _key(one: SampledSeries) -> str:
+    return key_of(one.name, one.labels)
 
 
 def _table(hints: Hints) -> dict[str, Meaning]:
@@ -177,11 +188,11 @@ def _nothing(name: str, others: list[str]) -> str:
 def _figures(
     builder: RecordingBuilder, used: Sequence[SampledSeries], table: Mapping[str, Meaning]
 ) -> None:
-    values: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    values: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
     for one in used:
-        values[one.name].append(one.readings)
-    for name, parts in sorted(values.items()):
-        known = table[_key(name)]
+        values[one.name, _key(one)].append(one.readings)
+    for (name, key), parts in sorted(values.items()):
+        known = table[key]
         raw = np.sort(np.concatenate(parts))
         slot = "throttle.fraction" if known.target == BITMASK else known.target
         builder.column(name or "value", slot, known.scale, raw)
@@ -233,15 +244,11 @@ def _identity(
     total = memory["memory.total"]
     if total is None and used is not None and free is not None and reserved is not None:
         total = used + free + reserved
-    profile = next(
-        (
-            one.labels["gpu_i_profile"]
-            for one in members
-            if one.instance and one.labels.get("gpu_i_profile")
-        ),
-        None,
-    )
+    if total is None and used is not None and memory["memory.rest"] is not None:
+        total = used + memory["memory.rest"]
     instance = next((one.instance for one in members if one.instance), None)
+    profiles = (one.labels.get(label) for one in members for label in _PROFILE_LABELS)
+    profile = next((text for text in profiles if text), None)
     models = (one.labels.get(label) for one in known for label in _MODEL_LABELS)
     return GpuIdentity(
         key=key,
@@ -250,6 +257,7 @@ def _identity(
         model=next((model for model in models if model), None),
         memory_gib=None if instance else total,
         partition=None if instance is None else f"{profile or 'instance'} {instance}",
+        mig_uuid=next((u for one in members if (u := one.labels.get(_MIG_UUID))), None),
         host=next((one.host for one in members if one.host), None),
     )
 
@@ -258,7 +266,7 @@ def _last_gib(
     members: Sequence[SampledSeries], table: Mapping[str, Meaning], target: str
 ) -> float | None:
     for one in members:
-        known = table[_key(one.name)]
+        known = table[_key(one)]
         if known.target == target and known.scale is not None and len(one.readings):
             return float(one.readings[-1]) * known.scale
     return None
@@ -291,7 +299,7 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
     """Return one column a target, one row an instant."""
     ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
     for one in members:
-        known = table[_key(one.name)]
+        known = table[_key(one)]
         target, values = _in_slot_units(one, known)
         column = pd.Series(values, index=one.t_s).groupby(level=0).last()
         ranked[target].append((known.rank, one.name, column))

@@ -65,6 +65,7 @@ _UNITS = {
     "memory.total": "GiB",
     "memory.free": "GiB",
     "memory.reserved": "GiB",
+    "memory.rest": "GiB",
     "counter.energy_j": "J",
     **{name: "MiB" for name in COUNTERS if name.endswith("_mib")},
     **{name: "s" for name in COUNTERS if name.endswith("_s")},

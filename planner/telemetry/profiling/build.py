@@ -24,6 +24,7 @@ from planner.profile.model import (
 )
 from planner.telemetry.parsing.payload import stem
 from planner.telemetry.profiling.doubts import suspicions
+from planner.telemetry.profiling.fill import labels_not_used
 from planner.telemetry.profiling.hardware import hardware_of
 from planner.telemetry.profiling.merge import Merged, device_of
 from planner.telemetry.profiling.phases import phases
@@ -31,6 +32,7 @@ from planner.telemetry.profiling.served import server_of, window_served, work_se
 from planner.telemetry.profiling.statistics import durations, statistics
 from planner.telemetry.profiling.steps import ranks_of, step_of, waits_of, window_of_steps, work_of
 from planner.telemetry.profiling.window import ActiveWindow, active_window, main_times
+from planner.telemetry.recording.labels import JobLabels
 from planner.telemetry.recording.observed import Observed
 from planner.telemetry.recording.served import Served
 from pricing.errors import InputError
@@ -104,6 +106,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
                 *_zone_note(merged, hints),
                 *suspicions(merged, window, coverage, hints.interval_s),
                 *_work_note(work, window),
+                *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
                 *_crowd_note(host, machine, hardware.cpu_cores),
             ),
         ),
@@ -123,6 +126,7 @@ def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints)
     """Return the job: what was seen of it goes before what was said."""
     seen = merged.observed or Observed()
     told = server or Served()
+    said, whose = hints.job_labels, merged.labels.get(label or "", JobLabels())
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
@@ -135,6 +139,9 @@ def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints)
         serving=told.serving,
         latency_ms=told.latency_ms,
         requests_per_s=told.requests_per_s,
+        team=whose.team or said.get("team"),
+        owner=whose.owner or said.get("owner"),
+        cost_center=whose.cost_center or said.get("cost_center"),
     )
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.profile.kinds import JobKind
-from planner.profile.model import Profile, Work
-from planner.telemetry.parsing.hints import Hints
+from planner.profile.model import Job, Profile, Work
+from planner.telemetry.parsing.hints import LABELS, Hints
+from planner.telemetry.recording.labels import JobLabels
 from pricing.hardware import find
 
 
@@ -21,11 +22,20 @@ def fill(profile: Profile, hints: Hints) -> Profile:
             kind=JobKind(hints.kind) if hints.kind and job.kind is JobKind.UNKNOWN else job.kind,
             precision=job.precision or hints.precision,
             batch_per_gpu=job.batch_per_gpu or hints.batch,
+            **{name: getattr(job, name) or value for name, value in hints.job_labels.items()},
         ),
         hardware=replace(hardware, gpu=hardware.gpu or hints.gpu),
         work=profile.work or _work(profile, hints),
         provenance=replace(profile.provenance, notes=(*profile.provenance.notes, *notes)),
     )
+
+
+def labels_not_used(own: Job | JobLabels, hints: Hints) -> Iterator[str]:
+    """Yield a sentence for each label that the source tells otherwise."""
+    for name, value in hints.labels:
+        known = getattr(own, LABELS[name])
+        if known is not None and known != value.strip():
+            yield f"--label {name}={value} is not used: the data says {known}."
 
 
 def _work(profile: Profile, hints: Hints) -> Work | None:
@@ -48,6 +58,7 @@ def _contradictions(profile: Profile, hints: Hints) -> Iterator[str]:
     for flag, hint, own in said:
         if hint is not None and own is not None and hint != own:
             yield f"{flag} {hint} is not used: the profile says {own}."
+    yield from labels_not_used(job, hints)
 
 
 def _model(name: str | None) -> str | None:

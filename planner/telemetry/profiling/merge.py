@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
+    from planner.telemetry.recording.labels import JobLabels
     from planner.telemetry.recording.observed import Observed
     from planner.telemetry.recording.served import Served
 
@@ -54,6 +55,7 @@ class Merged:
         host_ram_gib: memory of the machine.
         observed: the job itself, where a source watched it.
         served: what servers of models told of themselves.
+        labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
     """
 
@@ -69,6 +71,7 @@ class Merged:
     host_ram_gib: float | None
     observed: Observed | None
     served: tuple[Served, ...] = ()
+    labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...]
 
 
@@ -98,6 +101,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
         observed=next((one.observed for one in recordings if one.observed), None),
         served=tuple(told for one in recordings for told in one.served),
+        labels={job: whose for one in recordings for job, whose in one.labels.items()},
         notes=tuple(notes),
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from planner.profile.model import Source
+    from planner.telemetry.recording.labels import JobLabels
     from planner.telemetry.recording.observed import Observed
     from planner.telemetry.recording.served import Served
 
@@ -90,6 +93,7 @@ class Recording:
         host_ram_gib: memory of the machine.
         observed: the job itself, where the source watched it.
         served: what servers of models told of themselves, one value a job.
+        labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
     """
 
@@ -107,6 +111,7 @@ class Recording:
     host_ram_gib: float | None = None
     observed: Observed | None = None
     served: tuple[Served, ...] = ()
+    labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property

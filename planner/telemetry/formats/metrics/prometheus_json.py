@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.telemetry.formats.metrics.pods import pods
 from planner.telemetry.formats.metrics.serving import served
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.json_documents import documents
@@ -49,7 +50,10 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: the query found no series that can be read, so nothing was measured. "
             "Check the metric's name and the time range of the query."
         )
-    return series.recording(builder, found, hints, served(found))
+    by_job = pods(found)
+    builder.notes += by_job.notes
+    told = served(by_job.series)
+    return series.recording(builder, by_job.series, hints, served=told, labels=by_job.labels)
 
 
 def _series(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
+from planner.telemetry.formats.metrics.pods import pods
 from planner.telemetry.formats.metrics.serving import served
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
@@ -68,8 +69,17 @@ def read(payload: Payload, hints: Hints) -> Recording:
         )
         for (name, labels), same in sorted(values.items(), key=lambda item: item[0])
     ]
-    told = served(found, clocked=timed or hints.interval_s is not None)
-    return series.recording(builder, found, hints, told, timed=timed, absolute=timed)
+    by_job = pods(found)
+    builder.notes += by_job.notes
+    return series.recording(
+        builder,
+        by_job.series,
+        hints,
+        served=served(by_job.series, clocked=timed or hints.interval_s is not None),
+        labels=by_job.labels,
+        timed=timed,
+        absolute=timed,
+    )
 
 
 def _parsed(text: str) -> list[_Point]:

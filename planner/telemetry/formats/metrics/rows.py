@@ -30,7 +30,7 @@ ROWS = (
         fits=text_with(
             r"^# TYPE [A-Za-z_:][\w:]* (gauge|counter|untyped|summary|histogram)\s*$"
             r"|^(\w+_)?(dcgm_fi_|nvidia_smi_|vllm[:_]|sglang[:_]|nv_inference_|nv_gpu_|tgi_|"
-            r"ray_node_|hw_gpu_)\w+(\{[^\n]*\})?\s+\S"
+            r"ray_node_|hw_(gpu|power|energy)_|gpu_dcgm_)\w+(\{[^\n]*\})?\s+\S"
         ),
         seen="dcgm-exporter 3.x and 4.x, nvidia_gpu_exporter with drivers 590 to 610; vLLM, "
         "SGLang, Triton, TGI, Ray and OpenTelemetry by their documentation",

@@ -56,11 +56,16 @@ def served(found: Iterable[SampledSeries], *, clocked: bool = True) -> tuple[Ser
         if known is not None and finite.any():
             kept = replace(one, t_s=one.t_s[finite], readings=one.readings[finite])
             member = _Member(name=known[1], known=known[2], series=kept)
-            jobs[known[0], one.job or ""].append(member)
+            jobs[known[0], _pod(kept)].append(member)
     return tuple(
         _one_server(server, job, members, clocked=clocked)
         for (server, job), members in sorted(jobs.items(), key=lambda item: item[0])
     )
+
+
+def _pod(one: SampledSeries) -> str:
+    """Return the pod of a server; the name of a scrape says nothing of the GPU's job."""
+    return one.labels.get("exported_pod") or one.labels.get("pod") or ""
 
 
 def _one_server(server: str, job: str, members: Sequence[_Member], *, clocked: bool) -> Served:
