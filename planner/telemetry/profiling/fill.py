@@ -12,7 +12,7 @@ from pricing.hardware import find
 
 def fill(profile: Profile, hints: Hints) -> Profile:
     """Return the profile with its gaps filled; a hint that contradicts it is noted, not used."""
-    job, hardware = profile.job, profile.hardware
+    job, hardware, said = profile.job, profile.hardware, hints.job_labels
     notes = tuple(_contradictions(profile, hints))
     return replace(
         profile,
@@ -22,7 +22,9 @@ def fill(profile: Profile, hints: Hints) -> Profile:
             kind=JobKind(hints.kind) if hints.kind and job.kind is JobKind.UNKNOWN else job.kind,
             precision=job.precision or hints.precision,
             batch_per_gpu=job.batch_per_gpu or hints.batch,
-            **{name: getattr(job, name) or value for name, value in hints.job_labels.items()},
+            team=job.team or said.get("team"),
+            owner=job.owner or said.get("owner"),
+            cost_center=job.cost_center or said.get("cost_center"),
         ),
         hardware=replace(hardware, gpu=hardware.gpu or hints.gpu),
         work=profile.work or _work(profile, hints),
