@@ -164,8 +164,14 @@ BY_LABEL = {
     **dict.fromkeys(("hw_gpu_utilization", "hw_gpu_utilization_ratio"), "hw_gpu_task"),
     **dict.fromkeys(
         (
-            *("hw_power", "hw_power_watts", "hw_power_limit", "hw_power_limit_watts"),
-            *("hw_energy", "hw_energy_joules_total", "hw_temperature", "hw_temperature_celsius"),
+            "hw_power",
+            "hw_power_watts",
+            "hw_power_limit",
+            "hw_power_limit_watts",
+            "hw_energy",
+            "hw_energy_joules_total",
+            "hw_temperature",
+            "hw_temperature_celsius",
         ),
         "hw_type",
     ),

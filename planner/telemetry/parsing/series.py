@@ -40,12 +40,25 @@ _MIG_UUID = "dra_mig_device_uuid"
 _PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
 _UUID_LABELS = ("uuid", "gpu_uuid", "hw_id")
 _ID_LABELS = (
-    *("gpu", "gpu_id", "index", "minor_number"),
-    *("gpuindex", "gpu_index", "gpu_number", "hw_id"),
+    "gpu",
+    "gpu_id",
+    "index",
+    "minor_number",
+    "gpuindex",
+    "gpu_index",
+    "gpu_number",
+    "hw_id",
 )
 _MODEL_LABELS = (
-    *("modelname", "model_name", "name", "dcgm_fi_dev_name", "card_model"),
-    *("gpudevicename", "gpu_name", "gpu_model", "hw_model"),
+    "modelname",
+    "model_name",
+    "name",
+    "dcgm_fi_dev_name",
+    "card_model",
+    "gpudevicename",
+    "gpu_name",
+    "gpu_model",
+    "hw_model",
 )
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
 _JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")

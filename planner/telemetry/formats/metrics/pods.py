@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 LABELS_METRIC = "kube_pod_labels"
 # The most telling first: a pod of a job also carries the label of its application.
 _JOB = (
-    *("batch_kubernetes_io_job_name", "job_name", "training_kubeflow_org_job_name"),
-    *("jobset_sigs_k8s_io_jobset_name", "leaderworkerset_sigs_k8s_io_name"),
-    *("ray_io_cluster", "app_kubernetes_io_instance", "app_kubernetes_io_name", "app"),
+    "batch_kubernetes_io_job_name",
+    "job_name",
+    "training_kubeflow_org_job_name",
+    "jobset_sigs_k8s_io_jobset_name",
+    "leaderworkerset_sigs_k8s_io_name",
+    "ray_io_cluster",
+    "app_kubernetes_io_instance",
+    "app_kubernetes_io_name",
+    "app",
 )
 _WHOSE = {
     "team": ("team", "squad"),
