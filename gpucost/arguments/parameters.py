@@ -257,7 +257,7 @@ class LabelType(_Type):
         """Return the name and the text."""
         name, _, value = text.partition("=")
         if not name or not value:
-            raise ValueError(f"{text!r} is no label; write team=NAME.")
+            raise ValueError(f"{text!r} is not a label; write team=NAME.")
         return name, value
 
 

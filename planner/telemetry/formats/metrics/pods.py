@@ -49,7 +49,7 @@ class Pods:
     """Series with the jobs of their pods.
 
     Attributes:
-        series: those that are no labels, `exported_pod` being the job where that is known.
+        series: those of other metrics, with the job as `exported_pod` where it is known.
         labels: whose each job is.
         notes: what a reader of the profile should know.
     """
