@@ -73,7 +73,7 @@ UNREAD = (
     ),
     _row(
         "a W&B run summary (wandb-summary.json)",
-        r'\A\s*\{[^\n]*"_wandb"\s*:',
+        r'\A\s*\{[^\n]*"_wandb"\s*:\s*\{',
         "holds last values only",
         _EVENTS,
     ),
@@ -107,7 +107,6 @@ UNREAD = (
 UNREAD_LAST = (
     _row("a Parquet file", r"\APAR1"),
     _row("an SQLite database (nsys export?)", r"\ASQLite format 3"),
-    _row("a W&B binary log (run-*.wandb)", r"\A:W&B", instead=_EVENTS),
     _row("a web page", r"(?i)\A\s*<(!doctype )?html", "holds no measurement"),
 )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "wandb-jsonl"
 _GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d+)\.(\w+)(?:/l:.*)?")
 # W&B multiplies DCGM's ratios by 100; `memory` is the controller's time.
-_NAMES = {
+NAMES = {
     "gpu": Meaning(target="util.kernel_time", unit="%"),
     "memory": Meaning(target="util.mem_controller", unit="%"),
     "memoryAllocatedBytes": Meaning(target="mem.used_gib", unit="B"),
@@ -64,6 +64,19 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     builder.rows_read = len(rows) + damaged
     if damaged:
         builder.dropped["cut line"] += damaged
+    return of_rows(builder, rows)
+
+
+def of_rows(builder: RecordingBuilder, rows: list[dict[str, object]]) -> Recording:
+    """Return the recording of events, the figures of each by W&B's names of them.
+
+    Args:
+        builder: where they are counted, apart from `rows_read`.
+        rows: at least one.
+
+    Raises:
+        InputError: none holds a reading.
+    """
     key = "_timestamp" if any("_timestamp" in row for row in rows) else "_runtime"
     wide = _numbers(rows)
     t_s = clock.placed(wide.get(key, np.arange(len(rows), dtype=float)))
@@ -71,7 +84,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
     host = _host(wide, t_s)
     if not gpus and host is None:
         raise InputError(
-            f"{payload.name}: no W&B system metric in it (keys like system.gpu.0.gpu). Export "
+            f"{builder.name}: no W&B system metric in it (keys like system.gpu.0.gpu). Export "
             "run.history(stream='events'), not the run's own metrics."
         )
     _count_unused(wide, t_s, builder)
@@ -108,7 +121,7 @@ def _gpus(
     owned: set[int] = set()
     for key in sorted(wide):
         match = _GPU_KEY.fullmatch(key)
-        known = _NAMES.get(match[3]) if match else None
+        known = NAMES.get(match[3]) if match else None
         if match is None or known is None or known.scale is None:
             continue
         index = int(match[2])
@@ -210,4 +223,4 @@ def _count_unused(
 
 def _is_used(key: str) -> bool:
     match = _GPU_KEY.fullmatch(key)
-    return match is not None and match[3] in _NAMES
+    return match is not None and match[3] in NAMES
