@@ -142,7 +142,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield number and value of each field of a message.
 
     Raises:
-        ValueError: it is no message.
+        ValueError: the bytes are not a message.
         IndexError: it ends within a field.
     """
     at = 0
