@@ -6,7 +6,9 @@ import functools
 import io
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,8 +20,8 @@ from pricing.money import plain, price_text
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
-_PIPE_WIDTH = 200  # wide enough that a pipe never loses a column
-_FOLDS_FROM = 20  # a longer text folds: names of machines and actions, never an amount
+_PIPE_WIDTH = 100  # where COLUMNS does not say another
+_LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
 _BETWEEN = 3  # blanks between columns
 
 
@@ -106,6 +108,9 @@ class Table:
         right: columns that are right-aligned, as numbers are.
         title: above it.
         spare: columns that a terminal too narrow for all leaves out, the first one first.
+        whole: columns beside the right-aligned ones and the first that are never cut.
+        cut: columns that stay on one line; other names are wrapped between words first.
+        chosen: the row that stands out, from 0.
     """
 
     columns: tuple[str, ...]
@@ -113,6 +118,9 @@ class Table:
     right: frozenset[str] = frozenset()
     title: str = ""
     spare: tuple[str, ...] = ()
+    whole: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
+    chosen: int | None = None
 
     def without(self, column: str) -> "Table":
         """Return the table without one of its columns."""
@@ -164,45 +172,92 @@ def _as_markdown(table: Table) -> str:
     return "\n".join((*title, row(table.columns), rule, *body))
 
 
+def terminal_width() -> int:
+    """Return the columns of the terminal; in a pipe those of COLUMNS, else 100."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdigit() and int(given) > 0 else _PIPE_WIDTH
+
+
+def print_prose(text: str, *, indent: str = "", err: bool = False) -> None:
+    """Print a paragraph, wrapped between words; what is wider than the terminal stays whole."""
+    lines = textwrap.wrap(
+        printable(text),
+        max(terminal_width(), _LEAST_NAME),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    click.echo("\n".join(lines), err=err)
+
+
 def _print_rich(table: Table, output: Output) -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - only where a table is drawn
     from rich.console import Console  # noqa: PLC0415 - the same
     from rich.table import Table as Drawn  # noqa: PLC0415 - the same
 
     if table.title:
-        click.echo(printable(table.title))
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        print_prose(table.title)
     system: Literal["auto"] | None = "auto" if output.color else None
-    console = Console(width=width, color_system=system, highlight=False, markup=False)
-    table, left_out = _fitted(table, console.width)
+    width = terminal_width()
+    table, widths, left_out = _fitted(table, width)
+    # An amount that has no room is not broken either: the table is wider than the terminal then.
+    console = Console(
+        width=max(width, sum(widths) + _BETWEEN * len(widths)),
+        color_system=system,
+        highlight=False,
+        markup=False,
+    )
     drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False)
-    for name in table.columns:
+    for name, most in zip(table.columns, widths, strict=True):
         side: Literal["left", "right"] = "right" if name in table.right else "left"
-        drawn.add_column(name, justify=side, overflow="fold")
-    for cells in table.rows:
-        drawn.add_row(*(printable(text) for text in cells))
-    console.print(drawn)
+        cut = name in table.cut
+        drawn.add_column(name, justify=side, overflow="ellipsis", width=most, no_wrap=cut)
+    for place, cells in enumerate(table.rows):
+        style = "bold green" if place == table.chosen else None
+        drawn.add_row(*(printable(text) for text in cells), style=style)
+    with console.capture() as caught:
+        console.print(drawn)
+    click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
     if left_out:
-        output.say(f"left out in {console.width} columns: {', '.join(left_out)} (-f md has all)")
+        output.say(f"left out in {width} columns: {', '.join(left_out)} (-f md has all)")
 
 
-def _fitted(table: Table, width: int) -> tuple[Table, list[str]]:
-    """Return the table without what the terminal has no room for, and what that is.
+def _fitted(table: Table, width: int) -> tuple[Table, list[int], list[str]]:
+    """Return the table without what there is no room for, the widths, and what was left out.
 
-    Long texts fold; what is no longer than a price does not.
+    Columns that may be spared go first, the first one first, then names are cut.
     """
     left_out: list[str] = []
     for column in table.spare:
-        if _least_width(table) <= width:
+        if _room(_least_widths(table)) <= width:
             break
         table = table.without(column)
         left_out.append(column)
-    return table, left_out
+    widths, least = _natural_widths(table), _least_widths(table)
+    while _room(widths) > width and widths != least:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] - least[at], widths[at]))
+        widths[widest] -= 1
+    return table, widths, left_out
 
 
-def _least_width(table: Table) -> int:
+def _room(widths: Sequence[int]) -> int:
+    return sum(widths) + _BETWEEN * len(widths) - 1
+
+
+def _natural_widths(table: Table) -> list[int]:
     from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
 
     cells = zip(table.columns, *table.rows, strict=True)
-    widest = (max(cell_len(text) for text in column) for column in cells)
-    return sum(min(most, _FOLDS_FROM) + _BETWEEN for most in widest)
+    return [max(cell_len(printable(text)) for text in column) for column in cells]
+
+
+def _least_widths(table: Table) -> list[int]:
+    """Return how narrow each column may be: ids and amounts as they are, names cut."""
+    whole = table.right | table.whole | {table.columns[0]} if table.columns else frozenset()
+    return [
+        most if name in whole else min(most, max(_LEAST_NAME, len(name)))
+        for name, most in zip(table.columns, _natural_widths(table), strict=True)
+    ]

@@ -1,24 +1,71 @@
-"""Tables on a terminal that has no room for all of their columns."""
+"""What a person decides by fits the terminal: whole amounts, whole ids, the answer last."""
 
 import os
 import re
 
+import pytest
+
 from tests.conftest import ROOT
-from tests.gpucost.profiling.test_live_view import COLUMNS, Terminal
+from tests.gpucost.conftest import Call
+from tests.gpucost.profiling.test_live_view import Terminal
 from tests.gpucost.profiling.test_profile import GPUCOST
 
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
+FLEET = str(ROOT / "examples" / "fleet")
+DAY = ("--as-of", "2026-11-22")
+SCREEN_LINES = 24
+SCREENS = {
+    "plan": ("plan", EXAMPLE, *DAY),
+    "fleet": ("plan", FLEET, *DAY),
+    "demo": ("demo",),
+}
+TABLES = {
+    **SCREENS,
+    "plan --all": ("plan", EXAMPLE, "--all", *DAY),
+    "plan -v": ("plan", EXAMPLE, "-v", *DAY),
+    "fleet --all": ("plan", FLEET, "--all", *DAY),
+    "diagnose": ("diagnose", EXAMPLE),
+    "prices": ("prices", "--gpu", "H100", *DAY),
+    "quotes": ("quote", "aws/p5.48xlarge", "digitalocean/gpu-h100x8-640gb", "--duration", "9h"),
+    "quote": ("quote", "digitalocean/gpu-h100x8-640gb", "--duration", "90m", *DAY),
+}
 
 
-def test_a_narrow_terminal_leaves_columns_out_and_folds_no_amount() -> None:
-    """What a person decides by stays whole; what is left out is named."""
-    command = [GPUCOST, "plan", EXAMPLE, "--as-of", "2026-11-22", "--no-color"]
+@pytest.mark.parametrize("columns", [80, 100, 120])
+@pytest.mark.parametrize("case", TABLES)
+def test_no_amount_is_broken(
+    case: str, columns: int, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every amount and percentage of the screen also stands in the same output 400 wide."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    narrow = call(*TABLES[case]).out
+    monkeypatch.setenv("COLUMNS", "400")
+    wide = call(*TABLES[case]).out
+    amounts = re.compile(r"(?:>= )?\$[\d,.]*\d|[\d,]*\d\.\d+|\d+ %")
+    assert set(amounts.findall(narrow)) <= set(amounts.findall(wide))
+    assert re.search(r"\$[\d,.]*…", narrow) is None
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+@pytest.mark.parametrize("case", SCREENS)
+def test_a_plan_is_one_screen(
+    case: str, columns: int, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most 23 lines of the terminal's width, so that the prompt is on the screen, too."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = call(*SCREENS[case]).out.splitlines()
+    assert len(lines) < SCREEN_LINES
+    assert max(map(len, lines)) <= columns
+
+
+def test_the_answer_is_the_last_thing_on_a_real_terminal() -> None:
+    """On a terminal of 90x24 the chosen row is marked, and the advice stands below the table."""
+    command = [GPUCOST, "plan", EXAMPLE, *DAY, "--no-color"]
     shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"})
     assert shown.code == 0
-    rows = [line for line in shown.text if "visual-search/o" in line]
-    assert rows
-    today, *options = [line.rstrip() for line in rows]
-    assert re.search(r" \$[\d,]+$", today)
-    assert all(re.search(r"\$[\d,]+ \(\$[\d,]+-[\d,]+\) .*\d%$", line) for line in options)
-    said = "".join(shown.text).replace(" ", "")  # the terminal breaks a message anywhere
-    assert f"leftoutin{COLUMNS}columns:priceread,perwork" in said
+    text = [line.rstrip() for line in shown.text if line.strip()]
+    chosen = next(n for n, line in enumerate(text) if re.match(r" ?o\d+\*", line))
+    advice = next(n for n, line in enumerate(text) if line.startswith("Run it on"))
+    assert advice > chosen
+    assert re.search(r"\$\d+ .*\$\d+-\d+ +\d+ %$", text[chosen])
+    assert " ".join(text[advice:]).endswith("29-66 % less.")

@@ -17,7 +17,7 @@ from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
-from gpucost.views.plan import print_plan
+from gpucost.views.plan_views.screen import print_plan
 from planner.baseline.requirements import (
     Requirements,
 )
@@ -36,6 +36,7 @@ _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written 
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
+@click.option("--all", "all_options", is_flag=True, help="Show every option, not one screen.")
 @output_options
 def command(
     sources: tuple[str, ...],
@@ -46,6 +47,8 @@ def command(
     base: str | None,
     as_of: date | None,
     output: Output,
+    *,
+    all_options: bool,
     **asked: Any,
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
@@ -57,7 +60,7 @@ def command(
     document = plan_document(plan)
     _write(document, target, report_path, output)
     if target != "-":
-        _print(document, output)
+        _print(document, output, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -104,7 +107,7 @@ def _write(plan: PlanDocument, target: str | None, report_path: str | None, outp
             output.say(f"wrote {path}")
 
 
-def _print(plan: PlanDocument, output: Output) -> None:
+def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
     if output.format == "json":
         print_json(plan)
     elif output.format == "md":
@@ -112,4 +115,4 @@ def _print(plan: PlanDocument, output: Output) -> None:
 
         click.echo(render_report(plan), nl=False)
     else:
-        print_plan(plan, output)
+        print_plan(plan, output, all_options=all_options)

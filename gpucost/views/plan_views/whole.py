@@ -1,8 +1,8 @@
-"""The plan in the terminal: the fleet first, then every job's verdict and options."""
+"""The plan in the terminal, all of it: the fleet first, then every job's options."""
 
 import click
 
-from gpucost.views.output import Output, Table, print_table, printable
+from gpucost.views.output import Output, Table, print_prose, print_table
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
@@ -19,31 +19,45 @@ _CSV = (
 _OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 
 
-def print_plan(plan: PlanDocument, output: Output) -> None:
-    """Print a plan, made now or read back."""
+def print_whole_plan(plan: PlanDocument, output: Output) -> None:
+    """Print every option of every job; with -v also causes, confidence and notes."""
     if output.format == "csv":
         rows = tuple(_record(found) for job in plan.jobs for found in every_option(job))
         print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
     if len(plan.jobs) > 1:
-        click.echo(printable(total(plan)))
+        print_prose(total(plan))
     if plan.fleet:
         _print_fleet(plan.fleet, plan, output)
     for job in plan.jobs:
-        paid, todo = advice.headline(job, plan)
-        click.echo(printable(f"{job.name}: {paid}"))
-        click.echo(printable(todo))
-        click.echo(printable(f"Confidence {report_text.confidence(job)}."))
-        for finding in job.findings:
-            click.echo(printable(f"  {_finding(finding)}"))
-        rows = tuple(_rows(job))
-        print_table(Table(columns=_columns(plan), rows=rows, right=_RIGHT, spare=_SPARE), output)
-        if job.options:
-            click.echo(printable(f"  named: {advice.named(job)}"))
-        if job.probe:
-            click.echo(printable(f"  probe: {report_text.probe(job.probe)}"))
-    for note in (*plan.assumptions, *plan.warnings):
+        _print_job(job, plan, output)
+    for note in (*plan.assumptions, *plan.warnings) if output.verbose else ():
         output.say(f"note: {note}")
+
+
+def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
+    paid, todo = advice.headline(job, plan)
+    print_prose(f"{job.name}: {paid}")
+    print_prose(todo)
+    if output.verbose:
+        print_prose(f"Confidence {report_text.confidence(job)}.")
+        for finding in job.findings:
+            print_prose(_finding(finding), indent="  ")
+    columns = _columns(plan)
+    ids = [report_text.STAY, *(option.id for option in job.options)]
+    table = Table(
+        columns=columns,
+        rows=tuple(_rows(job)),
+        right=_RIGHT,
+        spare=_SPARE,
+        whole=frozenset((*columns[4:], "GPU")),
+        chosen=ids.index(job.recommended) if job.recommended in ids else None,
+    )
+    print_table(table, output)
+    if job.options:
+        print_prose(f"named: {advice.named(job)}", indent="  ")
+    if job.probe:
+        print_prose(f"probe: {report_text.probe(job.probe)}", indent="  ")
 
 
 def _columns(plan: PlanDocument) -> tuple[str, ...]:
@@ -56,7 +70,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
     offer = today.offer
     rows: list[tuple[str, ...]] = [
         (
-            f"{job.name}/o0" + ("*" if job.recommended == report_text.STAY else ""),
+            f"{report_text.STAY}" + ("*" if job.recommended == report_text.STAY else ""),
             report_text.place(offer, today.count) + (" (assumed)" if today.assumed else ""),
             f"{offer.gpu_count}x {offer.gpu}" if offer else "unknown",
             "as today",
@@ -73,7 +87,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
         most = "<= " if option.cost.at_least else ""  # a part of its cost has no known price
         rows.append(
             (
-                f"{job.name}/{option.id}{star}",
+                f"{option.id}{star}",
                 report_text.place(option.offer, option.count),
                 f"{option.offer.gpu_count}x {option.offer.gpu}",
                 report_text.changes(option),
@@ -120,7 +134,7 @@ def _finding(finding: FindingDocument) -> str:
 
 
 def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
-    click.echo(
+    print_prose(
         f"fleet: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
         f"{fleet.gpus_lower_bound}), {report_text.dollars(fleet.cost_before)} -> "
         f"{report_text.dollars(fleet.cost_after)} {report_text.period_words(plan)}, "

@@ -1,0 +1,1 @@
+"""The plan in the terminal: one screen, or all of it."""
