@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.machines import NOTICES, a_machine
+from tests.waiting import CEILING_S, until
 
 _METADATA = """case "$*" in
 *PUT*api/token*) echo token-1 ;;
@@ -37,11 +37,8 @@ def job(box: Box) -> Iterator[subprocess.Popen[str]]:
     command = [f"{box.root}/opt/gpucost/run", "bash", "-c", "sleep 600 & wait"]
     environment = {"PATH": os.environ["PATH"], "GPUCOST_ROOT": str(box.root)}
     process = subprocess.Popen(command, env=environment, text=True, start_new_session=True)
-    for _ in range(100):
-        if list((box.root / "run/gpucost/jobs").iterdir()):
-            break
-        time.sleep(0.05)
-    time.sleep(0.2)
+    noted = box.root / f"run/gpucost/jobs/{process.pid}"
+    until(lambda: noted.exists() and noted.read_text(encoding="ascii").strip(), "the job")
     yield process
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
@@ -53,7 +50,7 @@ def test_a_notice_reaches_the_job(box: Box, job: subprocess.Popen[str]) -> None:
     """Taken back in two minutes: the hook is told when, then the whole group of the job ends."""
     box.write("taken", '{"action": "terminate", "time": "2026-11-21T12:17:20Z"}')
     assert box.run("notices.sh", UNTIL_S="130").returncode == 0
-    assert job.wait(timeout=10) == -signal.SIGTERM
+    assert job.wait(CEILING_S) == -signal.SIGTERM
     told = box.read("var/lib/gpucost/end.log")
     assert "the provider takes this machine back at 2026-11-21T12:17:20Z" in told
     assert f"SIGTERM to job {job.pid}" in told
@@ -64,7 +61,7 @@ def test_a_risk_stops_nothing(box: Box) -> None:
     """A rebalance recommendation runs the hook once and is told; no job is stopped."""
     box.write("at-risk", '{"noticeTime": "2026-11-21T12:17:20Z"}')
     box.run("notices.sh", UNTIL_S="130")
-    time.sleep(0.3)
+    until(lambda: "hook: " in box.calls, "the hook")  # it runs beside
     assert box.calls.count("hook: the provider may soon take this machine back, no time") == 1
     assert "SIGTERM" not in box.read("var/lib/gpucost/end.log")
     assert "terminate" not in box.calls
@@ -104,5 +101,5 @@ def test_two_minutes_before_the_deadline_jobs_may_save(box: Box) -> None:
     box.write("var/lib/gpucost/status", "ready\n")
     box.set_clock(NOW_S + 28_800 - 140, up_s=28_800 - BOOT_S - 140)
     box.watch(until_s=28_800 - BOOT_S - 90)
-    time.sleep(0.3)
+    until(lambda: "hook: " in box.calls, "the hook")  # it runs beside
     assert box.calls.count("hook: the deadline comes, 1") == 1

@@ -11,6 +11,7 @@ import pytest
 
 from tests.gpucost.conftest import Write
 from tests.gpucost.documents import AS_OF, EXAMPLES, training
+from tests.waiting import CEILING_S
 
 SCRIPT = Path(sys.executable).with_name("gpucost")
 pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="gpucost is not installed here")
@@ -28,7 +29,7 @@ def _run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=CEILING_S,
         env=_environment(**environment),
     )
 
@@ -81,7 +82,7 @@ def test_an_interrupt_is_exit_130(empty_folder: Path) -> None:
     )
     with pipe.open("wb"):  # opens when the command does
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=CEILING_S)
     assert process.returncode == 130
     assert out == ""
     assert err.strip().startswith("gpucost: interrupted")
@@ -169,7 +170,7 @@ def test_a_reader_that_leaves_is_no_failure(file_format: str) -> None:
     process.stdout.close()
     told = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=30) in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE)
+    assert process.wait(CEILING_S) in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE)
     assert told == b""
 
 

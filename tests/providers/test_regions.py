@@ -10,7 +10,7 @@ from providers.aws.regions import in_each
 
 def test_all_are_asked_at_once_and_told_in_their_order() -> None:
     """Each waits until all are there, which one after the other would never be."""
-    meet = threading.Barrier(20, timeout=10)
+    meet = threading.Barrier(20, timeout=120)
 
     def ask(region: str) -> str:
         meet.wait()
@@ -26,13 +26,13 @@ def test_a_silent_region_is_not_waited_for() -> None:
 
     def ask(region: str) -> str:
         if region == "silent":
-            forever.wait(30)
+            forever.wait(300)
         return "told"
 
     start_s = time.perf_counter()
-    told = in_each(("a", "silent", "b"), ask, answer_s=0.3)
+    told = in_each(("a", "silent", "b"), ask, answer_s=2.0)
     assert told == {"a": "told", "silent": None, "b": "told"}
-    assert time.perf_counter() - start_s < 10
+    assert time.perf_counter() - start_s < 120
     forever.set()
 
 

@@ -4,8 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,9 +16,9 @@ from providers.ssh import cloud
 from providers.ssh.cloud import SshCloud
 from templates.job_scripts import task_script
 from tests.providers.launches import a_spec
+from tests.waiting import CEILING_S, until
 
 PAST, FUTURE = "20200101T000000Z", "20990101T000000Z"
-ENOUGH_S = 60.0
 HOUR = timedelta(hours=1)
 VICTIMS = 20
 # A tool before which some processes go: they were in the list of files, and cannot be read.
@@ -33,14 +32,6 @@ case "$*" in */proc/*/stat*)
 esac
 exec {tool} "$@"
 """
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait for a condition, however slow this machine is."""
-    ends_at = time.monotonic() + ENOUGH_S
-    while not holds():
-        assert time.monotonic() < ends_at, f"not within {ENOUGH_S:g} s: {what}"
-        time.sleep(0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +183,8 @@ def test_a_process_that_goes_while_it_is_listed_hides_no_other(own: Own) -> None
         (own.root / "victims").write_text(f"{' '.join(str(v.pid) for v in victims)}\n", "ascii")
         with subprocess.Popen((own.tasks / "task", "stop"), env=own.environment()) as stop:
             for victim in victims:
-                victim.wait(ENOUGH_S)  # what nobody waits for keeps its files
-            assert stop.wait(ENOUGH_S) == 0
+                victim.wait(CEILING_S)  # what nobody waits for keeps its files
+            assert stop.wait(CEILING_S) == 0
     finally:
         for victim in victims:
             victim.kill()

@@ -10,6 +10,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from itertools import dropwhile
+from pathlib import Path
 
 import pyte
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import Scenario
 from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
+from tests.waiting import CEILING_S
 
 ROWS, COLUMNS = 24, 90
 JOB = (
@@ -25,7 +27,10 @@ JOB = (
     "import time\n"
     "for i in range(60): print('line', i, flush=True); time.sleep(0.05)\n"
     "p.wait()\n"
+    "import os\n"
+    "while not os.path.exists('seen'): time.sleep(0.05)\n"
 )
+VERDICT = "75% of it waiting"
 
 
 class Terminal:
@@ -34,9 +39,14 @@ class Terminal:
     Attributes:
         screen: what a person would see, with what scrolled away at the top.
         views: the last lines, each time that they changed.
+
+    Args:
+        command: its words.
+        environment: its variables.
+        awaited: once this stands on the screen, there is a file "seen" for the job.
     """
 
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: list[str], environment: Mapping[str, str], awaited: str) -> None:
         self.screen = pyte.HistoryScreen(COLUMNS, ROWS, history=10_000)
         self.views: list[list[str]] = []
         sized = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
@@ -44,7 +54,7 @@ class Terminal:
         if pid == 0:
             os.execvpe(command[0], command, sized)  # noqa: S606 - our own command
         fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        self._read(handle)
+        self._read(handle, awaited)
         self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os.close(handle)
 
@@ -54,10 +64,10 @@ class Terminal:
         gone = ["".join(line[i].data for i in range(COLUMNS)) for line in self.screen.history.top]
         return [line.rstrip() for line in (*gone, *self.screen.display)]
 
-    def _read(self, handle: int) -> None:
+    def _read(self, handle: int, awaited: str) -> None:
         stream = pyte.ByteStream(self.screen)
-        until = time.monotonic() + 60.0
-        while time.monotonic() < until:
+        ends_at = time.monotonic() + CEILING_S
+        while time.monotonic() < ends_at:
             if not select.select([handle], [], [], 0.5)[0]:
                 continue
             try:
@@ -68,6 +78,8 @@ class Terminal:
                 return
             stream.feed(data)
             self.views.append([line.rstrip() for line in self.screen.display])
+            if any(awaited in line for line in self.views[-1]):
+                Path("seen").touch()
 
 
 @pytest.fixture
@@ -75,7 +87,7 @@ def terminal(fake_nvml: Callable[[Scenario], dict[str, str]]) -> Terminal:
     """A stepping job on two GPUs, measured in a terminal."""
     environment = {**fake_nvml(Scenario(devices=machine(2, h100))), "TERM": "xterm-256color"}
     command = [GPUCOST, "profile", "--interval", "0.2s", "--", sys.executable, "-c", JOB]
-    return Terminal(command, environment)
+    return Terminal(command, environment, VERDICT)
 
 
 def test_the_view_lies_below_the_jobs_output(terminal: Terminal) -> None:
@@ -104,11 +116,12 @@ def test_a_screen_that_is_full_already_loses_nothing(
     fake_nvml: Callable[[Scenario], dict[str, str]],
 ) -> None:
     """Where the job has printed to the last line before we draw, its lines move up."""
-    job = "import time\nfor i in range(40): print('line', i, flush=True)\ntime.sleep(2.5)\n"
+    job = "import os, time\nfor i in range(40): print('line', i, flush=True)\n"
+    job += "while not os.path.exists('seen'): time.sleep(0.05)\n"
     job += "for i in range(40, 44): print('line', i, flush=True)\n"
     environment = {**fake_nvml(Scenario(devices=machine(2, h100))), "TERM": "xterm-256color"}
     words = [GPUCOST, "profile", "--interval", "0.2s", "--", sys.executable, "-c", job]
-    full = Terminal(words, environment)
+    full = Terminal(words, environment, "gpucost profile,")
     assert any("gpucost profile," in line for view in full.views for line in view)
     lines = [line for line in full.text if line.startswith("line ")]
     assert lines == [f"line {i}" for i in range(44)]

@@ -23,7 +23,7 @@ from planner.telemetry.sources import read_source
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 STEPPING = str(Path(__file__).parent / "stepping.py")
 FAST = ("--no-gpu", "--interval", "0.1s")
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 no_device = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
 
@@ -265,20 +265,24 @@ def test_a_full_disk_costs_later_readings_only(
 
 def test_duration_ends_the_measurement_not_the_command(empty_folder: Path) -> None:
     """The command outlives the time asked for, and its exit code is passed on still."""
-    ran = _profile(*FAST, "--duration", "1s", "--", "sh", "-c", "sleep 3; touch finished; exit 5")
+    ran = _profile(*FAST, "--duration", "1s", "--", "sh", "-c", "sleep 5; touch finished; exit 5")
     assert ran.returncode == 5
     assert (empty_folder / "finished").exists()
     window = _loaded("profile.json").window
     assert window is not None
-    assert window.duration_s == pytest.approx(1.0, abs=0.3)
+    assert 0.7 < window.duration_s < 4.0
 
 
-def test_a_running_process_can_be_watched() -> None:
+def test_a_running_process_can_be_watched(
+    start: Callable[..., subprocess.Popen[bytes]], empty_folder: Path
+) -> None:
     """--pid measures until the process ends."""
-    process = subprocess.Popen(["sleep", "2"])
-    ran = _profile(*FAST, "--pid", str(process.pid), "--kind", "training")
-    process.wait()
-    assert ran.returncode == 0, ran.stderr
+    capture = empty_folder / "profile.capture.jsonl"
+    with subprocess.Popen(["sleep", "600"]) as process:
+        measuring = start(*FAST, "--pid", str(process.pid), "--kind", "training")
+        _wait_for(lambda: capture.exists() and capture.read_text("utf-8").count("\n") > 5)
+        process.kill()
+    assert measuring.wait(PATIENCE_S) == 0
     assert _loaded("profile.json").job.kind == "training"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.gpucost.profiling.test_profile import GPUCOST
+from tests.waiting import CEILING_S
 
 # Everything that a program can find out about how it was started, written down by a shell, which
 # changes nothing of it (Python would: it ignores SIGPIPE).
@@ -143,7 +144,7 @@ def _ran(folder: Path, kind: Kind, *, measured: bool) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=CEILING_S,
     )
     told = f"{ran.returncode}\n{ran.stdout}{ran.stderr}"
     states = sorted(folder.glob("seen*"))

@@ -145,7 +145,7 @@ def test_an_idle_gpu_is_idle_whatever_the_neighbours_do(shared: Callable[..., Sh
 def test_a_job_on_one_gpu_of_eight_is_measured_with_one(shared: Callable[..., Shared]) -> None:
     """A job on GPU 2 while others fill the rest is neither imbalanced nor priced with 8 GPUs."""
     here = shared(_loads(8, 0, 2))
-    other = here.job("0", "60")
+    other = here.job("0", "600")
     try:
         said = _ended(here.profile("mine", "2", "4"))
     finally:
@@ -185,7 +185,7 @@ def test_three_jobs_of_two_users_are_told_apart(shared: Callable[..., Shared]) -
         here.profile("one", "0,1", "8", "--busy", "--gib", "30"),
         here.profile("two", "2", "8", "--children", "1", "--gib", "5"),
     ]
-    third = here.start("sleep", "40", user=SOMEBODY if two_users else None)
+    third = here.start("sleep", "600", user=SOMEBODY if two_users else None)
     here.put("5", third.pid, 7.0)
     watching = here.start(
         GPUCOST,
@@ -262,7 +262,7 @@ def test_a_variable_set_inside_the_job_counts_by_what_the_driver_sees(
 def test_on_a_shared_gpu_the_jobs_own_share_counts(shared: Callable[..., Shared]) -> None:
     """Of a GPU that somebody else fills, a job's profile says what the job itself used."""
     here = shared(_loads(1, 0))
-    other = here.job("0", "60", "--gib", "50", "--sm", "70")
+    other = here.job("0", "600", "--gib", "50", "--sm", "70")
     try:
         said = _ended(here.profile("mine", "0", "5", "--gib", "4", "--sm", "10"))
     finally:

@@ -12,6 +12,7 @@ import pytest
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST
+from tests.waiting import CEILING_S
 
 # Nothing can be made there, not even by root.
 READ_ONLY = "/proc"
@@ -27,7 +28,7 @@ def _profile(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=CEILING_S,
     )
 
 

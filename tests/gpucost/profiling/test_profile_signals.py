@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST, PATIENCE_S
+from tests.waiting import until
 
 LOG = str(Path(__file__).parent / "signal_log.py")
 JOB = (sys.executable, LOG, "signals.txt")
@@ -99,17 +100,18 @@ def start() -> Iterator[Callable[..., Job]]:
 
 def _logger() -> int:
     """Wait until the job is there, and the sampler beside it; return its process."""
-    until = time.monotonic() + PATIENCE_S
+    ends_at = time.monotonic() + PATIENCE_S
     log = Path("signals.txt")
     while not (log.exists() and log.read_text(encoding="ascii").endswith("\n")):
-        assert time.monotonic() < until, "the job did not start"
+        assert time.monotonic() < ends_at, "the job did not start"
         time.sleep(0.02)
     time.sleep(0.5)
     return int(log.read_text(encoding="ascii").split()[1])
 
 
-def _settled(job: Job) -> Counter[int]:
-    """Return what the job has got once nothing more comes."""
+def _settled(job: Job, *awaited: int) -> Counter[int]:
+    """Return what the job has got once these have come, and nothing more comes."""
+    until(lambda: all(job.got()[number] for number in awaited), "a signal")
     before, quiet_s = job.got(), 0.0
     while quiet_s < 0.6:
         time.sleep(0.1)
@@ -125,7 +127,7 @@ def test_every_signal_sent_to_us_alone_is_passed_on_once(start: Callable[..., Jo
     for number in CATCHABLE:
         os.kill(job.front, number)
         time.sleep(0.15)
-    assert _settled(job) == Counter(map(int, CATCHABLE))
+    assert _settled(job, *CATCHABLE) == Counter(map(int, CATCHABLE))
 
 
 def test_every_signal_of_the_group_arrives_once(start: Callable[..., Job]) -> None:
@@ -135,7 +137,7 @@ def test_every_signal_of_the_group_arrives_once(start: Callable[..., Job]) -> No
     for number in numbers:
         os.killpg(job.top, number)
         time.sleep(0.15)
-    assert _settled(job) - Counter((signal.SIGCHLD,)) == Counter(map(int, numbers))
+    assert _settled(job, *numbers) - Counter((signal.SIGCHLD,)) == Counter(map(int, numbers))
 
 
 @pytest.mark.parametrize(("key", "number"), [(b"\x03", signal.SIGINT), (b"\x1c", signal.SIGQUIT)])
@@ -144,7 +146,7 @@ def test_a_key_arrives_once(start: Callable[..., Job], key: bytes, number: int) 
     job = start(*WORDS, terminal=True)
     assert job.terminal is not None
     os.write(job.terminal, key)
-    got = _settled(job)
+    got = _settled(job, number)
     assert got == Counter((int(number),))
 
 
@@ -152,7 +154,7 @@ def test_an_interrupt_of_the_foreground_process_arrives(start: Callable[..., Job
     """`kill -INT PID` is for the job also where a terminal could have sent it."""
     job = start(*WORDS, terminal=True)
     os.kill(job.front, signal.SIGINT)
-    assert _settled(job) == Counter((int(signal.SIGINT),))
+    assert _settled(job, signal.SIGINT) == Counter((int(signal.SIGINT),))
 
 
 def test_a_hang_up_arrives_once(start: Callable[..., Job]) -> None:
@@ -162,7 +164,7 @@ def test_a_hang_up_arrives_once(start: Callable[..., Job]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, job.terminal)
     os.close(null)
-    got = _settled(job)
+    got = _settled(job, signal.SIGHUP)
     assert got[signal.SIGHUP] == 1
     assert set(got) <= {signal.SIGHUP, signal.SIGCONT}
 
@@ -170,9 +172,9 @@ def test_a_hang_up_arrives_once(start: Callable[..., Job]) -> None:
 @pytest.mark.parametrize("more", [(), ("--foreground",)])
 def test_timeout_ends_the_job_once(start: Callable[..., Job], more: tuple[str, ...]) -> None:
     """`timeout` signals us and then its whole group, or us alone: one TERM arrives."""
-    job = start("/usr/bin/timeout", *more, "3", *WORDS)
-    time.sleep(3.0)
-    assert _settled(job)[signal.SIGTERM] == 1
+    job = start("/usr/bin/timeout", *more, "600", *WORDS)
+    os.kill(job.top, signal.SIGALRM)  # as its own timer does
+    assert _settled(job, signal.SIGTERM)[signal.SIGTERM] == 1
 
 
 def test_a_service_manager_ends_the_job_once(start: Callable[..., Job]) -> None:
@@ -181,7 +183,8 @@ def test_a_service_manager_ends_the_job_once(start: Callable[..., Job]) -> None:
     for pid in job.session():
         os.kill(pid, signal.SIGTERM)
         os.kill(pid, signal.SIGCONT)
-    assert _settled(job) == Counter(map(int, (signal.SIGTERM, signal.SIGCONT)))
+    both = (int(signal.SIGTERM), int(signal.SIGCONT))
+    assert _settled(job, *both) == Counter(both)
 
 
 @pytest.mark.parametrize(
@@ -197,12 +200,11 @@ def test_a_signal_by_name_arrives_once(start: Callable[..., Job], pattern: tuple
     """`pkill` by what our command line or the job's says."""
     job = start(*WORDS)
     subprocess.run(["pkill", "-USR1", "-s", str(job.top), *pattern], check=True)
-    assert _settled(job) == Counter((int(signal.SIGUSR1),))
+    assert _settled(job, signal.SIGUSR1) == Counter((int(signal.SIGUSR1),))
 
 
 def test_a_timer_that_the_caller_set_is_the_jobs(start: Callable[..., Job]) -> None:
     """`alarm` before `exec` ends a command after some seconds: it rings in the job."""
-    code = f"import os, signal; signal.alarm(3); os.execv({GPUCOST!r}, {WORDS!r})"
+    code = f"import os, signal; signal.alarm(12); os.execv({GPUCOST!r}, {WORDS!r})"
     job = start(sys.executable, "-c", code)
-    time.sleep(3.0)
-    assert _settled(job) == Counter((int(signal.SIGALRM),))
+    assert _settled(job, signal.SIGALRM) == Counter((int(signal.SIGALRM),))

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST, PATIENCE_S
+from tests.waiting import until
 
 PROFILE = " ".join((GPUCOST, "profile", *FAST))
 STATE = re.compile(r"\) (\S) ")
@@ -45,9 +46,9 @@ class Shell:
 
     def shows(self, pattern: str, within_s: float = PATIENCE_S) -> bool:
         """Wait until a pattern has appeared after what was looked for before; return whether."""
-        until = time.monotonic() + within_s
+        ends_at = time.monotonic() + within_s
         while (found := re.search(pattern, self._text)) is None:
-            left_s = until - time.monotonic()
+            left_s = ends_at - time.monotonic()
             if left_s <= 0 or not select.select([self._handle], [], [], left_s)[0]:
                 return False
             try:
@@ -113,12 +114,13 @@ def test_ctrl_z_stops_job_and_us_and_fg_goes_on(shell: Callable[..., Shell]) -> 
     )
     bash.type(f"{PROFILE} -- {sys.executable} job.py\n")
     assert bash.shows("so far:")
+    until(lambda: Path("pid").exists() and Path("pid").read_text(encoding="utf-8"), "the job")
     pid = int(Path("pid").read_text(encoding="utf-8"))
     bash.type("\x1a")
     assert bash.shows(r"\x1b\[r")  # the whole screen is the shell's again
     assert bash.shows("Stopped")
     assert bash.shows("READY> ")
-    assert _state(pid) == "T"
+    until(lambda: _state(pid) == "T", "the stop of the job")
     Path("go").touch()
     bash.type("fg\n")
     assert bash.shows("DONE")
@@ -143,11 +145,10 @@ def test_a_reader_that_left_ends_nothing(tmp_path: Path) -> None:
     command = f"{PROFILE} -- sh -c 'sleep 2; touch {done}; exit 7'"
     script = f"{{ {command} 2>&1; echo $? >{tmp_path}/code; }} | true"
     subprocess.run(["bash", "-c", script], check=True, timeout=60)
-    until = time.monotonic() + PATIENCE_S
-    while not (tmp_path / "code").exists() and time.monotonic() < until:
-        time.sleep(0.1)
+    code = tmp_path / "code"
+    until(lambda: code.exists() and code.read_text(encoding="ascii"), "the end of the job")
     assert done.exists()
-    assert (tmp_path / "code").read_text().strip() == "7"
+    assert code.read_text(encoding="ascii").strip() == "7"
 
 
 def test_a_reader_waits_for_the_job_alone(tmp_path: Path) -> None:

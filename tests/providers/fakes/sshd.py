@@ -4,7 +4,6 @@ import getpass
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-_TRIES = 100
-_PAUSE_S = 0.05
+from tests.waiting import until
+
+_PORTS = 5  # tried, should another program take one first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,11 @@ def _key(path: Path) -> Path:
 
 
 def _set(environment: Mapping[str, str], root: Path) -> str:
-    told = {"GPUCOST_ROOT": str(root), **environment}
+    # No start-up file of this computer runs in a login: bash reads them as a shell of level 1 does,
+    # from the home of who logs in.
+    (root.parent / "home").mkdir()
+    plain = {"HOME": str(root.parent / "home"), "SHLVL": "1"}
+    told = {"GPUCOST_ROOT": str(root), **plain, **environment}
     return " ".join(f'"{name}={value}"' for name, value in told.items())
 
 
@@ -74,24 +78,36 @@ def a_machine(folder: Path, environment: Mapping[str, str] | None = None) -> Ite
     host, key = _key(folder / "host"), _key(folder / "id_ed25519")
     allowed = folder / "authorized_keys"
     shutil.copy(key.with_suffix(".pub"), allowed)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     told = (
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host}\nAuthorizedKeysFile {allowed}\n"
+        f"ListenAddress 127.0.0.1\nHostKey {host}\nAuthorizedKeysFile {allowed}\n"
         f"PermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\n"
+        f"PermitUserRC no\nMaxStartups 100\nPrintMotd no\n"
         f"PidFile none\nSetEnv {_set(environment or {}, root)}\n"
     )
     (folder / "sshd_config").write_text(told, encoding="utf-8")
-    server = subprocess.Popen(
-        [sshd, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
-    )
+    server, port = _listening(sshd, folder)
     try:
-        for _ in range(_TRIES):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(_PAUSE_S)
         yield Machine(port=port, root=root, key=key)
     finally:
         server.terminate()
         server.wait()
+
+
+def _listening(sshd: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the server; return it and its port, once it answers there."""
+    for _ in range(_PORTS):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        config = str(folder / "sshd_config")
+        server = subprocess.Popen(
+            [sshd, "-D", "-f", config, "-p", str(port), "-E", str(folder / "log")]
+        )
+        until(lambda: server.poll() is not None or _answers(port), "the tests' sshd")  # noqa: B023 - called at once
+        if server.poll() is None:
+            return server, port
+    pytest.fail((folder / "log").read_text(encoding="utf-8"))
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
