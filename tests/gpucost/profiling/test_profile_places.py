@@ -11,7 +11,7 @@ import pytest
 
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
-from tests.gpucost.profiling.test_profile import FAST, GPUCOST
+from tests.gpucost.profiling.test_profile import FAST, GPUCOST, UNTIL_READ
 from tests.waiting import CEILING_S
 
 # Nothing can be made there, not even by root.
@@ -35,7 +35,7 @@ def _profile(
 def test_a_read_only_folder_sends_the_profile_elsewhere(tmp_path: Path) -> None:
     """The job runs and its code is passed on; where the profile lies is said twice."""
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
-    ran = _profile(*FAST, "--", "sh", "-c", "sleep 1; exit 3", cwd=READ_ONLY, environ=environ)
+    ran = _profile(*FAST, "--", "sh", "-c", "sleep 4; exit 3", cwd=READ_ONLY, environ=environ)
     assert ran.returncode == 3, ran.stderr
     assert "cannot be written to" in ran.stderr
     written = re.search(r"wrote (\S+profile\.json)", ran.stderr)
@@ -60,7 +60,7 @@ def test_no_room_for_steps_costs_the_steps_alone(folder: str, tmp_path: Path) ->
     environ = {**os.environ, "TMPDIR": missing}
     if folder == "both":
         environ |= {"TEMP": missing, "TMP": missing}
-    ran = _profile(*FAST, "--", "sh", "-c", "sleep 1; exit 4", environ=environ)
+    ran = _profile(*FAST, "--", "sh", "-c", f"{UNTIL_READ}; exit 4", environ=environ)
     assert ran.returncode == 4, ran.stderr
     (profile,) = read_source("profile.json", Hints())
     assert profile.host is not None
