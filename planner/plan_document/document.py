@@ -139,6 +139,37 @@ class RecommendedTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamDocument:
+    """What the jobs of one team, owner or cost centre cost; the rows of one label sum to the bill.
+
+    Attributes:
+        by: the label: team, owner or cost_center.
+        name: its value; None: the jobs without one.
+        jobs: by name.
+        gpu_hours: held in the period.
+        idle_gpu_hours: of them idle, where GPU use was measured.
+        usd: today's bill; the sum of the next four.
+        work_usd: machines while the GPU is busy.
+        idle_usd: machines while it is idle.
+        unmeasured_usd: machines whose GPU use nobody measured.
+        data_usd: disks, snapshots and traffic.
+        recommended_usd: after what is recommended; a shared GPU is split by the bills of today.
+    """
+
+    by: Literal["team", "owner", "cost_center"]
+    name: str | None
+    jobs: tuple[str, ...]
+    gpu_hours: float
+    idle_gpu_hours: float
+    usd: Decimal
+    work_usd: Decimal
+    idle_usd: Decimal
+    unmeasured_usd: Decimal
+    data_usd: Decimal
+    recommended_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
     """A plan as it is written, read back and shown.
 
@@ -157,6 +188,7 @@ class PlanDocument:
         recommended: the one total; None in plans of versions that did not say.
         history: what the user's own record did to the predictions; left out where none was given.
         actions: the title of every action code.
+        teams: the bill by team, owner and cost centre; left out where no job has such a label.
         id: SHA-256 of the file's values, as it was read; None for a plan made now. Not written.
     """
 
@@ -174,6 +206,7 @@ class PlanDocument:
     recommended: RecommendedTotal | None = None
     history: TrackRecord | None = field(default=None, metadata={"if_known": True})
     actions: Mapping[str, str]
+    teams: tuple[TeamDocument, ...] | None = field(default=None, metadata={"if_known": True})
     id: str | None = field(default=None, compare=False, metadata={"written": False})
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from planner.fleet.consolidate import Fleet, Placement
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation
+from planner.plan.teams import TeamShare, teams
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import (
     CatalogSummary,
@@ -12,6 +13,7 @@ from planner.plan_document.document import (
     PlanDocument,
     RecommendedTotal,
     ReturnOnEffort,
+    TeamDocument,
 )
 from planner.plan_document.from_job import job_document
 from planner.plan_document.from_option import (
@@ -44,6 +46,23 @@ def plan_document(plan: Plan) -> PlanDocument:
         recommended=_recommended(plan.recommended),
         history=plan.history,
         actions=plan.titles,
+        teams=tuple(_team(one) for one in teams(plan)) or None,
+    )
+
+
+def _team(one: TeamShare) -> TeamDocument:
+    return TeamDocument(
+        by=one.by,
+        name=one.name,
+        jobs=one.jobs,
+        gpu_hours=digits(one.gpu_hours),
+        idle_gpu_hours=digits(one.idle_gpu_hours),
+        usd=one.usd,
+        work_usd=one.work_usd,
+        idle_usd=one.idle_usd,
+        unmeasured_usd=one.unmeasured_usd,
+        data_usd=one.data_usd,
+        recommended_usd=one.recommended_usd,
     )
 
 

@@ -1,0 +1,76 @@
+"""The bill by team, owner and cost centre adds up to the cent."""
+
+import json
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.baseline.requirements import Requirements
+from planner.pipeline import make_plan
+from planner.plan.teams import TeamShare, apportioned, teams
+from planner.plan_document.from_plan import plan_document
+from planner.profile.codec import parse_profiles
+from pricing.catalog.catalog import load_catalog
+from pricing.money import cents
+from tests.gpucost.documents import changed, inference, training
+
+DAY = date(2026, 11, 22)
+AMOUNTS = st.lists(st.decimals(0, 10_000, places=6), min_size=1, max_size=9)
+
+
+@given(AMOUNTS)
+def test_cents_sum_to_the_rounded_total(amounts: list[Decimal]) -> None:
+    """Each amount is off by a cent at most, and together they are the total as it is rounded."""
+    found = apportioned(amounts, sum(amounts, Decimal(0)))
+    assert sum(found) == cents(sum(amounts, Decimal(0)))
+    assert all(
+        abs(one - exact) <= Decimal("0.01") for one, exact in zip(found, amounts, strict=True)
+    )
+    assert all(one >= 0 for one in found)
+
+
+def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
+    """Return the rows of a fleet: an inference job for each label, and a training job."""
+    documents = [inference(f"serve-{n}") for n in range(len(labels))]
+    for n, given_labels in enumerate(labels):
+        for label, name in given_labels.items():
+            documents[n] = changed(documents[n], ("job", label), name)
+    profiles = parse_profiles(json.dumps([*documents, training()]).encode(), "fleet.json")
+    plan = make_plan(
+        profiles, load_catalog(DAY), Requirements(providers=("digitalocean", "aws")), as_of=DAY
+    )
+    rows = teams(plan)
+    for label in {row.by for row in rows}:
+        of = [row for row in rows if row.by == label]
+        assert sum(row.usd for row in of) == cents(plan.recommended.before)
+        assert sum(row.recommended_usd for row in of) == cents(plan.recommended.mid)
+        assert sorted(job for row in of for job in row.jobs) == [job.name for job in plan.jobs]
+    for row in rows:
+        parts = row.work_usd + row.idle_usd + row.unmeasured_usd + row.data_usd
+        assert parts == row.usd
+    assert (plan_document(plan).teams is None) == (not rows)
+    return rows
+
+
+def test_rows_sum_to_the_bill() -> None:
+    """Today and recommended, by each label, with jobs that share a GPU and jobs without a label."""
+    rows = _teams({"team": "search", "owner": "ann"}, {"team": "vision"}, {"team": "search"})
+    assert [(row.by, row.name) for row in rows] == [
+        ("team", "search"),
+        ("team", "vision"),
+        ("team", None),
+        ("owner", "ann"),
+        ("owner", None),
+    ]
+    search = rows[0]
+    assert search.jobs == ("serve-0", "serve-2")
+    assert search.idle_gpu_hours == pytest.approx(0.8 * search.gpu_hours)  # a fifth is busy
+    assert search.recommended_usd < search.usd  # they share one GPU
+
+
+def test_no_label_no_rows() -> None:
+    """Without labels plan.json has no teams."""
+    assert _teams({}) == ()
