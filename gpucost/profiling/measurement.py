@@ -339,7 +339,8 @@ def _hand_over(applied: Application, folder: Path) -> None:
             encoding="utf-8",
         )
         if applied.in_process:
-            text = json.dumps({"actions": dict(applied.in_process)})
+            told_probe = {"actions": dict(applied.in_process), "experiment": applied.experiment}
+            text = json.dumps(told_probe)
             (folder / APPLY).write_text(text, encoding="utf-8")
     except OSError as error:
         _remove(str(folder))

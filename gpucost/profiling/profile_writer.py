@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +122,10 @@ def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
     return Outcome(
         target=target,
         notes=profile.provenance.notes,
-        changes=tuple(change.sentence for change in profile.changes),
+        changes=(
+            *(change.sentence for change in profile.changes),
+            *([profile.experiment.sentence] if profile.experiment else ()),
+        ),
         verdict=_verdict(profile),
     )
 
@@ -131,6 +134,7 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
     from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
+    from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
     from planner.telemetry.formats.own import capture  # noqa: PLC0415 - pandas
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
     from planner.telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
@@ -140,6 +144,8 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     with Stream(str(capture_path)) as stream:
         recording = capture.read(stream.load(), hints)
     (profile,) = jobs.profiles([recording], hints)
+    if recording.observed is not None and recording.observed.turns is not None:
+        profile = replace(profile, experiment=of_blocks(recording.observed.turns))
     profile = write_series(profile, recording, target)
     write_file(str(target), dump((profile,)))
     return profile

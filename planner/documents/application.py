@@ -14,6 +14,7 @@ from planner.documents.recipe_read import AskedRecipe
 from planner.plan_document.options import Settings
 from planner.profile.change import Change
 from planner.profile.kinds import APPLIED, LEFT
+from pricing.errors import InputError
 
 IN_PROCESS = (
     "dataloader-workers",
@@ -26,6 +27,10 @@ IN_PROCESS = (
 )
 """Codes of the actions that the probe applies."""
 
+SWITCHED = (*(code for code in IN_PROCESS if code != "fused-optimizer"), "tf32")
+"""Of them and of all others: those that can be tried on and off within one run."""
+
+_IN_TURNS = "cannot be tried on and off within one run: gpucost run without --ab applies it"
 _OURS = "GPUCOST_"
 _FRAMEWORK = "pytorch"
 
@@ -38,12 +43,14 @@ class Application:
         command: the command, with what is put in front of it.
         environment: variables that are added.
         in_process: settings of the actions that the probe applies, by code.
+        experiment: how the probe tries them on and off in turns; None where they stay on.
         changes: what is settled before the command starts.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     in_process: Mapping[str, Settings] = field(default_factory=dict)
+    experiment: Mapping[str, object] | None = None
     changes: tuple[Change, ...] = ()
 
 
@@ -77,6 +84,38 @@ def application(
         in_process={code: recipe.actions[code] for code in recipe.actions if code in IN_PROCESS},
         changes=tuple(changes),
     )
+
+
+def in_turns(
+    recipe: AskedRecipe, command: Sequence[str], experiment: Mapping[str, object]
+) -> Application:
+    """Return how a recipe is tried on and off within one run of a command.
+
+    What cannot be switched is left, so that the gain is that of what is named.
+
+    Args:
+        recipe: what is asked for.
+        command: the program and its arguments.
+        experiment: what the probe is told of it.
+
+    Raises:
+        InputError: nothing of the recipe can be switched.
+    """
+    switched = {code: recipe.actions[code] for code in recipe.actions if code in SWITCHED}
+    left = [code for code in recipe.actions if code not in switched]
+    if not switched:
+        named = f"{', '.join(left)} {_IN_TURNS}" if left else "the recipe has no actions"
+        raise InputError(f"--ab: nothing to try in turns: {named}. What can: {_listed()}.")
+    return Application(
+        command=tuple(command),
+        in_process=switched,
+        experiment=experiment,
+        changes=tuple(Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in left),
+    )
+
+
+def _listed() -> str:
+    return ", ".join(SWITCHED)
 
 
 def _why_not(

@@ -11,12 +11,16 @@ gain: nobody looks at the answer to decide whether to go on.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from planner.profile.experiment import Experiment
 from planner.proof.interval import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile
 from planner.proof.schedule import FOUR, Design, block_of_step, is_settled, settings
+from planner.telemetry.recording.observed import TurnsSeen
 
+FEWEST_FOURS = 3
+"""Student's t needs as many."""
 _POWER = 0.8
 _TWO_SIDED = (1.0 + CONFIDENCE) / 2.0
 
@@ -45,7 +49,16 @@ def gains(design: Design, steps_s: Sequence[float]) -> tuple[float, ...]:
         design: of the experiment.
         steps_s: length of every step of the run, from its first, seconds; all above 0.
     """
-    on, logs = settings(design), _block_logs(design, steps_s)
+    return gains_of_blocks(settings(design), _block_logs(design, steps_s))
+
+
+def gains_of_blocks(on: Sequence[bool], logs: Sequence[float]) -> tuple[float, ...]:
+    """Return the log speed-up of each whole four of blocks.
+
+    Args:
+        on: of each block, whether the setting was.
+        logs: of each block that is whole, the log of its mean step.
+    """
     whole = len(logs) - len(logs) % FOUR
     return tuple(
         sum(logs[at] * (-0.5 if on[at] else 0.5) for at in range(first, first + FOUR))
@@ -81,15 +94,25 @@ def fours_needed(design: Design, pilot: Sequence[float]) -> int:
     return max(design.pilot_fours, math.ceil(needed))
 
 
-def conclude(design: Design, found: Sequence[float]) -> Conclusion:
+def conclude(design: Design, found: Sequence[float], *, ended: bool = False) -> Conclusion:
     """Return what the fours tell that the pilot asked for; later ones are not looked at.
 
+    Args:
+        design: of the experiment.
+        found: log speed-up of each four.
+        ended: the program came to its end: what there is counts, for a program does not look at
+            the gain to decide how long it is. `planned` is then 0 where the pilot is not whole.
+
     Raises:
-        ValueError: there are fewer than the pilot asked for, and the design had room for them.
+        ValueError: there are fewer than the pilot asked for, and the design had room for them; or
+            fewer than 3.
     """
-    planned = fours_needed(design, found)
-    used = min(planned, design.most_fours)
-    if len(found) < used:
+    cut = ended and len(found) < design.pilot_fours
+    planned = 0 if cut else fours_needed(design, found)
+    used = len(found) if cut else min(planned, design.most_fours)
+    if ended:
+        used = min(used, len(found))
+    if len(found) < used or used < FEWEST_FOURS:
         raise ValueError(f"{len(found)} fours of blocks; {used} were planned: go on until then")
     known = found[:used]
     error = stdev(known) / math.sqrt(used)
@@ -108,6 +131,63 @@ def conclude(design: Design, found: Sequence[float]) -> Conclusion:
 def experiment(design: Design, steps_s: Iterable[float]) -> Conclusion:
     """Return what a whole run tells; see `gains` and `conclude`."""
     return conclude(design, gains(design, tuple(steps_s)))
+
+
+def hand_over(design: Design) -> dict[str, object]:
+    """Return what the process is told that switches: the order, and how a pilot plans the rest."""
+    return {
+        "on": list(settings(design)),
+        "block_steps": design.block_steps,
+        "settle_steps": design.settle_steps,
+        "warmup_steps": design.warmup_steps,
+        "pilot_fours": design.pilot_fours,
+        "factor": _factor(design.pilot_fours),
+        "detect": math.log(design.detect),
+    }
+
+
+def of_blocks(seen: TurnsSeen) -> Experiment:
+    """Return what was found in the blocks that a run made."""
+    made = [(on, seconds / n) for on, n, seconds in seen.blocks if n and seconds > 0.0]
+    design = Design(
+        block_steps=seen.block_steps,
+        settle_steps=seen.settle_steps,
+        pilot_fours=seen.pilot_fours,
+        most_fours=seen.most_fours,
+    )
+    whole = len(made) == len(seen.blocks)
+    on = [is_on for is_on, _ in made]
+    found = gains_of_blocks(on, [math.log(step_s) for _, step_s in made]) if whole else ()
+    told = Experiment(
+        actions=seen.actions,
+        ended="too-few",
+        fours=len(found),
+        block_steps=seen.block_steps,
+        settle_steps=seen.settle_steps,
+        first_step=seen.first_step,
+        kept=None if seen.kept is None else ("on" if seen.kept else "off"),
+    )
+    if seen.lost is not None:
+        return replace(told, ended="lost", why=seen.lost)
+    if len(found) < FEWEST_FOURS:
+        return told
+    said = conclude(design, found, ended=True)
+    used = made[: said.fours * FOUR]
+    ended = "no-room" if said.planned > design.most_fours else "planned"
+    if said.fours < min(said.planned or design.pilot_fours, design.most_fours):
+        ended = "run-ended"
+    return replace(
+        told,
+        ended=ended,
+        low=said.speedup.low,
+        mid=said.speedup.mid,
+        high=said.speedup.high,
+        smallest=said.smallest,
+        on_s=fmean(step_s for is_on, step_s in used if is_on),
+        off_s=fmean(step_s for is_on, step_s in used if not is_on),
+        fours=said.fours,
+        planned_fours=said.planned or None,
+    )
 
 
 def _factor(fours: int) -> float:

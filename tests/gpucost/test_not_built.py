@@ -53,7 +53,6 @@ OPTIONS = (
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
     ("export", "--to", "slurm"),
-    ("run", "--ab"),
 )
 
 # Options of the contract that work, by command.
@@ -67,7 +66,7 @@ BUILT = {
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
-    "run": "--recipe --option --numeric -o",
+    "run": "--recipe --option --numeric --ab -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",

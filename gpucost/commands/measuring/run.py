@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments.later import later_option
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.documents.recipe_read import AskedRecipe
 
 DEFAULT_TARGET = "after.json"
+_WARMUP_STEPS = 60  # our choice: start-up, compilation and the first reads are over by then
 _COMMAND = "gpucost.run.command"
 
 
@@ -57,7 +58,9 @@ class _BeforeTheCommand(click.Command):
 )
 @click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
 @click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
-@later_option("--ab", is_flag=True)
+@click.option(
+    "--ab", is_flag=True, help="Try the settings on and off in turns, and measure what they gain."
+)
 @common_options
 @click.pass_context
 def command(
@@ -74,16 +77,20 @@ def command(
 
     What leaves results the same bit for bit is applied by itself, what may change them only by
     --numeric. What the program sets itself stays. COMMAND keeps its output, its signals and its
-    exit code; at the end is said what was applied, what was left, and why.
+    exit code; at the end is said what was applied, what was left, and why. With --ab they are
+    switched on and off within this one run, in blocks of steps in drawn order.
     """
     from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - lazy
     from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
-    from planner.documents.application import application  # noqa: PLC0415 - lazy
+    from planner.documents.application import application, in_turns  # noqa: PLC0415 - lazy
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     _check(words, plan_path, recipe_path, named, target)
     recipe = _recipe(plan_path, recipe_path, named).also(given["numeric"])
-    applied = application(recipe, words, os.environ, surroundings())
+    if given["ab"]:
+        applied = in_turns(recipe, words, _experiment())
+    else:
+        applied = application(recipe, words, os.environ, surroundings())
     asked = MeasureRequest(
         command=applied.command,
         pid=None,
@@ -97,6 +104,14 @@ def command(
         applied=applied,
     )
     return measure(asked, output)
+
+
+def _experiment() -> dict[str, object]:
+    """Return a design with an order of its own."""
+    from planner.proof.experiment import hand_over  # noqa: PLC0415 - lazy
+    from planner.proof.schedule import Design  # noqa: PLC0415 - lazy
+
+    return hand_over(Design(warmup_steps=_WARMUP_STEPS, seed=secrets.randbits(32)))
 
 
 def _check(

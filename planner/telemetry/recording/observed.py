@@ -77,6 +77,33 @@ class RankSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsSeen:
+    """Settings that were tried on and off in turns.
+
+    Attributes:
+        actions: codes that were switched together.
+        block_steps: steps a block.
+        settle_steps: of them left out, the first.
+        first_step: of the first block.
+        pilot_fours: from which the number of the rest is planned.
+        most_fours: for which there is room.
+        blocks: whether it was on, steps that count, their seconds; of each whole block in order.
+        kept: whether it stayed on in the end; None where the run ended before.
+        lost: why a setting went off for good before the end; None where none did.
+    """
+
+    actions: tuple[str, ...]
+    block_steps: int
+    settle_steps: int
+    first_step: int
+    pilot_fours: int
+    most_fours: int
+    blocks: tuple[tuple[bool, int, float], ...]
+    kept: bool | None = None
+    lost: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineIdentity:
     """Which machine it is, as far as it is known.
 
@@ -118,6 +145,7 @@ class Observed:
         places: where the pacing process spent the time of its steps.
         ranks: of a distributed run, by rank.
         changes: what of a recipe was applied, and what was left.
+        turns: settings that were tried in turns; None where none were.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
         run: which run it is a part of, and on which machine.
@@ -144,6 +172,7 @@ class Observed:
     places: tuple[Seen, ...] = ()
     ranks: tuple[RankSeen, ...] = ()
     changes: tuple[Change, ...] = ()
+    turns: TurnsSeen | None = None
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
     run: Run | None = None

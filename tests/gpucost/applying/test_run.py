@@ -40,6 +40,11 @@ BAD = {
         ("--recipe", "tf32.json", "--numeric", "mixed-precision", "--", "true"),
         "not together with tf32",
     ),
+    "nothing to switch": (
+        ("--ab", "--recipe", "machine.json", "--", "true"),
+        "allocator-tuning, fused-optimizer cannot be tried on and off within one run",
+    ),
+    "no actions": (("--ab", "--recipe", "none-of-it.json", "--", "true"), "has no actions"),
     "no plan": (("--option", "j/o1", "--", "true"), "plan.json: no such file"),
 }
 
@@ -49,6 +54,8 @@ def test_a_wrong_call_runs_nothing(name: str, call: Call, write: Write) -> None:
     """Exit 2, one sentence that says what to type; the command was not started."""
     write("r.json", recipe())
     write("tf32.json", recipe("tf32"))
+    write("machine.json", recipe("allocator-tuning", "fused-optimizer"))
+    write("none-of-it.json", recipe())
     write("profile.json", training())
     arguments, words = BAD[name]
     command = ("sh", "-c", "touch started")
@@ -105,3 +112,14 @@ def test_an_option_of_a_plan_is_applied_with_its_variables(call: Call, write: Wr
     assert by_plan.returncode == by_recipe.returncode == 0, by_plan.stderr
     assert by_plan.stdout == by_recipe.stdout
     assert "GPUCOST_PROBE_DIR" in by_plan.stdout
+
+
+def test_an_experiment_says_what_it_cannot_switch(write: Write) -> None:
+    """With --ab the rest runs as it is; what cannot be tried in turns is named, and left."""
+    write("r.json", recipe("dataloader-workers", "allocator-tuning"))
+    program = "import os; print(sorted(os.environ))"
+    ran = _run("--ab", "--recipe", "r.json", "-o", "a.json", "--", sys.executable, "-c", program)
+    assert ran.returncode == 0, ran.stderr
+    assert "ALLOC_CONF" not in ran.stdout
+    assert "left allocator-tuning: cannot be tried on and off within one run" in ran.stderr
+    assert json.loads(Path("a.json").read_text(encoding="utf-8"))["experiment"] is None

@@ -225,6 +225,22 @@ def test_others_work_proves_nothing(
     assert ("others worked on the machine" in found["why"]) is (verdict == "not-proved")
 
 
+def test_an_experiment_within_one_run_holds_among_others(job: Any, call: Call) -> None:
+    """Which setting met the others' work was drawn: it proves, and the dollars follow from it."""
+    busy = {
+        "host": {"cpu_util": {"mean": 0.3}},
+        "machine": {"cpu_cores": 4, "cpu_util": {"mean": 1.0}},
+    }
+    made = {"actions": ["compile"], "ended": "planned", "low": 1.9, "mid": 2.0, "high": 2.1}
+    runs = (job("a", 1.0, **busy), job("bb", 1.4, experiment=made))
+    found = call("verify", *runs, "--as-of", AS_OF, "-f", "json").json
+    assert found["verdict"] == "proved"
+    assert found["speedup"]["mid"] == 2.0
+    assert float(found["saves"]["usd_after"]) == pytest.approx(
+        float(found["saves"]["usd_before"]) / 2.0, rel=0.01
+    )
+
+
 def test_several_jobs_need_a_name(job: Any, call: Call, write: Write) -> None:
     """A file of two jobs is refused until one is named."""
     write("two.json", [training("train"), training("other")])

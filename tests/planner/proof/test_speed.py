@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.profile.experiment import Experiment
 from planner.profile.model import Step, Work
 from planner.proof.bootstrap import of_series, of_statistics, settled
 from planner.proof.speed import RUN_TO_RUN, speed_up
@@ -121,3 +122,17 @@ def test_the_same_runs_give_the_same_interval() -> None:
     """The bootstrap draws the same blocks every time."""
     runs = (run(BEFORE, series(0.2)), run(BEFORE, series(0.19, seed=3)))
     assert speed_up(*runs) == speed_up(*runs)
+
+
+def test_what_was_tried_in_turns_counts_as_it_was_measured() -> None:
+    """A run that switched is of both settings: its experiment says the gain, not its mean step."""
+    made = Experiment(
+        actions=("compile",), ended="planned", low=1.2, mid=1.3, high=1.4, fours=8,
+        block_steps=20, settle_steps=5,
+    )  # fmt: skip
+    after = replace(faster(BEFORE, 1.15), experiment=made)
+    found = speed_up(run(BEFORE, series(0.2)), run(after, series(0.17)))
+    assert (found.low, found.mid, found.high) == (1.2, 1.3, 1.4)
+    assert "on and off in turns within one run" in found.basis
+    lost = replace(after, experiment=replace(made, low=None, mid=None, high=None, ended="lost"))
+    assert speed_up(run(BEFORE, series(0.2)), run(lost, series(0.17))).mid < 1.2

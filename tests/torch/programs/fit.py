@@ -25,10 +25,10 @@ class Silent(Net):
         return self.head(torch.relu(self.conv(x)).mean((2, 3)))
 
 
-def fit(model, optimizer, call=None):
-    """Train for six steps; print what each gave."""
+def fit(model, optimizer, call=None, steps=6):
+    """Train for some steps; print what each gave."""
     call = call or model
-    for step in range(6):
+    for step in range(steps):
         x = torch.linspace(-1, 1, 2 * 3 * 16 * 16).reshape(2, 3, 16, 16) * (step + 1)
         out = call(x)
         loss = (out - torch.tensor([1.0, -1.0])).square().mean()
@@ -50,6 +50,11 @@ def adam(model, **more):
 def whole():
     model = Net()
     fit(model, adam(model))
+
+
+def long():
+    model = Net()
+    fit(model, adam(model), steps=45)
 
 
 def silent():
@@ -78,7 +83,7 @@ def parts():
     fit(model, torch.optim.Rprop(model.parameters(), 0.01), model.forward)
 
 
-WAYS = {"whole": whole, "silent": silent, "chosen": chosen, "parts": parts}
+WAYS = {"whole": whole, "long": long, "silent": silent, "chosen": chosen, "parts": parts}
 
 if __name__ == "__main__":
     WAYS[sys.argv[1]]()

@@ -6,9 +6,10 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-BATCHES = {"waits": 100, "ready": 400}
-ITEM_S = {"waits": 0.02, "ready": 0.0}  # of four items each
-STEP_S = {"waits": 0.02, "ready": 0.01}
+BATCHES = {"waits": 100, "ready": 400, "turns": 260, "epochs": 26}
+EPOCHS = {"epochs": 10}
+ITEM_S = {"waits": 0.02, "ready": 0.0, "turns": 0.01, "epochs": 0.01}  # of four items each
+STEP_S = {"waits": 0.02, "ready": 0.01, "turns": 0.01, "epochs": 0.01}
 
 
 class Items(Dataset):
@@ -25,13 +26,14 @@ class Items(Dataset):
 
 
 def main(way):
-    """Train for an epoch."""
+    """Train for an epoch, or several."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(64, 2), torch.nn.Dropout())
     optimizer = torch.optim.SGD(model.parameters(), 1e-4)
     begin_s = time.perf_counter()
-    for x, y in DataLoader(Items(way), batch_size=4, shuffle=True):
+    loader = DataLoader(Items(way), batch_size=4, shuffle=True)
+    for x, y in (batch for _ in range(EPOCHS.get(way, 1)) for batch in loader):
         loss = (model(x) - y).square().mean()
         loss.backward()
         optimizer.step()

@@ -51,6 +51,8 @@ class Probe:
     def _begin(self) -> None:
         self.events = Events(self.folder)
         self.steps = Steps(self.events)
+        if self.asked is not None and self.asked.turns is not None:
+            self.steps.taken = self.asked.turns.stepped
         self.events.greet = self.watch.start
         self.events.finish = self._finish
 
@@ -88,10 +90,11 @@ def _asked(probe: Probe) -> Any:
     """Return the actions of a recipe, None where none is to be applied here."""
     if not os.path.exists(os.path.join(probe.folder, APPLY)):
         return None
-    from .applying.asked import Asked, asked_of
+    from .applying.asked import Asked, told_in
+    from .applying.turns import turns_of
 
-    actions = asked_of(probe.folder)
-    return Asked(probe, actions) if actions else None
+    told = told_in(probe.folder)
+    return Asked(probe, told["actions"], turns_of(probe, told)) if told["actions"] else None
 
 
 def ending() -> dict[str, object]:

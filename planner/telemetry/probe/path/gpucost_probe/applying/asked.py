@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..process import Probe
+    from .turns import Turns
 
 APPLIED, LEFT = "applied", "left"
 MOST_TOLD = 200  # a program that makes a loader for each step is not told for ever
@@ -23,10 +24,14 @@ class Asked:
 
     Attributes:
         probe: of this process.
+        turns: where they are tried on and off in turns; None where they stay on.
     """
 
-    def __init__(self, probe: Probe, actions: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, probe: Probe, actions: dict[str, dict[str, Any]], turns: Turns | None = None
+    ) -> None:
         self.probe = probe
+        self.turns = turns
         self._actions = actions
         self._told: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -58,15 +63,17 @@ class Asked:
         events.write("change", action=code, outcome=outcome, what=what, where=where)
 
     def forget(self) -> None:
-        """Forget what the parent of a forked process has told."""
+        """Forget what the parent of a forked process has told and tried."""
         self._told.clear()
+        if self.turns is not None:
+            self.turns.forget()
 
 
-def asked_of(folder: str) -> dict[str, dict[str, Any]]:
-    """Return the actions that lie in the folder of events, none where nothing is to be applied."""
+def told_in(folder: str) -> dict[str, Any]:
+    """Return what lies in the folder of events to be applied; its `actions` may be none."""
     try:
         with open(os.path.join(folder, APPLY), encoding="utf-8") as stream:
-            actions = json.load(stream)["actions"]
+            told = json.load(stream)
+        return told if isinstance(told["actions"], dict) else {"actions": {}}
     except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return actions if isinstance(actions, dict) else {}
+        return {"actions": {}}

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from .asked import Asked
 
 AMP, COMPILE, LAYOUT = "mixed-precision", "compile", "channels-last"
-FUSED = "fused-optimizer"
+FUSED, TF32 = "fused-optimizer", "tf32"
 _IMAGES = 4  # dimensions of a batch of images, and of the weights of their convolutions
 _PATIENCE = 3  # steps until the model must have been called as a whole
 _CALL = "_compiled_call_impl"
+_NOT_IN_TURNS = (
+    "its state differs from that of the plain form, so it cannot be tried in turns: "
+    "gpucost run without --ab applies it"
+)
 
 
 class Compute:
@@ -41,7 +45,7 @@ class Compute:
         """Look at an optimizer before its first step."""
         if id(optimizer) not in self._seen and self._asked.settings(FUSED) is not None:
             name = type(optimizer).__name__
-            why = self._fuse(optimizer)
+            why = _NOT_IN_TURNS if self._asked.turns is not None else self._fuse(optimizer)
             if why is None:
                 self._asked.tell(FUSED, APPLIED, "fused=True", name)
             else:
@@ -58,6 +62,8 @@ class Compute:
             called.stepped()
         if id(optimizer) in self._seen:
             return
+        if not self._seen and self._asked.settings(TF32) is not None:
+            self._allow_tf32()
         self._seen.add(id(optimizer))
         codes = [c for c in (LAYOUT, COMPILE, AMP) if self._asked.settings(c) is not None]
         if not codes:
@@ -86,6 +92,9 @@ class Compute:
                 self._asked.tell(code, LEFT, why, name)
         if taken:
             self._calls.append(_Called(self._asked, root, taken))
+        turns = self._asked.turns
+        if turns is not None and LAYOUT in taken:
+            turns.join(LAYOUT, lambda on: self._lay_out(root, optimizer, last=on))
 
     def _fuse(self, optimizer: Any) -> str | None:
         """Let an optimizer step in one kernel; return why not, None where it does."""
@@ -132,12 +141,34 @@ class Compute:
             return "DistributedDataParallel was made for the other layout"
         if all(p.is_contiguous(memory_format=torch.channels_last) for p in weights):
             return "it is laid out so already"
-        root.to(memory_format=torch.channels_last)
-        for p in weights:
-            for name, value in optimizer.state.get(p, {}).items():
-                if getattr(value, "shape", None) == p.shape:
-                    optimizer.state[p][name] = value.contiguous(memory_format=torch.channels_last)
+        self._lay_out(root, optimizer, last=True)
         return None
+
+    def _lay_out(self, root: Any, optimizer: Any, *, last: bool) -> None:
+        """Lay weights, and what the optimizer keeps of them, out in one of the two ways."""
+        torch: Any = self._torch
+        layout = torch.channels_last if last else torch.contiguous_format
+        root.to(memory_format=layout)
+        for p in root.parameters():
+            if p.dim() == _IMAGES:
+                for name, value in optimizer.state.get(p, {}).items():
+                    if getattr(value, "shape", None) == p.shape:
+                        optimizer.state[p][name] = value.contiguous(memory_format=layout)
+
+    def _allow_tf32(self) -> None:
+        """Let matrix products use TF32 where the program left that alone."""
+        torch: Any = self._torch
+        products = torch.backends.cuda.matmul
+        if not torch.cuda.is_available():
+            why: str | None = "there is no GPU that could use it"
+        else:
+            why = "the program allows it itself" if products.allow_tf32 else None
+        if why is None:
+            products.allow_tf32 = True
+            if self._asked.turns is not None:
+                self._asked.turns.join(TF32, lambda on: setattr(products, "allow_tf32", on))
+        what = "matrix products in TF32, from the second step on" if why is None else why
+        self._asked.tell(TF32, APPLIED if why is None else LEFT, what)
 
 
 class _Called:
@@ -149,6 +180,7 @@ class _Called:
         self._root, self._name = root, type(root).__name__
         self._device = _device(root)
         self._told = False
+        self._turns = asked.turns
         self._steps = 0
         self._plain = root._call_impl
         self._inner = self._torch.compile(self._plain) if COMPILE in codes else self._plain
@@ -156,6 +188,8 @@ class _Called:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
+        if self._turns is not None and not self._turns.on:
+            return self._plain(*args, **kwargs)
         if LAYOUT in self._codes:
             args = tuple(self._laid_out(each) for each in args)
             kwargs = {name: self._laid_out(each) for name, each in kwargs.items()}
@@ -201,6 +235,8 @@ class _Called:
         }
         for code in self._codes:
             self._asked.tell(code, APPLIED, words[code], self._name)
+            if self._turns is not None and code != LAYOUT:
+                self._turns.join(code)
         return value
 
     def _cast(self) -> Any:

@@ -51,11 +51,15 @@ class Feed:
         self._count = 0
         self._looking_s = 0.0
         self._rounds_s: list[float] = []
+        self._turns = inputs.asked.turns
+        self._since: tuple[int, int] | None = None
 
     def __call__(self) -> Any:
         """Return the next batch."""
         iterator: Any = self._iterator()
         self._round()
+        if self._is_off() and (self._pool is None or not self._pool.ahead.is_used):
+            return self._as_ever(iterator)
         if self._pool is None and (self._reading.left or not self._may_begin(iterator)):
             return self._give_back(iterator)
         if self._pool is None:
@@ -74,6 +78,32 @@ class Feed:
         """End the workers of an iteration that the program left."""
         self._reading.lengths.append(self._count)
         self._close_quietly()
+
+    def _is_off(self) -> bool:
+        """Return whether it is the turn of the loader as the program made it."""
+        return self._turns is not None and not self._turns.on and self._reading.repeated
+
+    def _as_ever(self, iterator: Any) -> Any:
+        """Return a batch that the program reads itself, while its workers wait for their turn."""
+        try:
+            return type(iterator)._next_data(iterator)
+        except StopIteration:
+            self._close_quietly()
+            raise
+
+    def _may_hand_out(self) -> bool:
+        """Return whether workers may read one more batch before their turn ends."""
+        turns, pool = self._turns, self._pool
+        if turns is None or pool is None:
+            return True
+        left = turns.steps_left() if turns.on else 0
+        if left is None:
+            return True
+        if self._since is None:
+            self._since = self._count, turns.steps
+        steps = turns.steps - self._since[1]
+        a_step = max(1, round((self._count - self._since[0]) / steps)) if steps > 0 else 1
+        return len(pool.ahead.pending) < left * a_step
 
     def _round(self) -> None:
         """Take the time since the last request."""
@@ -170,6 +200,7 @@ class Feed:
             max(evidence.fetch_s),
         )
         inputs.live += count
+        self._ahead.may_hand_out = self._may_hand_out
         self._held = reading.watch.reach.state()  # the sampler has begun by now
         if not reading.repeated:
             why = self._repeated()
@@ -178,6 +209,10 @@ class Feed:
                 return why
             reading.repeated, reading.workers = True, count
             self._tell_applied(reason, prefetch)
+            if self._turns is not None:
+                for code in (WORKERS, PREFETCH, PINNED):
+                    if inputs.asked.settings(code) is not None:
+                        self._turns.join(code, workers=count)
         return None
 
     def _tell_applied(self, reason: str, prefetch: int) -> None:
@@ -210,6 +245,8 @@ class Feed:
     def _take(self, pool: Pool) -> tuple[Any, ...]:
         """Return a batch of the workers, alone; nothing where the program reads it itself."""
         # In a forked child the workers are the parent's. Nothing pending: every batch was had.
+        if self._turns is not None and self._turns.on and pool.ours:
+            pool.fill()
         if not pool.ours or not pool.ahead.pending or self._too_slow():
             return ()
         if self._reading.watch.reach.state() != self._held:
@@ -224,7 +261,7 @@ class Feed:
 
     def _too_slow(self) -> bool:
         """Hold the rounds with workers against those without, once."""
-        if len(self._rounds_s) != _WARM + _JUDGED:
+        if self._turns is not None or len(self._rounds_s) != _WARM + _JUDGED:
             return False
         before_s, now_s = self._reading.evidence.round_typical_s, median(self._rounds_s[_WARM:])
         if now_s <= _SLOWER * before_s:
@@ -237,6 +274,8 @@ class Feed:
     def _stop(self, why: str, *, at_once: bool = False) -> None:
         """Take that the workers are not to be trusted any more."""
         self._leave(why)
+        if self._turns is not None:
+            self._turns.lose(why)
         self._close(at_once=at_once)
 
     def _leave(self, why: str) -> None:

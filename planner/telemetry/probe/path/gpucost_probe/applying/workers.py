@@ -32,11 +32,14 @@ class Ahead:
     Attributes:
         pending: indices of batches that the workers were told of and the program does not have.
         error: what the sampler raised, to be raised when its turn comes.
+        may_hand_out: whether one more may be handed out now.
     """
 
     def __init__(self, again: list[Any], source: Iterator[Any]) -> None:
         self.pending: deque[Any] = deque()
         self.error: Exception | None = None
+        self.may_hand_out: Callable[[], bool] = _always
+        self._exhausted = False
         self._again = deque(again)
         self._source = source
 
@@ -46,17 +49,23 @@ class Ahead:
     def __next__(self) -> Any:
         if self._again:
             return self._again.popleft()
-        if self.error is not None:
+        if self.error is not None or self._exhausted or not self.may_hand_out():
             raise StopIteration
         try:
             index = next(self._source)
         except StopIteration:
+            self._exhausted = True
             raise
         except Exception as error:
             self.error = error
             raise StopIteration from error
         self.pending.append(index)
         return index
+
+    @property
+    def is_used(self) -> bool:
+        """Whether something is left of what was asked ahead."""
+        return bool(self.pending) or self.error is not None
 
     def rest(self) -> Iterator[Any]:
         """Yield what is left for the program, as its sampler would."""
@@ -65,6 +74,10 @@ class Ahead:
         if self.error is not None:
             raise self.error
         yield from self._source
+
+
+def _always() -> bool:
+    return True
 
 
 class _Like:
@@ -168,6 +181,16 @@ class Pool:
         """Return the next batch, and what changed in its worker while it was read."""
         batch, changed = self._iterator._next_data()
         return batch, changed
+
+    def fill(self) -> None:
+        """Hand out as many batches as the workers may have, where fewer are on their way."""
+        inner = self._iterator
+        most = inner._prefetch_factor * inner._num_workers
+        while inner._send_idx - inner._rcvd_idx < most:
+            before = inner._send_idx
+            inner._try_put_index()
+            if inner._send_idx == before:
+                return
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers.

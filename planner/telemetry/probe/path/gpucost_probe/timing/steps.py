@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import get_ident, main_thread
+from time import perf_counter
 
 from .iterations import Iterations
 from .readings import Interval, first_start_s, items_of, waited_s
@@ -35,6 +36,7 @@ class Steps:
         samples: where the stepping thread was seen.
         thread: the one in which the last step ended, 0 before.
         loss: what the last backward pass began from, a tensor; None where it is not to be read.
+        taken: called with the length of each step, without evaluation and saving; None: unknown.
     """
 
     def __init__(self, events: Events) -> None:
@@ -48,6 +50,7 @@ class Steps:
         self.thread = 0
         self._tally = Tally(events)
         self.loss: Any = None
+        self.taken: Callable[[float | None], None] | None = None
         self._otherwise: Iterations | None = Iterations(events, self.samples)
         self._intervals: dict[int, Interval] = {}
         self._end_s: float | None = None
@@ -170,6 +173,15 @@ class Steps:
         self._end_s = end_s
         if self._tally.is_due(end_s):
             self.flush()
+        if self.taken is not None:
+            self._tell_taken(length_s)
+
+    def _tell_taken(self, length_s: float | None) -> None:
+        """Tell the length of a step; what is done upon it is no part of the next."""
+        begin_s = perf_counter()
+        self.taken(length_s)  # type: ignore[misc]
+        if self._end_s is not None:
+            self._end_s += perf_counter() - begin_s
 
     def _is_stall(self, length_s: float) -> bool:
         """Return whether a step was much longer than usual."""

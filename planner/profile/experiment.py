@@ -1,0 +1,69 @@
+"""What settings gained that were tried on and off in turns within one run."""
+
+from dataclasses import dataclass
+
+from planner.profile.fields import integer, number, text, texts
+
+ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
+KEPT = ("on", "off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A designed experiment within one run: blocks of steps with the settings on and off."""
+
+    actions: tuple[str, ...] = texts("action codes that were switched together")
+    ended: str | None = text(
+        "planned: by the pilot; no-room for so many; with the run; too-few to say; a setting lost",
+        choices=ENDED,
+    )
+    low: float | None = number("speed-up of on over off, low end of its 95 % interval", above=0.0)
+    mid: float | None = number("speed-up of on over off, as measured", above=0.0)
+    high: float | None = number("speed-up of on over off, high end of the interval", above=0.0)
+    smallest: float | None = number("least speed-up that would be found in 4 of 5 runs", above=0.0)
+    on_s: float | None = number("mean step with the settings on, seconds", above=0.0)
+    off_s: float | None = number("mean step with them off, seconds", above=0.0)
+    fours: int | None = integer("fours of blocks that the interval rests on")
+    planned_fours: int | None = integer("fours that the pilot asked for")
+    block_steps: int | None = integer("steps a block", low=1)
+    settle_steps: int | None = integer("of them left out, as the switch is in them")
+    first_step: int | None = integer("first step of the first block", low=1)
+    why: str | None = text("why a setting was lost meanwhile")
+    kept: str | None = text("what stayed afterwards; null where the run ended", choices=KEPT)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything of the gain."""
+        return None not in (self.low, self.mid, self.high)
+
+    @property
+    def basis(self) -> str:
+        """How the interval was found, in words."""
+        counted = (self.block_steps or 0) - (self.settle_steps or 0)
+        told = {
+            "planned": "as many as the pilot's spread asked for",
+            "no-room": f"the pilot asked for {self.planned_fours}, more than there is room for",
+            "run-ended": "until the run ended",
+        }
+        return (
+            f"95 % interval: {', '.join(self.actions)} on and off in turns within one run, "
+            f"{self.fours} fours of blocks in drawn order ({told.get(str(self.ended), '')}), "
+            f"{counted} steps a block counted and {self.settle_steps} after each switch left out; "
+            "Student's t over the fours"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        what = ", ".join(self.actions) or "nothing"
+        if self.ended == "lost":
+            return f"experiment: {what}: no result, for a setting was lost meanwhile: {self.why}"
+        if self.low is None or self.mid is None or self.high is None:
+            return (
+                f"experiment: {what}: {self.fours or 0} whole fours of blocks, and 3 are the "
+                "fewest that say anything: run longer"
+            )
+        return (
+            f"experiment: {what}: {self.mid:.3g}x ({self.low:.3g}-{self.high:.3g}x, 95 % "
+            f"interval), measured in {self.fours} fours of blocks within this run"
+        )

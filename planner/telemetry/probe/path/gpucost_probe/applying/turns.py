@@ -1,0 +1,194 @@
+"""Tries the settings of a recipe on and off in turns, in blocks of steps whose order was drawn.
+
+Who starts the program draws the order and says how many blocks a pilot has. How many there are in
+all follows from how much the pilot's fours differ from each other, never from what they gained: so
+nobody looks at the answer to decide whether to go on. When they are over, the faster of the two
+stays.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from statistics import mean, stdev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ..events import Events
+
+FOUR = 4
+_MOST_WORKERS = 16
+_RANKS = "WORLD_SIZE"
+
+
+class Turns:
+    """The state of an experiment in this process.
+
+    Args:
+        events: returns where it is told.
+        asked: `on` of each block, `block_steps`, `settle_steps`, `warmup_steps`, `pilot_fours`,
+            `factor` (standard errors that an effect must be) and `detect` (its logarithm).
+
+    Attributes:
+        on: whether the settings are, from the next step on.
+        steps: seen so far.
+    """
+
+    def __init__(self, events: Callable[[], Events], asked: dict[str, Any]) -> None:
+        self._events, self._asked = events, asked
+        self._order: list[bool] = [bool(each) for each in asked["on"]]
+        self._block_steps = int(asked["block_steps"])
+        self._settle_steps = int(asked["settle_steps"])
+        self.on = True
+        self.steps = 0
+        self._parts: list[Callable[[bool], None]] = []
+        self._codes: list[str] = []
+        self._workers = 0
+        self._block: int | None = None
+        self._over = False
+        self._at = self._n = 0
+        self._sum_s = 0.0
+        self._logs: list[float] = []
+        self._gains: list[float] = []
+
+    def join(
+        self, code: str, switch: Callable[[bool], None] | None = None, *, workers: int = 0
+    ) -> None:
+        """Take a setting that is on now.
+
+        Args:
+            code: its action.
+            switch: called with whether it is on, where asking `on` is not enough.
+            workers: that come and go with it: batches come in rounds of so many.
+        """
+        if self._block is None and code not in self._codes:
+            self._codes.append(code)
+        if switch is not None:
+            self._parts.append(switch)
+        self._workers = max(self._workers, workers)
+
+    def forget(self) -> None:
+        """Take that this process was forked: the experiment is its parent's."""
+        self._over = True
+
+    def lose(self, why: str) -> None:
+        """Take that a setting which was joined is off for good: what follows compares nothing."""
+        if self._over:
+            return
+        self._over = True
+        if self._block is not None:
+            self._events().write("turns-over", kept=None, lost=why)
+
+    def steps_left(self) -> int | None:
+        """Return how many steps more are on, the one to come included; None: without an end."""
+        if self._over or self._block is None:
+            return None
+        left, block = self._block_steps - self._at, self._block + 1
+        while block < len(self._order) and self._order[block]:
+            left += self._block_steps
+            block += 1
+        return left
+
+    def stepped(self, length_s: float | None) -> None:
+        """Take a step that ended; it was `length_s` long, None where that is not known."""
+        self.steps += 1
+        if self._over:
+            return
+        try:
+            self._stepped(length_s)
+        except Exception as error:
+            self._over = True
+            self._events().odd("the turns ended early: %r" % (error,))
+
+    def _stepped(self, length_s: float | None) -> None:
+        if self._block is None:
+            if self._codes and self.steps >= self._asked["warmup_steps"]:
+                self._begin()
+            return
+        self._at += 1
+        if self._at > self._settle_steps and length_s is not None:
+            self._sum_s += length_s
+            self._n += 1
+        if self._at == self._block_steps:
+            self._end_block()
+
+    def _begin(self) -> None:
+        """Make blocks whole rounds of the workers, and begin with the first."""
+        workers = _MOST_WORKERS if os.environ.get(_RANKS, "1") != "1" else max(1, self._workers)
+        counted = self._block_steps - self._settle_steps
+        # At least a round to settle in, and whole rounds that count: batches come in bursts.
+        self._settle_steps = _whole(max(self._settle_steps, workers + 1), workers)
+        self._block_steps = self._settle_steps + _whole(max(counted, 2 * workers), workers)
+        self._events().write(
+            "turns",
+            actions=self._codes,
+            block_steps=self._block_steps,
+            settle_steps=self._settle_steps,
+            first_step=self.steps + 1,
+            pilot_fours=self._asked["pilot_fours"],
+            most_fours=len(self._order) // FOUR,
+        )
+        self._block = 0
+        self._switch(on=self._order[0])
+
+    def _end_block(self) -> None:
+        block = self._block or 0
+        self._events().write(
+            "block",
+            block=block,
+            on=self._order[block],
+            n=self._n,
+            s=round(self._sum_s, 9),
+        )
+        self._logs.append(math.log(max(self._sum_s, 1e-9) / max(self._n, 1)))
+        self._at, self._n, self._sum_s = 0, 0, 0.0
+        self._block = block + 1
+        if self._is_enough():
+            self._end()
+        else:
+            self._switch(on=self._order[self._block])
+
+    def _is_enough(self) -> bool:
+        """Return whether as many fours are there as the pilot's spread asks for."""
+        if len(self._logs) % FOUR:
+            return False
+        first = len(self._logs) - FOUR
+        signs = [-0.5 if on else 0.5 for on in self._order[first:]]
+        self._gains.append(sum(x * sign for x, sign in zip(self._logs[first:], signs)))
+        pilot = int(self._asked["pilot_fours"])
+        if len(self._gains) < pilot:
+            return False
+        factor, detect = float(self._asked["factor"]), float(self._asked["detect"])
+        needed = math.ceil((factor * stdev(self._gains[:pilot]) / detect) ** 2)
+        return len(self._gains) >= min(max(pilot, needed), len(self._order) // FOUR)
+
+    def _end(self) -> None:
+        """Go on with the faster of the two."""
+        self._over = True
+        kept = mean(self._gains) >= 0.0
+        self._events().write("turns-over", kept=kept)
+        self._switch(on=kept)
+
+    def _switch(self, *, on: bool) -> None:
+        if on != self.on:
+            self.on = on
+            for part in self._parts:
+                part(on)
+
+
+def _whole(steps: int, round_: int) -> int:
+    """Return at least so many steps in whole rounds."""
+    return -(-steps // round_) * round_
+
+
+def turns_of(probe: Any, told: dict[str, Any]) -> Turns | None:
+    """Return the experiment that was asked for, None where none was."""
+    asked = told.get("experiment")
+    if not isinstance(asked, dict):
+        return None
+    try:
+        return Turns(lambda: probe.events, asked)
+    except (KeyError, TypeError, ValueError):
+        return None
