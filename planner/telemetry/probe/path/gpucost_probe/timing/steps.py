@@ -173,13 +173,14 @@ class Steps:
         self._end_s = end_s
         if self._tally.is_due(end_s):
             self.flush()
-        if self.taken is not None:
-            self._tell_taken(length_s)
+        self._tell_taken(length_s)
 
     def _tell_taken(self, length_s: float | None) -> None:
         """Tell the length of a step; what is done upon it is no part of the next."""
+        if self.taken is None:
+            return
         begin_s = perf_counter()
-        self.taken(length_s)  # type: ignore[misc]
+        self.taken(length_s)
         if self._end_s is not None:
             self._end_s += perf_counter() - begin_s
 
