@@ -9,7 +9,7 @@ KEPT = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class TriedInTurns:
     """A designed experiment within one run: blocks of steps with the settings on and off."""
 
     actions: tuple[str, ...] = texts("action codes that were switched together")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from planner.profile.change import Change
-from planner.profile.experiment import Experiment
+from planner.profile.experiment import TriedInTurns
 from planner.profile.fields import (
     FieldRule,
     anything,
@@ -340,7 +340,9 @@ class Profile:
     waits: tuple[Wait, ...] = records(Wait, "where the program was seen, most often first")
     ranks: tuple[Rank, ...] = records(Rank, "the processes of a distributed run")
     changes: tuple[Change, ...] = records(Change, "what `gpucost run` applied and left")
-    experiment: Experiment | None = record(Experiment, "settings tried in turns within this run")
+    experiment: TriedInTurns | None = record(
+        TriedInTurns, "settings tried in turns within this run"
+    )
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")

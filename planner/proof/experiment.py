@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from planner.profile.experiment import Experiment
+from planner.profile.experiment import TriedInTurns
 from planner.proof.interval import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile
 from planner.proof.schedule import FOUR, Design, block_of_step, is_settled, settings
 from planner.telemetry.recording.observed import TurnsSeen
@@ -146,7 +146,7 @@ def hand_over(design: Design) -> dict[str, object]:
     }
 
 
-def of_blocks(seen: TurnsSeen) -> Experiment:
+def of_blocks(seen: TurnsSeen) -> TriedInTurns:
     """Return what was found in the blocks that a run made."""
     made = [(on, seconds / n) for on, n, seconds in seen.blocks if n and seconds > 0.0]
     design = Design(
@@ -158,7 +158,7 @@ def of_blocks(seen: TurnsSeen) -> Experiment:
     whole = len(made) == len(seen.blocks)
     on = [is_on for is_on, _ in made]
     found = gains_of_blocks(on, [math.log(step_s) for _, step_s in made]) if whole else ()
-    told = Experiment(
+    told = TriedInTurns(
         actions=seen.actions,
         ended="too-few",
         fours=len(found),

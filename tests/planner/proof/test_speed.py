@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.profile.experiment import Experiment
+from planner.profile.experiment import TriedInTurns
 from planner.profile.model import Step, Work
 from planner.proof.bootstrap import of_series, of_statistics, settled
 from planner.proof.speed import RUN_TO_RUN, speed_up
@@ -126,7 +126,7 @@ def test_the_same_runs_give_the_same_interval() -> None:
 
 def test_what_was_tried_in_turns_counts_as_it_was_measured() -> None:
     """A run that switched is of both settings: its experiment says the gain, not its mean step."""
-    made = Experiment(
+    made = TriedInTurns(
         actions=("compile",), ended="planned", low=1.2, mid=1.3, high=1.4, fours=8,
         block_steps=20, settle_steps=5,
     )  # fmt: skip

@@ -165,7 +165,7 @@ class Turns:
         return len(self._gains) >= min(max(pilot, needed), len(self._order) // FOUR)
 
     def _end(self) -> None:
-        """Go on with the faster of the two."""
+        """Let the faster of the two stay."""
         self._over = True
         kept = mean(self._gains) >= 0.0
         self._events().write("turns-over", kept=kept)

@@ -176,7 +176,7 @@ class Steps:
         self._tell_taken(length_s)
 
     def _tell_taken(self, length_s: float | None) -> None:
-        """Tell the length of a step; what is done upon it is no part of the next."""
+        """Tell the length of a step; the next begins after what is done then."""
         if self.taken is None:
             return
         begin_s = perf_counter()
