@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
@@ -17,24 +18,57 @@ if TYPE_CHECKING:
     from planner.telemetry.formats.form import Format
     from planner.telemetry.parsing.hints import Hints
 
+# A log of this size or more on disk is read in blocks; phases are told of smaller ones only.
+LARGE_BYTES = 32 << 20
+_LARGE_PACKED_BYTES = 2 << 20
+_PACKED = b"\x1f\x8b"
+_IN_BLOCKS = "nvidia-smi-csv"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One file, recognised and loaded; `format` is None for a profile.json."""
+    """One file, recognised.
+
+    Attributes:
+        format: None for a profile.json.
+        payload: what is in it; without data where it is large.
+        large: whether it is read in blocks, and has not been loaded.
+    """
 
     format: Format | None
     payload: Payload
+    large: bool = False
 
 
 def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> SourceFile:
-    """Return one file, recognised and loaded.
+    """Return one file, recognised, and loaded unless it is a large log.
 
     Raises:
         StrangerError: it is nothing that gpucost reads.
         InputError: it cannot be read.
     """
     with Stream(path, stdin) as stream:
-        return SourceFile(format=recognise(stream.name, stream.head, hints), payload=stream.load())
+        form = recognise(stream.name, stream.head, hints)
+        if form is not None and form.name == _IN_BLOCKS and path != "-" and _is_large(path):
+            payload = Payload(name=stream.name, data=b"", sha256=None, path=path)
+            return SourceFile(format=form, payload=payload, large=True)
+        return SourceFile(format=form, payload=stream.load())
+
+
+def _is_large(path: str) -> bool:
+    file = Path(path)
+    if not file.is_file():  # what is no file on disk can be read once only
+        return False
+    with file.open("rb") as stream:
+        packed = stream.read(len(_PACKED)) == _PACKED
+    return file.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
+
+
+def _loaded(one: SourceFile) -> SourceFile:
+    if not one.large:
+        return one
+    with Stream(one.payload.path) as stream:
+        return SourceFile(format=one.format, payload=stream.load())
 
 
 def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ...]:
@@ -45,7 +79,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     Raises:
         InputError: what is in them cannot be read, or no job has the name that is asked for.
     """
-    ordered = sorted(opened, key=lambda one: (one.payload.name, one.payload.sha256))
+    ordered = sorted(opened, key=lambda one: (one.payload.name, one.payload.sha256 or ""))
     ready = [one.payload for one in ordered if one.format is None]
     if ready:
         return tuple(
@@ -57,10 +91,16 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
+    if len(ordered) == 1 and ordered[0].large and hints.job is None:
+        from planner.telemetry.large.smi_recording import profile_of_log  # noqa: PLC0415 - the same
+
+        profile = profile_of_log(ordered[0].payload.path, hints)
+        if profile is not None:
+            return (profile,)
     del opened
     recordings = []
     while ordered:  # a capture of weeks is let go of before its readings are worked on
-        one = ordered.pop(0)
+        one = _loaded(ordered.pop(0))
         if one.format is not None:
             recordings.append(one.format.read(one.payload, hints))
         del one

@@ -62,7 +62,7 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
     """
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     if np.isfinite(numbers).sum() > len(numbers) / 2:
-        return _epoch(numbers)
+        return epoch(numbers)
     if (times_of_day := of_day(texts)) is not None:
         return times_of_day
     codes, unique = pd.factorize(texts)
@@ -72,7 +72,11 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
         cells = cells.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
         times = pd.to_datetime(cells.where(zoned), utc=True, format="ISO8601", errors="coerce")
         return SourceClock(t_s=_seconds(times)[codes], absolute=True)
-    naive = _seconds(_local(cells))[codes]
+    return local(_seconds(_local(cells))[codes], zone)
+
+
+def local(naive: NDArray[np.float64], zone: tzinfo | None) -> SourceClock:
+    """Return the instants of local times, given in seconds since 1970 as if they were UTC."""
     back = _steps_back(naive)
     seconds = naive if zone is None else _to_utc(naive, back, zone)
     return SourceClock(t_s=seconds, absolute=True, local=True, stepped_back=bool(back.any()))
@@ -113,7 +117,8 @@ def is_date_line(text: str) -> bool:
     return bool(_DATE_LINE.match(text.strip()))
 
 
-def _epoch(numbers: NDArray[np.float64]) -> SourceClock:
+def epoch(numbers: NDArray[np.float64]) -> SourceClock:
+    """Return the instants of numbers, whose unit their size tells."""
     typical = float(np.nanmedian(numbers))
     for least, scale in _EPOCHS:
         if typical >= least:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.hints import Hints
 
 _HEADER_WITHIN = 5000
+_UNIT = re.compile(r"[%A-Za-z\]]$")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def split(text: str, hints: Hints) -> Rows | None:
             continue
         elif line[:1].isalpha() and clock.is_date_line(line):
             block, date = block + 1, line.strip()
-        elif cells := _names(line, delimiter, hints):
+        elif cells := names(line, delimiter, hints):
             raw, block, width = line, block + 1, len(cells)
             table = tables.setdefault(cells, CsvTable(header=cells))
         elif fields_of(line, delimiter) == width:
@@ -95,12 +96,13 @@ def header_is_line(header: list[str]) -> bool:
 def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
     """Return a header far down, after thousands of lines of human tables."""
     for i, line in enumerate(lines):
-        if cells := _names(line, ",", hints):
+        if cells := names(line, ",", hints):
             return ",", list(cells), i
     return None
 
 
-def _names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
+def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
+    """Return the columns that a line names, None where it is no header."""
     if not (line[:1].isalpha() or line[:1] == '"') or re.search(r"\d", line):
         return None
     cells = cells_of(line, delimiter)
@@ -112,11 +114,15 @@ def _last_line(table: CsvTable, text: str, lines: list[str], dropped: Counter[st
     whole = text.endswith("\n") or len(table.lines) < 2  # noqa: PLR2004 - one to compare with
     if whole or table.lines[-1] != lines[-1]:
         return
-    unit = re.compile(r"[%A-Za-z\]]$")
-    if unit.search(table.lines[-2].strip()) and not unit.search(table.lines[-1].strip()):
+    if lost_its_unit(table.lines[-2], table.lines[-1]):
         for column in (table.lines, table.blocks, table.dates):
             column.pop()
         dropped["cut line"] += 1
+
+
+def lost_its_unit(before: str, last: str) -> bool:
+    """Return whether a last row ends without a unit where the one before ends with one."""
+    return bool(_UNIT.search(before.strip())) and not _UNIT.search(last.strip())
 
 
 def frame(table: CsvTable, delimiter: str, wanted: list[int]) -> pd.DataFrame:

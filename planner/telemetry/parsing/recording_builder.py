@@ -80,19 +80,16 @@ class RecordingBuilder:
             raw: its values, NaN where missing.
         """
         known = raw[np.abs(raw) < MOST]
-        if scale == 1.0 and slot is not None:
-            self._ratios.add(slot)
-        self._columns.append(
-            Column(
-                source=source,
-                slot=slot if slot in SLOTS else None,
-                scale=scale,
-                n=len(known),
-                mean=_rounded(known.mean()) if len(known) else None,
-                min=_rounded(known.min()) if len(known) else None,
-                max=_rounded(known.max()) if len(known) else None,
-            )
-        )
+        figures = (known.mean(), known.min(), known.max()) if len(known) else None
+        self.figures(Column(source=source, slot=slot, scale=scale, n=len(known)), figures)
+
+    def figures(self, column: Column, figures: tuple[float, float, float] | None) -> None:
+        """Keep a column whose mean, least and greatest value are known; None: it has none."""
+        mean, least, most = map(_rounded, figures) if figures else (None, None, None)
+        if column.scale == 1.0 and column.slot is not None:
+            self._ratios.add(column.slot)
+        slot = column.slot if column.slot in SLOTS else None
+        self._columns.append(replace(column, slot=slot, mean=mean, min=least, max=most))
 
     def recording(
         self,
@@ -108,28 +105,38 @@ class RecordingBuilder:
             **more: other fields of `Recording`.
         """
         samples = samples.reset_index(drop=True)
-        gpus = tuple(_with_known_memory(gpu) for gpu in gpus)
-        totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
+        gpus = tuple(with_known_memory(gpu) for gpu in gpus)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
-            samples[slot] = self._checked(samples, str(slot), totals)
-        used = self.rows_read - sum(self.dropped.values())
-        read_as = f"read as {self._form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
-        dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
+            samples[slot] = self.checked(samples, str(slot), gpus)
+        source, notes = self.told(gpus)
         return Recording(
             samples=samples,
             gpus=gpus,
-            source=Source(
-                path=self.name,
-                sha256=self._payload.sha256,
-                format=self._form,
-                columns=tuple(sorted(self._columns, key=lambda c: c.source)),
-                dropped=dict(sorted(dropped.items())),
-            ),
+            source=source,
             rows_read=self.rows_read,
-            rows_used=used,
-            notes=self._notes(read_as),
+            rows_used=self.rows_used,
+            notes=notes,
             **more,
         )
+
+    @property
+    def rows_used(self) -> int:
+        """Rows or points that were not left out."""
+        return self.rows_read - sum(self.dropped.values())
+
+    def told(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
+        """Return the source with its figures, and the notes on it."""
+        used = self.rows_used
+        read_as = f"read as {self._form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
+        dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
+        source = Source(
+            path=self.name,
+            sha256=self._payload.sha256,
+            format=self._form,
+            columns=tuple(sorted(self._columns, key=lambda c: c.source)),
+            dropped=dict(sorted(dropped.items())),
+        )
+        return source, self._notes(read_as)
 
     def _notes(self, read_as: str) -> tuple[str, ...]:
         """Return what was noted, with the file's name.
@@ -140,9 +147,11 @@ class RecordingBuilder:
             return tuple(self.notes)
         return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))
 
-    def _checked(
-        self, samples: pd.DataFrame, slot: str, totals: dict[str, float]
+    def checked(
+        self, samples: pd.DataFrame, slot: str, gpus: tuple[GpuIdentity, ...]
     ) -> NDArray[np.float64]:
+        """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
+        totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
         values = samples[slot].to_numpy(dtype=float, copy=True)
         self._drop(values, np.abs(values) > MOST, slot, "beyond all measure")
         known = SLOTS.get(slot)
@@ -205,7 +214,8 @@ def _rounded(value: float) -> float:
     return round(float(value), 6)
 
 
-def _with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
+def with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
+    """Return a device without a memory size that no device has."""
     plausible = gpu.memory_gib is not None and 0 < gpu.memory_gib < _MOST_GIB
     return gpu if plausible else replace(gpu, memory_gib=None)
 

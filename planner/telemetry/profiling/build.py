@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from planner.profile.model import (
     Host,
     Job,
     Machine,
+    Phase,
     Profile,
     Provenance,
     Statistics,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from planner.profile.model import Source
     from planner.telemetry.parsing.hints import Hints
 
 _TIME, _GPU = "t_s", "gpu"
@@ -59,6 +61,25 @@ _HOST_FIELDS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What the readings of a job's GPUs come to.
+
+    Attributes:
+        window: where statistics were taken.
+        coverage: the share of it that samples cover.
+        gpus: statistics of each GPU, in the order of the job's devices.
+        phases: what the time went to.
+        doubts: what is odd about the readings.
+    """
+
+    window: ActiveWindow
+    coverage: float | None
+    gpus: tuple[GpuReadings, ...]
+    phases: tuple[Phase, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
 def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     """Return the profile of one job.
 
@@ -75,24 +96,37 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     """
     server = server_of(merged.served, label)
     if merged.host is None and server is None and not _has_reading(merged.samples):
-        raise InputError(_nothing_left(merged))
+        raise InputError(nothing_left(merged.sources))
     merged = _without_doubles(merged)
     window, coverage = _active(merged, server)
+    taken = Taken(
+        window=window,
+        coverage=coverage,
+        gpus=tuple(_gpus(merged, window, hints)),
+        phases=phases(merged),
+        doubts=tuple(suspicions(merged, window, coverage, hints.interval_s)),
+    )
+    return assembled(merged, taken, label, hints)
+
+
+def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> Profile:
+    """Return the profile of one job whose GPU readings have been worked on."""
+    server, window = server_of(merged.served, label), taken.window
     hardware, notes = hardware_of(merged, hints)
     work = _work(merged, window, hints)
     host, machine = _host(merged, window), _machine(merged, window)
     return Profile(
         job=_job(merged, server, label, hints),
         hardware=hardware,
-        window=_window(merged, window, coverage),
+        window=_window(merged, window, taken.coverage),
         work=work or work_served(server) or work_of(merged.observed, window),
         step=step_of(merged.observed, window),
-        phases=phases(merged),
+        phases=taken.phases,
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
         changes=merged.observed.changes if merged.observed else (),
         run=merged.observed.run if merged.observed else None,
-        gpus=tuple(_gpus(merged, window, hints)),
+        gpus=taken.gpus,
         host=host,
         machine=machine,
         provenance=Provenance(
@@ -104,7 +138,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
                 *notes,
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
-                *suspicions(merged, window, coverage, hints.interval_s),
+                *taken.doubts,
                 *_work_note(work, window),
                 *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
                 *_crowd_note(host, machine, hardware.cpu_cores),
@@ -150,11 +184,13 @@ def _has_reading(samples: pd.DataFrame) -> bool:
     return bool(samples[slots].notna().to_numpy().any())
 
 
-def _nothing_left(merged: Merged) -> str:
-    names = ", ".join(str(source.path) for source in merged.sources)
+def nothing_left(sources: Iterable[Source]) -> str:
+    """Return the sentence for sources of which no reading is left."""
+    sources = tuple(sources)
+    names = ", ".join(str(source.path) for source in sources)
     reasons = sorted(
         f"{reason}: {count}"
-        for source in merged.sources
+        for source in sources
         if isinstance(source.dropped, dict)
         for reason, count in source.dropped.items()
     )

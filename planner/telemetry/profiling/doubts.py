@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from pricing import hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -49,6 +50,46 @@ def suspicions(
     merged: Merged, window: ActiveWindow, coverage: float | None, interval_hint_s: float | None
 ) -> Iterator[str]:
     """Yield sentences for `provenance.notes`, in a fixed order."""
+    identities = {gpu.key: gpu for gpu in merged.gpus}
+    about = (
+        about_gpu(readings, identities[str(key)])
+        for key, readings in merged.samples.groupby("gpu", sort=True)
+    )
+    measured = merged.samples.dropna(axis="columns", how="all").columns
+    yield from doubts_of(merged, (window, coverage), interval_hint_s, (set(measured), about))
+
+
+@dataclass(frozen=True, slots=True)
+class AboutGpu:
+    """What is odd about one GPU's readings, how many repeat the one before, and their number."""
+
+    sentences: tuple[str, ...]
+    repeats: int
+    rows: int
+
+
+def about_gpu(readings: pd.DataFrame, gpu: GpuIdentity, *, fast: bool = True) -> AboutGpu:
+    """Return what is odd about one GPU's readings; repeats are counted where it was read fast."""
+    doubts = (doubt(readings, gpu) for doubt in (_constant, _above_limit, _stuck))
+    sentences = tuple(doubt for doubt in doubts if doubt is not None)
+    return AboutGpu(sentences, _repeats(readings) if fast else 0, len(readings))
+
+
+def doubts_of(
+    merged: Merged,
+    seen: tuple[ActiveWindow, float | None],
+    interval_hint_s: float | None,
+    readings: tuple[set[str], Iterable[AboutGpu]],
+) -> Iterator[str]:
+    """Yield sentences for `provenance.notes` where the readings have been looked at.
+
+    Args:
+        merged: the job; of its samples nothing is used.
+        seen: window and coverage.
+        interval_hint_s: the interval that the user gave.
+        readings: which columns hold any, and what is odd about each GPU's.
+    """
+    (window, coverage), (measured, about) = seen, readings
     if not merged.timed and window.interval_s is not None:
         step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
         yield f"no timestamps: rows are taken to lie apart by {step}."
@@ -58,22 +99,17 @@ def suspicions(
         yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
     if not merged.gpus:
         yield _NO_GPU
-    elif _MEASURED.isdisjoint(merged.samples.dropna(axis="columns", how="all").columns):
+    elif _MEASURED.isdisjoint(measured):
         cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
         yield (
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
             "metrics (DCGM_FI_PROF_*) measure MIG instances too."
         )
     yield from _perhaps_fractions(merged)
-    identities = {gpu.key: gpu for gpu in merged.gpus}
     stale, rows = 0, 0
-    for key, readings in merged.samples.groupby("gpu", sort=True):
-        for doubt in (_constant, _above_limit, _stuck):
-            sentence = doubt(readings, identities[str(key)])
-            if sentence is not None:
-                yield sentence
-        repeats = _repeats(readings)
-        stale, rows = stale + repeats, rows + len(readings)
+    for one in about:
+        yield from one.sentences
+        stale, rows = stale + one.repeats, rows + one.rows
     if (
         window.interval_s is not None
         and window.interval_s < _FAST_S
@@ -152,6 +188,9 @@ def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     """Return a busy GPU whose readings, power too, never change: an old value is repeated."""
     if _UTIL not in readings or _POWER not in readings or len(readings) < _FEW:
         return None
+    power = np.nan_to_num(readings[_POWER].to_numpy(dtype=float), nan=-1.0)
+    if np.diff(np.flatnonzero(np.diff(power)), prepend=-1, append=len(power) - 1).max() < _FEW:
+        return None  # no run of rows is long enough, whatever the other columns say
     values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
     moved = np.append(True, (np.diff(np.nan_to_num(values, nan=-1.0), axis=0) != 0).any(axis=1))
     run = np.cumsum(moved)

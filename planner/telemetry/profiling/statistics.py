@@ -32,15 +32,41 @@ def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     Args:
         t_s: times of the samples, ascending, seconds.
     """
+    if len(t_s) > 1 and bool((t_s[1:] > t_s[:-1]).all()):
+        return _stood(t_s)
     instants, place, counts = np.unique(t_s, return_inverse=True, return_counts=True)
     if len(instants) == 0:
         return np.empty(0)
     if len(instants) == 1:
         return np.full(len(t_s), 1.0 / len(t_s))
+    return np.asarray((_stood(instants) / counts)[place], dtype=float)
+
+
+def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how long each of at least two instants stood."""
     steps = np.diff(instants)
-    usual = _usual(steps)
-    stood = np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
-    return np.asarray((stood / counts)[place], dtype=float)
+    # No usual interval is shorter than the shortest step: few steps can be above three of them.
+    long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
+    if len(long) > len(steps) / _NEIGHBOURS:
+        usual = _usual(steps)
+        return np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
+    places = np.append(long, len(steps) - 1)
+    usual = _usual_at(steps, places)
+    stood = np.append(steps, usual[-1])
+    stood[long] = np.minimum(steps[long], GAP_INTERVALS * usual[:-1])
+    return stood
+
+
+def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what `_usual` does, for some of the steps."""
+    edge = np.full(_NEIGHBOURS - 1, np.nan)
+    behind = np.lib.stride_tricks.sliding_window_view(
+        np.concatenate((edge, steps, edge)), _NEIGHBOURS
+    )
+    around = np.nanmedian(behind[places + _NEIGHBOURS // 2], axis=1)
+    before = np.median(behind[places], axis=1)
+    after = np.median(behind[places + _NEIGHBOURS - 1], axis=1)
+    return np.asarray(np.fmax(np.fmax(around, before), after))
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:

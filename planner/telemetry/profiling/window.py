@@ -10,6 +10,8 @@ import numpy as np
 from planner.telemetry.profiling.statistics import durations, usual_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -75,9 +77,14 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
     Args:
         samples: columns `t_s`, `gpu` and slots, at least one row, sorted by GPU and time.
     """
-    groups = [rows for _, rows in samples.groupby("gpu", sort=True)]
-    every = _whole(groups)
-    bounds = [found for rows in groups if (found := _busy_bounds(rows)) is not None]
+    return window_over(rows for _, rows in samples.groupby("gpu", sort=True))
+
+
+def window_over(groups: Iterable[pd.DataFrame]) -> ActiveWindow:
+    """Return the active window of readings that come as one table a GPU, each looked at once."""
+    spans = [_span(rows) for rows in groups]
+    every = _whole(spans)
+    bounds = [span.busy for span in spans if span.busy is not None]
     if not bounds or every.interval_s is None:
         return every
     start, end, whole, usual = every.start_s, every.end_s, every.whole_s, every.interval_s
@@ -101,26 +108,36 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
     )
 
 
-def _whole(groups: list[pd.DataFrame]) -> ActiveWindow:
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """When one GPU was read: first, last, usual interval, first and last busy sample."""
+
+    start_s: float
+    newest_s: float
+    interval_s: float | None
+    busy: tuple[tuple[float, float], tuple[float, float]] | None
+
+
+def _span(rows: pd.DataFrame) -> _Span:
+    times = rows["t_s"].to_numpy(dtype=float)
+    interval = usual_interval(main_times(rows))
+    return _Span(float(times[0]), float(times[-1]), interval, _busy_bounds(rows))
+
+
+def _whole(spans: Sequence[_Span]) -> ActiveWindow:
     """Return the whole recording as a window."""
-    starts, ends, intervals = [], [], []
-    for rows in groups:
-        times = rows["t_s"].to_numpy(dtype=float)
-        interval = usual_interval(main_times(rows))
-        starts.append(times[0])
-        ends.append((times[-1] + (interval or 0.0), times[-1]))
-        if interval is not None:
-            intervals.append(interval)
-    start, (end, newest) = float(min(starts)), max(ends)
+    start = min(span.start_s for span in spans)
+    end, newest = max((span.newest_s + (span.interval_s or 0.0), span.newest_s) for span in spans)
+    intervals = [span.interval_s for span in spans if span.interval_s is not None]
     usual = float(np.median(intervals)) if intervals else None
     slack_s = (usual or 0.0) * _SAME_TICK
     return ActiveWindow(
         start_s=start,
-        end_s=float(end),
-        last_s=float(newest),
+        end_s=end,
+        last_s=newest,
         slack_s=(slack_s, slack_s),
         begin_s=start,
-        whole_s=float(end) - start,
+        whole_s=end - start,
         interval_s=usual,
     )
 
