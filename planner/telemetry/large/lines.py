@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NEWLINE, _RETURN, _SPACE, _QUOTE = 10, 13, 32, 34
-_BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 2 << 20
 PADDING = 64  # bytes behind a block, so that reading ahead of a cell stays inside
 
 
@@ -71,7 +71,7 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         parts.append(chunk)
         size += len(chunk)
-        if size < _BLOCK_BYTES:
+        if size < BLOCK_BYTES:
             continue
         cut = chunk.rfind(b"\n") + 1
         if not cut:

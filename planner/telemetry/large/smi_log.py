@@ -142,7 +142,10 @@ def read_log(chunks: Iterable[bytes], hints: Hints) -> SmiLog:
 
     before = b""
     for block in chain([body], whole):
-        rows, wrong = rows_of(_ended(block, before, width, log), ord(DELIMITER), width, special)
+        lines = _ended(block, before, width, log)
+        if not lines:
+            continue
+        rows, wrong = rows_of(lines, ord(DELIMITER), width, special)
         log.dropped["wrong number of fields"] += wrong
         log.read(rows)
         if rows.count:

@@ -110,14 +110,14 @@ def _identities(log: SmiLog) -> tuple[tuple[GpuIdentity, ...], NDArray[np.int32]
             else f"{host or ''} index {int(index[1]) if index else name}"
         )
         keys.append(key)
-        before = found.get(key, GpuIdentity(key=key))
-        found[key] = GpuIdentity(
+        mine = GpuIdentity(
             key=key,
-            index=before.index if before.index is not None else (int(index[1]) if index else None),
+            index=int(index[1]) if index else None,
             uuid=real_uuid(one.get("uuid")),
-            model=before.model or _text(one.get("name")),
-            host=before.host or host,
+            model=_text(one.get("name")),
+            host=host,
         )
+        found.setdefault(key, mine)
     last = 1 << 30
     gpus = sorted(
         found.values(),
