@@ -15,7 +15,7 @@ def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
         InputError: a file is not a bill, has problems, or is given twice; of all files together.
     """
     bills, problems = [], []
-    seen: dict[str, str] = {}
+    seen: dict[str | None, str] = {}
     for path in paths:
         try:
             with Stream(path, sys.stdin.buffer if path == "-" else None) as stream:

@@ -91,7 +91,12 @@ class NumberColumn:
         ]
         self.parts.clear()
         self.per.clear()
-        return (np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)), per
+        if not parts:
+            return np.empty(0, dtype=np.int32), per
+        whole = np.concatenate(parts)
+        if per == 0:
+            return np.asarray(whole, dtype=np.float64), per
+        return np.asarray(whole, dtype=np.int32), per
 
 
 def _recounted(
@@ -204,7 +209,7 @@ def hashed(rows: Rows, column: int) -> NDArray[np.uint64]:
             word = word & mask
         found = (found ^ word) * np.uint64(0x9E3779B97F4A7C15)
         found ^= found >> np.uint64(32)
-    return found
+    return np.asarray(found, dtype=np.uint64)
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ class Rows:
     @property
     def count(self) -> int:
         """How many rows."""
-        return self.starts.shape[1]
+        return int(self.starts.shape[1])
 
     @property
     def bytes(self) -> NDArray[np.uint8]:

@@ -223,7 +223,7 @@ def _histogram(
     else:
         distinct, place = np.unique(values, return_inverse=True)
         stood = np.bincount(place, weights)
-    return distinct / float(one.per) * one.scale, stood
+    return distinct / float(one.per) * one.scale, np.asarray(stood, dtype=np.float64)
 
 
 def _merged(recording: LargeRecording) -> Merged:

@@ -155,7 +155,7 @@ def _slots(
     for slot, one in list(found.items()):
         if not _plausible(slot, one, found, gpus):
             frame = pd.DataFrame({slot: one.floats(slice(None))})
-            frame[GPU] = pd.Categorical.from_codes(codes, [gpu.key for gpu in gpus])
+            frame[GPU] = pd.Categorical.from_codes(codes, pd.Index([gpu.key for gpu in gpus]))
             if slot == _POWER and _LIMIT in found:
                 frame[_LIMIT] = found[_LIMIT].floats(slice(None))
             found[slot] = Counted(builder.checked(frame, slot, gpus), 0)
