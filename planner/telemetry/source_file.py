@@ -57,7 +57,7 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
 
 def _is_large(path: str) -> bool:
     file = Path(path)
-    if not file.is_file():  # what is no file on disk can be read once only
+    if not file.is_file():  # what is not a file on disk can be read once only
         return False
     with file.open("rb") as stream:
         packed = stream.read(len(_PACKED)) == _PACKED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.telemetry.large.lines import Rows, UnfitError
+from planner.telemetry.large.lines import BlockRows, UnfitError
 from planner.telemetry.parsing.cells import numbers, throttled
 from planner.telemetry.parsing.units import spelled
 
@@ -35,7 +35,7 @@ class NumberColumn:
         known: what it means.
         parts: its values, a block each: int32 with MISSING, or float64 with NaN.
         per: of each part, 1 or 100; 0 where it is float64.
-        missing: cells that are no numbers, by what they say.
+        missing: cells that are not numbers, by what they say.
     """
 
     source: str
@@ -44,7 +44,7 @@ class NumberColumn:
     per: list[int] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
 
-    def read(self, rows: Rows, column: int) -> None:
+    def read(self, rows: BlockRows, column: int) -> None:
         """Add a block's cells.
 
         Raises:
@@ -73,7 +73,7 @@ class NumberColumn:
         self.parts.append(values)
         self.per.append(per)
 
-    def _odd(self, rows: Rows, column: int, odd: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _odd(self, rows: BlockRows, column: int, odd: NDArray[np.int64]) -> NDArray[np.float64]:
         scale = self.known.scale or 1.0
         texts = pd.Series([rows.cell(column, row) for row in odd.tolist()], dtype=object)
         found = numbers(texts, scale=scale, to=self.known.to, typical=self.known.unit)
@@ -127,7 +127,7 @@ def _decimals(values: NDArray[np.float64]) -> int:
 
 
 def _plain(
-    rows: Rows, column: int, known: Meaning
+    rows: BlockRows, column: int, known: Meaning
 ) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
     """Return values times ten to the number of decimals, that number, and the rows to look at."""
     data, at, ends = rows.bytes, rows.begins(column), rows.ends[column]
@@ -177,7 +177,7 @@ def _digits(
     return values, at, counts
 
 
-def _suffix(rows: Rows, column: int, known: Meaning) -> bytes:
+def _suffix(rows: BlockRows, column: int, known: Meaning) -> bytes:
     """Return what follows the numbers of a column, by the first cell that is one."""
     for row in range(min(rows.count, 32)):
         cell = rows.cell(column, row)
@@ -189,7 +189,7 @@ def _suffix(rows: Rows, column: int, known: Meaning) -> bytes:
     return b""
 
 
-def hashed(rows: Rows, column: int) -> NDArray[np.uint64]:
+def hashed(rows: BlockRows, column: int) -> NDArray[np.uint64]:
     """Return a number for each cell of a column: the same for the same bytes."""
     begins = rows.begins(column)
     lengths = np.maximum(rows.ends[column] - begins, 0)
@@ -219,7 +219,7 @@ class ThrottleColumn:
     columns: tuple[int, ...]
     parts: list[NDArray[np.int32]] = field(default_factory=list)
 
-    def read(self, rows: Rows) -> None:
+    def read(self, rows: BlockRows) -> None:
         """Add a block's cells."""
         held = np.full(rows.count, np.nan)
         for column in self.columns:

@@ -22,7 +22,7 @@ class UnfitError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BlockRows:
     """The rows of one block that have the right number of cells.
 
     Attributes:
@@ -85,14 +85,14 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def rows_of(
     block: bytes, delimiter: int, width: int, special: Callable[[str], bool]
-) -> tuple[Rows, int]:
+) -> tuple[BlockRows, int]:
     """Return the rows of a block, and how many lines have another number of cells.
 
     Args:
         block: whole lines, each with its newline.
         delimiter: the byte between cells.
         width: cells of a row.
-        special: whether a line that begins with a letter is no row (a repeated header).
+        special: whether a line that begins with a letter is not a row.
 
     Raises:
         UnfitError: cells are quoted, or there are NUL bytes.
@@ -119,7 +119,7 @@ def rows_of(
     begins[0], begins[1:] = starts, ends_by_column[:-1] + 1
     last = ends_by_column[-1]
     last -= (view[last - 1] == _RETURN) if len(last) else 0
-    return Rows(data, begins, ends_by_column), wrong
+    return BlockRows(data, begins, ends_by_column), wrong
 
 
 def _kept(

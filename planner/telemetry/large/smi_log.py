@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from planner.telemetry.large.fields import NumberColumn, ThrottleColumn, hashed
-from planner.telemetry.large.lines import Rows, UnfitError, blocks, rows_of
+from planner.telemetry.large.lines import BlockRows, UnfitError, blocks, rows_of
 from planner.telemetry.large.times import TimeColumn
 from planner.telemetry.parsing import clock, csv_text
 from planner.telemetry.parsing.csv_columns import BITMASK, FLAG, csv_header, meaning
@@ -47,7 +47,7 @@ class SmiLog:
         devices: of each device code what the columns say of it.
         codes: the device of each row, a block each.
         numbers: columns of numbers, by place.
-        dropped: lines that are no rows, by reason.
+        dropped: lines that are not rows, by reason.
         rows: rows found.
     """
 
@@ -85,7 +85,7 @@ class SmiLog:
             if known.target not in {*once, BITMASK, FLAG} and known.scale is not None
         }
 
-    def read(self, rows: Rows) -> None:
+    def read(self, rows: BlockRows) -> None:
         """Add the rows of a block."""
         if not rows.count:
             return
@@ -99,7 +99,7 @@ class SmiLog:
         if self.throttle is not None:
             self.throttle.read(rows)
 
-    def _devices_of(self, rows: Rows) -> NDArray[np.int32]:
+    def _devices_of(self, rows: BlockRows) -> NDArray[np.int32]:
         columns = {k.target: i for i, k in self.wanted.items() if k.target in _IDENTITY}
         if not self.devices:
             first = rows.cell(columns["uuid"], 0) if "uuid" in columns else None
@@ -125,7 +125,7 @@ def read_log(chunks: Iterable[bytes], hints: Hints) -> SmiLog:
     """Return what a log says, from its parts in their order.
 
     Raises:
-        UnfitError: it is no plain log.
+        UnfitError: it is not a plain log.
     """
     whole = blocks(chunks)
     first = next(whole, b"")

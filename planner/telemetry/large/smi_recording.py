@@ -52,7 +52,7 @@ def read_large(path: str, hints: Hints) -> LargeRecording:
     """Return the readings of a CSV log.
 
     Raises:
-        UnfitError: it is no plain log; the exact reader takes it.
+        UnfitError: it is not a plain log; the exact reader takes it.
         InputError: it cannot be read.
     """
     with Stream(path) as stream:

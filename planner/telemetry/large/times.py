@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.telemetry.large.fields import NumberColumn, as_floats
-from planner.telemetry.large.lines import Rows, UnfitError
+from planner.telemetry.large.lines import BlockRows, UnfitError
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.units import Meaning
 
@@ -35,7 +35,7 @@ class TimeColumn:
     parts: list[NDArray[np.float64]] = field(default_factory=list)
     numbers: NumberColumn | None = None
 
-    def read(self, rows: Rows, column: int) -> None:
+    def read(self, rows: BlockRows, column: int) -> None:
         """Add a block's cells.
 
         Raises:
@@ -65,7 +65,7 @@ class TimeColumn:
         return clock.local(naive, zone)
 
 
-def _naive(rows: Rows, column: int, length: int) -> NDArray[np.float64]:
+def _naive(rows: BlockRows, column: int, length: int) -> NDArray[np.float64]:
     """Return seconds since 1970 as if the times were UTC, NaN where a cell has another form."""
     begins, data = rows.begins(column), rows.bytes
     good = rows.ends[column] - begins == length
@@ -90,7 +90,7 @@ def _naive(rows: Rows, column: int, length: int) -> NDArray[np.float64]:
     return np.where(good, millis / 1000.0, np.nan)
 
 
-def _days(rows: Rows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _days(rows: BlockRows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the seconds since 1970 at which each row's day began; a day that is none is bad."""
     words = rows.words
     year_month = words[begins]

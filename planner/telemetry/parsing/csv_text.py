@@ -102,7 +102,7 @@ def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] |
 
 
 def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
-    """Return the columns that a line names, None where it is no header."""
+    """Return the columns that a line names, None where it is not a header."""
     if not (line[:1].isalpha() or line[:1] == '"') or re.search(r"\d", line):
         return None
     cells = cells_of(line, delimiter)
