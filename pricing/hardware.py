@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -22,6 +22,7 @@ _WORDS = re.compile(r"[a-z0-9]+")
 # pair is 80 against 94.
 _MEMORY_TOLERANCE = 0.1
 _NEAREST = 3
+_MEMORY_SLICES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,29 @@ class Gpu:
     ecc: bool | None = None
     notes: str = ""
     mig: tuple[MigProfile, ...] = ()
+
+    def why_not_sliced(self, profiles: Sequence[str]) -> str:
+        """Return why one GPU cannot be cut so, in a sentence; empty: it can.
+
+        Memory is cut into eighths, of which a profile takes as many as its nominal size is nearest
+        to: NVIDIA, Multi-Instance GPU User Guide, "Partitioning".
+
+        Args:
+            profiles: names, each of this model.
+        """
+        known = {one.profile: one for one in self.mig}
+        for name in sorted(set(profiles)):
+            if profiles.count(name) > known[name].max_instances:
+                return f"at most {known[name].max_instances} of {name} fit on a {self.name}."
+        computes = sum(known[name].compute_slices for name in profiles)
+        has = max(one.compute_slices for one in self.mig)
+        if computes > has:
+            return f"they take {computes} compute slices, and a {self.name} has {has}."
+        eighth_gib = self.memory_gib / _MEMORY_SLICES
+        memory = sum(max(1, round(known[name].memory_gib / eighth_gib)) for name in profiles)
+        if memory > _MEMORY_SLICES:
+            return f"they take {memory} eighths of the memory of a {self.name}."
+        return ""
 
 
 @cache

@@ -60,7 +60,7 @@ class MachineBootstrap:
         gpu_count: whole GPUs.
         environment: variables of the jobs.
         launcher: `nproc_per_node`, and where they apply `nnodes`, `max_restarts`, `numa`.
-        sharing: None, "mps" or "time-slicing".
+        sharing: None, "mps", "time-slicing" or "mig".
         jobs: names of jobs that share the machine.
         scratch: whether empty disks may be formatted.
         idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
@@ -69,6 +69,7 @@ class MachineBootstrap:
             `token_header`, `taken_url`, `at_risk_url`; empty: nowhere.
         power_cap_w: of each GPU, in watts; None: as it is.
         mig: profiles of the slices of each GPU, such as "3g.40gb"; empty: MIG is left as it is.
+        slices: profile of each job's slice, in the order of jobs; empty: no job has one.
 
     Raises:
         InputError: `end` or `sharing` is of no known kind, or it cannot end when it is idle.
@@ -93,11 +94,12 @@ class MachineBootstrap:
     notices: Mapping[str, str] = field(default_factory=dict)
     power_cap_w: int | None = None
     mig: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.idle_s is not None and (self.end == "none" or not self.gpu_count):
             raise InputError("a machine that does not end itself, or has no GPU, cannot when idle.")
-        if self.end not in ENDS or self.sharing not in (None, "mps", "time-slicing"):
+        if self.end not in ENDS or self.sharing not in (None, "mps", "time-slicing", "mig"):
             raise InputError(f"a machine cannot be set up for {self.end}, {self.sharing}.")
 
 
@@ -164,7 +166,7 @@ def render_files(machine: MachineBootstrap) -> str:
 def _values(machine: MachineBootstrap) -> dict[str, object]:
     """Return what the templates name: the fields, the launcher's, and what follows from them."""
     plain = {one.name: getattr(machine, one.name) for one in fields(machine)}
-    names = (_SLUG.sub("-", name).strip("-") or "job" for name in machine.jobs)
+    names = [_SLUG.sub("-", name).strip("-") or "job" for name in machine.jobs]
     launcher = {"nnodes": "1", "max_restarts": None, "numa": None, **machine.launcher}
     return {
         **plain,
@@ -174,6 +176,7 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
         "end_id_url": shlex.quote(machine.end_id_url),
         "notices": {name: shlex.quote(text) for name, text in machine.notices.items()},
         "jobs": list(dict.fromkeys(names)),
+        "job_slices": [f"{job}={cut}" for job, cut in zip(names, machine.slices, strict=False)],
         "several": launcher["nnodes"] != "1",
     }
 

@@ -11,13 +11,13 @@ from planner.actions.machine_settings import MachineSettings, plain_settings, sh
 from planner.documents.machine import read_machine
 from planner.documents.tools import that_start
 from planner.plan_document.bill import OfferDocument
-from planner.plan_document.document import PlanDocument
+from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.plan_document.find import FoundOption, find_option, find_recommended
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
-from pricing.errors import InputError, NotBuiltYetError
+from pricing.errors import InputError
 from pricing.money import show
 from providers.interface import OWN
 from providers.ownership_tags import clean
@@ -38,6 +38,7 @@ class LaunchChoice:
         machines: what is set on the machines of each offer; one more where there is no offer.
         sharing: how jobs share its GPU; None: one job.
         jobs: that share it.
+        slices: MIG profile of each job's slice; empty: they share the whole GPU.
         host: of the user's own machine.
         dearest: for each offer, the dearest price known of it: planned, listed or of its history.
     """
@@ -49,6 +50,7 @@ class LaunchChoice:
     machines: tuple[MachineSettings, ...] = (MachineSettings(),)
     sharing: str | None = None
     jobs: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
     host: str = ""
     dearest: tuple[Decimal, ...] = ()
 
@@ -152,8 +154,8 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
     """Return the choice of a placement of the plan's fleet.
 
     Raises:
-        InputError: there is no such placement, or gpucost cannot launch it.
-        NotBuiltYetError: it needs MIG slices.
+        InputError: there is no such placement, gpucost cannot launch it, or it has not as many
+            slices as jobs.
     """
     plan = load_plan(plan_path)
     placements = plan.fleet.placements if plan.fleet else ()
@@ -161,12 +163,8 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
     if found is None:
         known = ", ".join(str(one.id) for one in placements) or "none"
         raise InputError(f"--placement {number} is not in {plan_path}; known: {known}.")
-    if found.mode == "mig":
-        raise NotBuiltYetError(
-            f"--placement {number} needs MIG slices, which are not built yet; `mps` and "
-            "`time-slicing` placements can be launched."
-        )
-    shared = len(found.jobs) > 1
+    slices = _slices(found, plan_path)
+    shared = len(found.jobs) > 1 or bool(slices)
     _check_launchable(found.offer.provider)
     offer = _offer(found.offer, catalog)
     return LaunchChoice(
@@ -176,7 +174,22 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
         plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
         sharing=found.mode if shared else None,
         jobs=found.jobs if shared else (),
+        slices=slices,
     )
+
+
+def _slices(found: PlacementDocument, path: str) -> tuple[str, ...]:
+    """Return the MIG profile of each job's slice; empty where they share the whole GPU."""
+    if found.mode != "mig":
+        return ()
+    told = tuple(word.strip() for word in (found.slice or "").split(",") if word.strip())
+    slices = told * len(found.jobs) if len(told) == 1 else told
+    if len(slices) != len(found.jobs):
+        raise InputError(
+            f"--placement {found.id} of {path} has {len(found.jobs)} jobs and {len(told)} slices "
+            f"({found.slice or 'none'}); `slice` names one MIG profile, or one for each job."
+        )
+    return slices
 
 
 def change(

@@ -50,25 +50,25 @@ def _idle(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
 
 
 def _mig(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
-    if not wish.mig:
+    if not wish.mig and not choice.slices:
         return
-    if choice.sharing:
+    asked, named = (wish.mig, "--mig") if wish.mig else (choice.slices, "slices of the placement")
+    if wish.mig and choice.slices:
+        yield "--mig: the placement has slices of its own; leave --mig out."
+    elif wish.mig and choice.sharing:
         yield "--mig: jobs of this placement share whole GPUs; leave --mig out."
     if not choice.offers:
         yield "--mig: the machine is yours; slice its GPUs yourself."
     for offer, gpu in _gpus_of(choice):
         known = {one.profile: one for one in gpu.mig} if gpu else {}
         if not known:
-            yield f"--mig: {offer.gpu} of {offer.place} cannot be sliced, or how is not known."
+            yield f"{named}: {offer.gpu} of {offer.place} cannot be sliced, or how is not known."
             continue
-        wrong = [name for name in wish.mig if name not in known]
+        wrong = [name for name in asked if name not in known]
         if wrong:
-            yield f"--mig {', '.join(wrong)}: {offer.gpu} has {', '.join(known)}."
-            continue
-        for name in sorted(set(wish.mig)):
-            if wish.mig.count(name) > known[name].max_instances:
-                most = known[name].max_instances
-                yield f"--mig: at most {most} of {name} fit on a {offer.gpu}."
+            yield f"{named} {', '.join(wrong)}: {offer.gpu} has {', '.join(known)}."
+        elif gpu is not None and (why := gpu.why_not_sliced(asked)):
+            yield f"{named}: {why}"
 
 
 def _power(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
@@ -89,6 +89,12 @@ def _power(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
 def _gpus_of(choice: "LaunchChoice") -> Iterator[tuple[Offer, Gpu | None]]:
     for offer in choice.offers:
         yield offer, gpus().get(offer.gpu)
+
+
+def _largest_first(slices: tuple[str, ...], gpu: Gpu | None) -> tuple[str, ...]:
+    """Return profiles in the order to make them: a large one does not fit behind small ones."""
+    size = {one.profile: (one.compute_slices, one.memory_gib) for one in gpu.mig} if gpu else {}
+    return tuple(sorted(slices, key=lambda name: size.get(name, (0, 0.0)), reverse=True))
 
 
 def bootstrap_of(
@@ -121,5 +127,6 @@ def bootstrap_of(
         interconnect="" if offer is None else offer.interconnect or "",
         notices=asdict(provider.notices) if spot and provider.notices else {},
         power_cap_w=wish.power_cap_w,
-        mig=wish.mig,
+        mig=wish.mig or _largest_first(choice.slices, gpu),
+        slices=choice.slices,
     )

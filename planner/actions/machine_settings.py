@@ -161,7 +161,7 @@ def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSetting
     """Return what is set on a machine whose GPU several jobs share, one process each.
 
     Args:
-        mode: "mps" or "time-slicing".
+        mode: "mps", "time-slicing" or "mig".
         jobs: how many, >= 1.
         vcpus: of the machine; None where unknown.
     """

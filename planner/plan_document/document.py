@@ -33,7 +33,8 @@ class PlacementDocument:
         offer: the machine.
         gpu: index of the GPU in it.
         mode: how jobs share it; None for a job alone.
-        slice: of the GPU; None: all of it.
+        slice: with the mode "mig" the profile of each job's slice, in the order of jobs, between
+            commas; a single one is that of every job. None: all of the GPU.
         jobs: who runs there.
         hours: how long it is held; None in plans of versions that did not say.
         cost: dollars of the period.

@@ -57,6 +57,12 @@ MACHINES: dict[str, MachineBootstrap] = {
     "AMD": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT),
     "shared by MPS": a_machine(sharing="mps", jobs=("a", "b", "c")),
     "shared in turns": a_machine(sharing="time-slicing", jobs=("infer-a", "infer b")),
+    "jobs on slices": a_machine(
+        sharing="mig",
+        jobs=("a", "b", "the c"),
+        mig=("3g.40gb", "2g.20gb", "2g.20gb"),
+        slices=("2g.20gb", "3g.40gb", "2g.20gb"),
+    ),
     "sliced by MIG": a_machine(mig=("3g.40gb", "2g.20gb", "2g.20gb")),
     "eight over NVLink, capped": a_machine(
         gpu_count=8, launcher=EIGHT, interconnect="nvlink", power_cap_w=500

@@ -10,6 +10,7 @@ from tests.bootstrap.box import Box
 from tests.bootstrap.machines import EIGHT, MACHINES, a_machine
 
 MIG, MPS, TURNS = (MACHINES[name] for name in ("sliced by MIG", "shared by MPS", "shared in turns"))
+SLICES = MACHINES["jobs on slices"]
 NVLINK = MACHINES["eight over NVLink, capped"]
 _CHANGES = re.compile(
     r"nvidia-smi (-pm|-pl|-c |-mig|mig |--gpu-reset)|mps -d|mkfs|^mount|mdadm", re.MULTILINE
@@ -102,6 +103,32 @@ def test_another_layout_gives_way(tmp_path: Path) -> None:
     box.write("gpu/slices", "7g.80gb")
     assert bootstrap(box, MIG) == 0
     assert "MIG layout: 2g.20gb 2g.20gb 3g.40gb" in box.read("var/lib/gpucost/bootstrap.log")
+
+
+def test_each_job_sees_its_own_slice(tmp_path: Path) -> None:
+    """The bootstrap notes who has which slice, no two the same; `run` gives a job its own."""
+    box = a_box(tmp_path, SLICES)
+    assert bootstrap(box, SLICES) == 0, box.status
+    kept = box.read("var/lib/gpucost/slices")
+    assert kept == "a=MIG-0-2\nb=MIG-0-1\nthe-c=MIG-0-3\n"
+    show = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    for line in kept.splitlines():
+        job, _, uuid = line.partition("=")
+        assert box.run("run", job, *show).stdout == f"{uuid}\n"
+    assert box.run("run", "d", *show).returncode == 2
+    box.write("var/lib/gpucost/slices", "a=MIG-0-2\n")
+    ran = box.run("run", "b", *show)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "job b has no slice" in ran.stderr
+
+
+def test_a_slice_that_the_driver_does_not_name_is_a_failure(tmp_path: Path) -> None:
+    """A job that would see no slice, or another's, is not started: the machine is not ready."""
+    box = a_box(tmp_path, SLICES)
+    nvidia = (tmp_path / "bin/nvidia-smi").read_text("utf-8").replace("(UUID: MIG-", "(No ")
+    box.write("bin/nvidia-smi", nvidia)
+    assert bootstrap(box, SLICES) == 1
+    assert box.status == "failed: the driver names no slice 2g.20gb for job a"
 
 
 def test_a_scratch_disk_is_found_by_its_label(tmp_path: Path) -> None:

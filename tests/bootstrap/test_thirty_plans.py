@@ -115,6 +115,15 @@ def _choices() -> Iterator[tuple[str, LaunchChoice, Wish]]:
             jobs=tuple(f"job {n}" for n in range(jobs)),
         )
         yield name, shared, _wish(idle_s=1800) if "idle" in name else _ALONE
+    one = choose_type("digitalocean/gpu-h100x1-80gb", None, "on_demand", 1, catalog)
+    sliced = LaunchChoice(
+        offers=one.offers,
+        machines=(shared_settings("mig", 2, one.offers[0].vcpus),),
+        sharing="mig",
+        jobs=("job 1", "job 2"),
+        slices=("3g.40gb", "4g.40gb"),
+    )
+    yield "jobs on slices", sliced, _ALONE
     eight = choose_type("aws/p5.48xlarge/us-east-1", None, "on_demand", 1, catalog)
     recipe = LaunchChoice(offers=eight.offers, region=eight.region, machines=(_RECIPE,))
     yield "a recipe's settings", recipe, _wish(idle_s=1800)

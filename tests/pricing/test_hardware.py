@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import UnknownGpuError
-from pricing.hardware import find, gpus, resolve
+from pricing.hardware import Gpu, find, gpus, resolve
 from pricing.tables import read_csv
 
 NAMES = [
@@ -206,3 +206,11 @@ def test_table_agrees_with_the_research(shared: Path) -> None:
     with (shared / "facts/mig_profiles.csv").open(newline="") as file:
         slices = {(row["gpu_model"], row["profile"]) for row in csv.DictReader(file)}
     assert slices == {(gpu.name, mig.profile) for gpu in gpus().values() for mig in gpu.mig}
+
+
+@pytest.mark.parametrize("gpu", [gpu for gpu in gpus().values() if gpu.mig], ids=lambda g: g.name)
+def test_as_many_slices_fit_as_the_table_says(gpu: Gpu) -> None:
+    """For every profile of NVIDIA's table: that many fit on one GPU, and one more does not."""
+    for one in gpu.mig:
+        assert gpu.why_not_sliced([one.profile] * one.max_instances) == ""
+        assert gpu.why_not_sliced([one.profile] * (one.max_instances + 1))

@@ -25,6 +25,16 @@ def test_slices_and_cap_reach_the_machine(call: Call) -> None:
     [
         ("digitalocean/gpu-h100x1-80gb", ("--mig", "9g.90gb"), "has 1g.10gb"),
         ("digitalocean/gpu-h100x1-80gb", ("--mig", "7g.80gb,7g.80gb"), "at most 1 of 7g.80gb fit"),
+        (
+            "digitalocean/gpu-h100x1-80gb",
+            ("--mig", "4g.40gb,2g.20gb,2g.20gb"),
+            "they take 8 compute slices, and a H100-SXM-80GB has 7",
+        ),
+        (
+            "digitalocean/gpu-h100x1-80gb",
+            ("--mig", "3g.40gb,3g.40gb,1g.10gb"),
+            "they take 9 eighths of the memory",
+        ),
         ("aws/g6.xlarge/us-east-1", ("--mig", "1g.10gb"), "L4 of aws/g6.xlarge"),
         ("digitalocean/gpu-h100x1-80gb", ("--power-cap", "900"), "takes 700 W at most"),
         ("digitalocean/gpu-mi300x1-192gb", ("--power-cap", "300"), "is not NVIDIA's"),

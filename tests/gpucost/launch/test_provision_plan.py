@@ -1,7 +1,8 @@
 """`gpucost provision` from a plan: the recommended option, a named one, a placement of a fleet."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from gpucost.launch.rental_pages import page_of
 from tests.bootstrap.box import parts
 from tests.conftest import ROOT
-from tests.gpucost.conftest import Call, Write
+from tests.gpucost.conftest import Call, Ran, Write
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import REAPER, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean
@@ -136,8 +137,8 @@ def test_of_several_jobs_one_must_be_named(call: Call, plan: dict[str, Any], wri
     assert "--option second/" in ran.err
 
 
-def test_a_placement_of_a_fleet_is_launched_shared(call: Call, write: Write) -> None:
-    """--placement N launches its machine with MPS for its jobs; unknown and MIG ones are exit 2."""
+def test_a_placement_of_a_fleet_is_launched_shared(call: Call) -> None:
+    """--placement N launches its machine with MPS for its jobs; an unknown one is exit 2."""
     assert call("plan", str(ROOT / "examples" / "fleet"), "-q", "-o", "plan.json").code == 0
     plan = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     (placement,) = plan["fleet"]["placements"]
@@ -153,11 +154,61 @@ def test_a_placement_of_a_fleet_is_launched_shared(call: Call, write: Write) -> 
     else:
         assert ran.code == 2, ran.err
     assert call(*DRY, "--placement", "99").code == 2
+
+
+@pytest.fixture
+def sliced(call: Call, write: Write) -> Callable[..., Ran]:
+    """Launch a placement of four jobs on the slices of an H100, as a plan may state it."""
+    assert call("plan", str(ROOT / "examples" / "fleet"), "-q", "-o", "plan.json").code == 0
+    plan = json.loads(Path("plan.json").read_text(encoding="utf-8"))
+    (placement,) = plan["fleet"]["placements"]
+    bought = {"provider": "digitalocean", "instance_type": "gpu-h100x1-80gb", "region": "*"}
+    placement["offer"] |= bought | {"purchase": "on_demand", "gpu": "H100-SXM-80GB"}
     placement["mode"] = "mig"
-    write("plan.json", plan)
-    ran = call(*DRY, "--placement", str(placement["id"]))
+
+    def launched(slices: str | None, *more: str) -> Ran:
+        placement["slice"] = slices
+        write("plan.json", plan)
+        return call(*DRY, "--placement", str(placement["id"]), *more)
+
+    return launched
+
+
+def test_a_placement_on_slices_is_launched(sliced: Callable[..., Ran]) -> None:
+    """Each job has the slice that stands at its place; the large ones are made first."""
+    ran = sliced("2g.20gb,3g.40gb,1g.10gb,1g.10gb")
+    assert ran.code == 0, ran.err
+    (machine,) = [one for one in ran.json["calls"] if one["kind"] == "machine"]
+    text = "".join(parts(machine["arguments"]["user_data"]).values())
+    assert "nvidia-smi mig -cgi 3g.40gb,2g.20gb,1g.10gb,1g.10gb -C" in text
+    (told,) = re.findall(r"for wanted in (.*); do", text)
+    assert [word.rpartition("=")[2] for word in told.split()] == [
+        "2g.20gb",
+        "3g.40gb",
+        "1g.10gb",
+        "1g.10gb",
+    ]
+    assert sliced("1g.10gb").code == 0  # every job has such a one
+
+
+@pytest.mark.parametrize(
+    ("slices", "more", "told"),
+    [
+        ("2g.20gb,3g.40gb", (), "4 jobs and 2 slices"),
+        (None, (), "4 jobs and 0 slices"),
+        ("9g.90gb", (), "has 1g.10gb"),
+        ("3g.40gb", (), "at most 2 of 3g.40gb fit"),
+        ("3g.40gb,2g.20gb,1g.20gb,1g.20gb", (), "10 eighths of the memory"),
+        ("1g.10gb", ("--mig", "1g.10gb"), "leave --mig out"),
+    ],
+)
+def test_slices_that_a_gpu_has_not_are_refused(
+    sliced: Callable[..., Ran], slices: str | None, more: tuple[str, ...], told: str
+) -> None:
+    """As many as jobs, of the GPU's own profiles, that fit together: else exit 2."""
+    ran = sliced(slices, *more)
     assert ran.code == 2
-    assert "MIG" in ran.err
+    assert told in ran.err
 
 
 def test_a_price_that_moved_since_the_plan_is_refused(
