@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("planning.export", "Write a plan for another tool, such as FOCUS."),
     "reconcile": ("money.reconcile", "Hold a plan against the bill, line by line."),
     "bill": ("money.bill", "Show the GPU dollars of an invoice, and what nobody used."),
+    "diff": ("planning.diff", "Show what changed between two plans."),
+    "fleet": ("planning.fleet", "Show a fleet's plan, or what changed since last week."),
     "capacity": ("planning.capacity", "Say whether a pool needs more GPUs, by replaying jobs."),
     "provision": ("machines.provision", "Launch an option of a plan, or a type, until a deadline."),
     "list": ("machines.list_runs", "List what was launched, with cost so far."),

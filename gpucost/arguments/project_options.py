@@ -131,6 +131,8 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
             "recipe": ("option", "numeric", *_PRINTING),
             "export": ("to", "option", "focus-version", *_PRINTING),
             "reconcile": ("option", *_FORMAT),
+            "diff": _FORMAT,
+            "fleet": _FORMAT,
             "list": _FORMAT,
             "show": _FORMAT,
             "iam-policy": ("provider", "read-only", *_PRINTING),

@@ -20,6 +20,8 @@ CONTRACT = (
     "quote",
     "prices",
     "capacity",
+    "diff",
+    "fleet",
     "provision",
     "list",
     "show",

@@ -1,0 +1,20 @@
+"""`gpucost diff`: what changed between two plans."""
+
+import click
+
+from gpucost.files.plan_file import load_plan
+from gpucost.views.output import Output, output_options
+from gpucost.views.plan_views.change import print_change
+from planner.documents.plan_change import plan_change
+
+
+@click.command(name="diff", epilog="Example: gpucost diff base.json plan.json")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@output_options
+def command(old: str, new: str, output: Output) -> None:
+    """Show what changed between two plans: price moves apart from use, new and gone waste.
+
+    OLD and NEW are files of `gpucost plan -o`. What is compared is today's bill in each of them.
+    """
+    print_change(plan_change(load_plan(old), load_plan(new)), output)

@@ -1,0 +1,204 @@
+"""What changed between two plans: costs by cause, new and gone waste (`gpucost.plan-change/v1`)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.jobs import JobDocument
+from planner.plan_document.options import BaselineDocument
+from pricing.errors import InputError
+from pricing.money import EXACT, cents
+
+SCHEMA = "gpucost.plan-change/v1"
+What = Literal["new", "gone", "stays"]
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChange:
+    """How today's bill of one job changed; the last three sum to after - before.
+
+    Attributes:
+        job: its name.
+        what: new, gone or stays.
+        before: dollars of the period; None where unknown, or the job is new.
+        after: None where unknown, or the job is gone.
+        price_usd: because the price of the same machine moved; None unless both are known, as
+            in the next two.
+        usage_usd: because hours, machines, data or the share of a machine changed.
+        machine_usd: because it runs on another machine, or is bought in another way.
+    """
+
+    job: str
+    what: What
+    before: Decimal | None
+    after: Decimal | None
+    price_usd: Decimal | None = None
+    usage_usd: Decimal | None = None
+    machine_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WasteChange:
+    """One finding of one job that came or went; dollars of the period, None where unknown."""
+
+    job: str
+    code: str
+    what: Literal["new", "gone"]
+    before: Decimal | None
+    after: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeTotals:
+    """Sums over the jobs; `after` is `before` and the five causes together, to the cent.
+
+    Waste sums what findings that came or went put at stake; findings of one job overlap.
+    """
+
+    before: Decimal
+    after: Decimal
+    price_usd: Decimal
+    usage_usd: Decimal
+    machine_usd: Decimal
+    new_jobs_usd: Decimal
+    gone_jobs_usd: Decimal
+    new_waste_usd: Decimal
+    gone_waste_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChange:
+    """Two plans held against each other.
+
+    Attributes:
+        earlier, later: days of their prices.
+        unknown: jobs whose cost is unknown in a plan that has them; they are in no total.
+    """
+
+    schema: str = SCHEMA
+    currency: str = "USD"
+    period: str
+    earlier: date
+    later: date
+    totals: ChangeTotals
+    jobs: tuple[JobChange, ...]
+    waste: tuple[WasteChange, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def plan_change(old: PlanDocument, new: PlanDocument) -> PlanChange:
+    """Return what changed from an old plan to a new one; jobs are the same by name.
+
+    Raises:
+        InputError: one is per month, the other per run, so that dollars cannot be compared.
+    """
+    if old.period != new.period:
+        raise InputError(
+            f"one plan is per {old.period}, the other per {new.period}: their dollars cannot be "
+            "compared. Plan both with --work-total, or both without."
+        )
+    before, after = _by_name(old), _by_name(new)
+    names = sorted({*before, *after})
+    jobs = tuple(_job(name, before.get(name), after.get(name)) for name in names)
+    waste = tuple(
+        change for name in names for change in _waste(name, before.get(name), after.get(name))
+    )
+    unknown = tuple(job.job for job in jobs if not _is_known(job))
+    return PlanChange(
+        period=new.period,
+        earlier=old.as_of,
+        later=new.as_of,
+        totals=_totals([job for job in jobs if _is_known(job)], waste),
+        jobs=jobs,
+        waste=waste,
+        unknown=unknown,
+    )
+
+
+def _by_name(plan: PlanDocument) -> Mapping[str, JobDocument]:
+    return {job.name: job for job in plan.jobs}
+
+
+def _is_known(job: JobChange) -> bool:
+    known = {"new": (job.after,), "gone": (job.before,), "stays": (job.before, job.after)}
+    return None not in known[job.what]
+
+
+def _job(name: str, old: JobDocument | None, new: JobDocument | None) -> JobChange:
+    before = old.baseline.cost.total if old else None
+    after = new.baseline.cost.total if new else None
+    if old is None or new is None:
+        what: What = "new" if old is None else "gone"
+        return JobChange(job=name, what=what, before=before, after=after)
+    if before is None or after is None:
+        return JobChange(job=name, what="stays", before=before, after=after)
+    price, usage, machine = _causes(old.baseline, new.baseline, after - before)
+    return JobChange(
+        job=name,
+        what="stays",
+        before=before,
+        after=after,
+        price_usd=price,
+        usage_usd=usage,
+        machine_usd=machine,
+    )
+
+
+def _causes(
+    old: BaselineDocument, new: BaselineDocument, moved: Decimal
+) -> tuple[Decimal, Decimal, Decimal]:
+    """Return the parts of a change that price, usage and machine bring; they sum to it.
+
+    The price's part is at the use of before, the rest is use: on another machine no part of the
+    change is told apart.
+    """
+    if old.offer is None or new.offer is None or _machine(old) != _machine(new):
+        return _ZERO, _ZERO, moved
+    compute = sum((line.usd for line in old.cost.lines if line.what == "compute"), _ZERO)
+    per_hour = old.offer.usd_per_hour
+    if not per_hour:
+        return _ZERO, moved, _ZERO
+    dearer = EXACT.divide(new.offer.usd_per_hour - per_hour, per_hour)
+    price = cents(EXACT.multiply(compute, dearer))
+    return price, moved - price, _ZERO
+
+
+def _machine(today: BaselineDocument) -> tuple[object, ...]:
+    offer = today.offer
+    return (offer.provider, offer.instance_type, offer.region, offer.purchase) if offer else ()
+
+
+def _waste(name: str, old: JobDocument | None, new: JobDocument | None) -> Iterable[WasteChange]:
+    """Yield the findings of a job that came or went; that a reading is missing is not waste."""
+    before, after = _findings(old), _findings(new)
+    for code in sorted(after.keys() - before.keys()):
+        yield WasteChange(job=name, code=code, what="new", before=None, after=after[code])
+    for code in sorted(before.keys() - after.keys()):
+        yield WasteChange(job=name, code=code, what="gone", before=before[code], after=None)
+
+
+def _findings(job: JobDocument | None) -> Mapping[str, Decimal | None]:
+    findings = job.findings if job else ()
+    return {one.code: one.waste_usd for one in findings if one.code != "unmeasured"}
+
+
+def _totals(jobs: list[JobChange], waste: tuple[WasteChange, ...]) -> ChangeTotals:
+    def of(name: str, what: What | None = None) -> Decimal:
+        chosen = (job for job in jobs if what in (None, job.what))
+        return sum((getattr(job, name) or _ZERO for job in chosen), _ZERO)
+
+    return ChangeTotals(
+        before=of("before"),
+        after=of("after"),
+        price_usd=of("price_usd"),
+        usage_usd=of("usage_usd"),
+        machine_usd=of("machine_usd"),
+        new_jobs_usd=of("after", "new"),
+        gone_jobs_usd=-of("before", "gone"),
+        new_waste_usd=sum((one.after or _ZERO for one in waste), _ZERO),
+        gone_waste_usd=sum((one.before or _ZERO for one in waste), _ZERO),
+    )

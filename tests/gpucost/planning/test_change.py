@@ -1,0 +1,127 @@
+"""`gpucost diff` and `gpucost fleet` say what changed between two plans."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.documents.plan_change import plan_change
+from planner.plan_document.read import read_plan
+from pricing.errors import InputError
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import AS_OF, changed, inference, training
+
+CAUSES = ("price_usd", "usage_usd", "machine_usd", "new_jobs_usd", "gone_jobs_usd")
+
+
+@pytest.fixture
+def old(call: Call, write: Write) -> dict[str, Any]:
+    """Return the plan of three jobs, kept in old.json."""
+    names = [
+        write(f"{n}.json", one)
+        for n, one in enumerate((training(), inference("a"), inference("b")))
+    ]
+    ran = call(
+        "plan", *map(str, names), "--as-of", AS_OF, "-o", "old.json", "-q", "--no-consolidate"
+    )
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = json.loads(Path("old.json").read_text())
+    return found
+
+
+def _moved(old: dict[str, Any], new: dict[str, Any], call: Call, write: Write) -> dict[str, Any]:
+    write("new.json", new)
+    ran = call("diff", "old.json", "new.json", "-f", "json")
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = ran.json
+    totals = {name: Decimal(usd) for name, usd in found["totals"].items()}
+    assert totals["after"] == totals["before"] + sum(totals[name] for name in CAUSES)
+    assert found["earlier"] == old["as_of"]
+    return found
+
+
+def test_nothing_changed(old: dict[str, Any], call: Call, write: Write) -> None:
+    """Two equal plans have no cause and no job that moved."""
+    found = _moved(old, old, call, write)
+    assert {found["totals"][name] for name in CAUSES} <= {"0", "0.00"}
+    assert found["waste"] == []
+    assert "unchanged" in call("diff", "old.json", "new.json").out
+
+
+def test_a_price_move_stands_apart_from_use(old: dict[str, Any], call: Call, write: Write) -> None:
+    """The same machine at twice its price: the compute line is the price's part, to the cent."""
+    base = old["jobs"][0]["baseline"]
+    compute = sum(
+        Decimal(line["usd"]) for line in base["cost"]["lines"] if line["what"] == "compute"
+    )
+    dearer = changed(
+        old,
+        ("jobs", 0, "baseline", "offer", "usd_per_hour"),
+        str(2 * Decimal(base["offer"]["usd_per_hour"])),
+    )
+    after = Decimal(base["cost"]["total"]) + compute + 5  # and five dollars of more use
+    found = _moved(
+        old, changed(dearer, ("jobs", 0, "baseline", "cost", "total"), f"{after:.2f}"), call, write
+    )
+    (job,) = (one for one in found["jobs"] if one["before"] != one["after"])
+    assert Decimal(job["price_usd"]) == round(compute, 2)
+    assert abs(Decimal(job["usage_usd"]) - 5) < Decimal("0.02")
+
+
+def test_jobs_and_waste_come_and_go(old: dict[str, Any], call: Call, write: Write) -> None:
+    """A job that is gone takes bill and findings along; another machine is a cause of its own."""
+    new = changed(old, ("jobs", 0, "baseline", "offer", "instance_type"), "g4dn.2xlarge")
+    new = changed(new, ("jobs", 0, "baseline", "cost", "total"), "1.00")
+    new["jobs"][1]["name"] = "c"
+    gone, came = old["jobs"][1]["name"], "c"
+    found = _moved(old, new, call, write)
+    what = {job["job"]: job["what"] for job in found["jobs"]}
+    assert (what[gone], what[came]) == ("gone", "new")
+    assert Decimal(found["totals"]["machine_usd"]) < 0
+    assert {one["job"] for one in found["waste"] if one["what"] == "new"} <= {came}
+    text = call("diff", "old.json", "new.json").out
+    assert "other machines -$" in text
+    assert text.rstrip().endswith(".")
+
+
+def test_weekly_takes_the_plan_of_a_week_ago(
+    old: dict[str, Any], call: Call, tmp_path: Path
+) -> None:
+    """The newest plan is held against the latest that is a week older; other files are left."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "notes.json").write_text("[]")
+    for day in ("2026-11-01", "2026-11-08", "2026-11-20", "2026-11-22"):
+        (tmp_path / "kept" / f"{day}.json").write_text(json.dumps({**old, "as_of": day}))
+    ran = call("fleet", str(tmp_path / "kept"), "--weekly")
+    assert ran.code == 0, ran.err
+    assert "2026-11-22.json against 2026-11-08.json" in ran.err
+    assert "leave it" in call("fleet", "old.json").out or " o" in call("fleet", "old.json").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fleet", "nowhere", "--weekly"), "no such folder"),
+        (("fleet", ".", "--weekly"), "no plan is a week older"),
+        (("fleet", "old.json", "--weekly", "--base", "old.json"), "not both"),
+        (("diff", "old.json", "nothing.json"), "no such file"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    arguments: tuple[str, ...], said: str, old: dict[str, Any], call: Call
+) -> None:
+    """Exit 2 and a sentence."""
+    assert old
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_a_month_is_not_a_run(old: dict[str, Any]) -> None:
+    """Plans per month and per run are refused."""
+    month = read_plan(json.dumps(old), "old.json")
+    run = read_plan(json.dumps({**old, "period": "run"}), "new.json")
+    with pytest.raises(InputError, match="cannot be compared"):
+        plan_change(month, run)
