@@ -12,6 +12,8 @@ from pricing.errors import InputError
 from tests.planner.telemetry.captures import assert_writable
 
 READABLE = (
+    "pytorch-kineto-trace",
+    "zeus-energy",
     "amd-rocm-smi-json",
     "nvidia-smi-q-x-xml",
     "nvidia-smi-q-text",
@@ -56,7 +58,10 @@ def test_every_sample_of_a_readable_kind_imports(shared: Path) -> None:
     for file in filter(is_telemetry, files(shared, READABLE)):
         profiles = read_source(str(file), Hints())
         assert_writable(profiles)
-        assert all(any(gpu.metrics for gpu in profile.gpus) for profile in profiles), file.name
+        measured = (
+            profile.step or any(gpu.metrics for gpu in profile.gpus) for profile in profiles
+        )
+        assert all(measured), file.name
 
 
 def test_every_other_sample_is_refused(shared: Path) -> None:
@@ -124,3 +129,39 @@ def test_the_event_stream_keeps_its_pace(shared: Path) -> None:
     assert profile.window.interval_s == pytest.approx(15.0, abs=0.01)
     assert profile.hardware.gpu == "RTX 4090"
     assert profile.host is not None
+
+
+TRACES = "pytorch-kineto-trace"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "benchmark_result_2869224_1695835535_trace.json.gz",
+        "nccl_data.json.gz",
+        "rank_non_gpu.json.gz",
+        "rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz",
+    ],
+)
+def test_traces_agree(shared: Path, name: str) -> None:
+    """Busy time, steps, exposed exchange and waiting are what another program computed."""
+    expected = json.loads((shared / "samples" / "expected.json").read_text(encoding="utf-8"))
+    wanted = expected[f"{TRACES}/{name}"]
+    (profile,) = read_source(str(shared / "samples" / TRACES / name), Hints())
+    columns = {column.source: column for column in profile.provenance.sources[0].columns}
+    if wanted["gpu_events"]:
+        busy_us = columns["GPU 0: busy [s]"].mean * 1e6
+        assert busy_us == pytest.approx(wanted["gpu_busy_us"], rel=1e-4)
+        assert profile.hardware.gpu == wanted["device"][0]
+    if "mean_step_us" in wanted:
+        assert profile.step is not None
+        assert profile.step.count == wanted["profiler_steps"]
+        assert profile.step.mean_s == pytest.approx(wanted["mean_step_us"] / 1e6, rel=1e-5)
+    if "comm_us" in wanted:
+        exposed_us = wanted["comm_us"] * (1 - wanted["comm_compute_overlap_fraction"])
+        got_us = profile.step.comm_s * profile.step.count * 1e6
+        assert got_us == pytest.approx(exposed_us, rel=1e-3)
+    if "dataloader_next_us" in wanted:
+        assert profile.step.data_wait_s == pytest.approx(
+            wanted["dataloader_next_us"] / 1e6, abs=1e-6
+        )

@@ -77,7 +77,6 @@ UNREAD = (
         "holds last values only",
         _EVENTS,
     ),
-    _row("a profiler trace (Kineto, Chrome format)", r'"traceEvents"\s*:|"deviceProperties"\s*:'),
     _row("OpenTelemetry JSON", r'"resourceMetrics"\s*:', instead=_RANGE),
     _row("CloudWatch JSON", r'"MetricDataResults"\s*:'),
     _row(
@@ -100,7 +99,6 @@ UNREAD = (
         "describes answers and holds no measurement of yours",
         _RANGE,
     ),
-    _row("Zeus energy CSV", r"^start_time,window_name,elapsed_time"),
     _row("Slurm accounting (sacct)", r"^JobID\|"),
 )
 # Tried after the readable formats: a log of tables may end in rows that can be read.

@@ -92,10 +92,11 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         hints: what the sources do not say; the sources win.
 
     Raises:
-        InputError: there is no reading of any GPU, host or server.
+        InputError: there is no reading of any GPU, host or server, and no step.
     """
     server = server_of(merged.served, label)
-    if merged.host is None and server is None and not _has_reading(merged.samples):
+    seen = merged.host is not None or server is not None or _steps_times(merged) is not None
+    if not seen and not _has_reading(merged.samples):
         raise InputError(nothing_left(merged.sources))
     merged = _without_doubles(merged)
     window, coverage = _active(merged, server)
@@ -152,7 +153,9 @@ def _active(merged: Merged, server: Served | None) -> tuple[ActiveWindow, float 
     if server is not None and merged.host is None and not len(merged.samples):
         return window_served(server), None
     clock = merged.samples if len(merged.samples) else _host_clock(merged)
-    window = window_of_steps(merged.observed, active_window(clock), clock[_TIME].to_numpy(float))
+    window = window_of_steps(
+        merged.observed, active_window(clock, whole=merged.whole), clock[_TIME].to_numpy(float)
+    )
     return window, _coverage(clock, window)
 
 
@@ -231,8 +234,15 @@ def _without_doubles(merged: Merged) -> Merged:
 
 
 def _host_clock(merged: Merged) -> pd.DataFrame:
-    host = merged.host if merged.host is not None else pd.DataFrame({_TIME: []})
+    steps = _steps_times(merged)
+    otherwise = pd.DataFrame({_TIME: []}) if steps is None else steps
+    host = merged.host if merged.host is not None else otherwise
     return host[[_TIME]].assign(**{_GPU: "host"})
+
+
+def _steps_times(merged: Merged) -> pd.DataFrame | None:
+    steps = merged.observed.steps if merged.observed is not None else None
+    return None if steps is None or not len(steps) else steps[[_TIME]]
 
 
 def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:

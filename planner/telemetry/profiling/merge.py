@@ -51,6 +51,7 @@ class Merged:
         timed: whether every source says when its rows were taken.
         local_time: whether a source's times carry no zone.
         mig: whether a device was split into instances.
+        whole: whether every source is of the job at work alone.
         work: unit and number done, where a source says so.
         host_ram_gib: memory of the machine.
         observed: the job itself, where a source watched it.
@@ -67,6 +68,7 @@ class Merged:
     timed: bool
     local_time: bool
     mig: bool
+    whole: bool = False
     work: tuple[str, float] | None
     host_ram_gib: float | None
     observed: Observed | None
@@ -97,6 +99,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         timed=all(one.timed for one in recordings),
         local_time=any(one.local_time for one in recordings),
         mig=any(one.mig for one in recordings),
+        whole=all(one.whole for one in recordings),
         work=next((one.work for one in recordings if one.work), None),
         host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
         observed=next((one.observed for one in recordings if one.observed), None),

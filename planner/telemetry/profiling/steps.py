@@ -45,15 +45,18 @@ def window_of_steps(
     inside = np.unique(t_s[(t_s >= first) & (t_s <= last)])
     if len(inside) < _FEWEST_READINGS or otherwise.interval_s is None:
         return otherwise
-    before, after = first - otherwise.begin_s, otherwise.finish_s - last
+    before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
+    # A first row of no steps says when the first one began: a profiler starts after warm-up.
+    whole = steps["n"].iloc[0] == 0
     return replace(
         otherwise,
         start_s=first,
         end_s=last,
         last_s=last,
         slack_s=(0.0, 0.0),
-        note=f"statistics run from the end of the first step to that of the last; {before:.4g} s "
-        f"before and {after:.4g} s after are not in them.",
+        note=f"statistics run from the {'begin' if whole else 'end'} of the first step to "
+        f"{'the end' if whole else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
+        "after are not in them.",
     )
 
 
@@ -68,6 +71,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     n = float(rows["n"].sum())
     mean = _mean(rows, "step_s", n) or 0.0
     parts = {name: _mean(rows, name, n) for name in ("data_wait_s", "h2d_s", "checkpoint_s")}
+    parts["comm_s"] = _mean(rows, "comm_s", n) if "comm_s" in rows else None
     rest = mean - sum(part or 0.0 for part in parts.values())
     times = observed.step_times
     return Step(

@@ -67,7 +67,7 @@ class ActiveWindow:
         return np.asarray((t_s >= first) & (t_s <= last))
 
 
-def active_window(samples: pd.DataFrame) -> ActiveWindow:
+def active_window(samples: pd.DataFrame, *, whole: bool = False) -> ActiveWindow:
     """Return the window from the first to the last busy sample of any GPU.
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
@@ -76,23 +76,27 @@ def active_window(samples: pd.DataFrame) -> ActiveWindow:
 
     Args:
         samples: columns `t_s`, `gpu` and slots, at least one row, sorted by GPU and time.
+        whole: whether nothing in them is idle: all of it is the window.
     """
-    return window_over(rows for _, rows in samples.groupby("gpu", sort=True))
+    groups = (rows for _, rows in samples.groupby("gpu", sort=True))
+    return window_over(groups, whole=whole)
 
 
-def window_over(groups: Iterable[pd.DataFrame]) -> ActiveWindow:
+def window_over(groups: Iterable[pd.DataFrame], *, whole: bool = False) -> ActiveWindow:
     """Return the active window of readings that come as one table a GPU, each looked at once."""
     spans = [_span(rows) for rows in groups]
     every = _whole(spans)
-    bounds = [span.busy for span in spans if span.busy is not None]
+    bounds = [] if whole else [span.busy for span in spans if span.busy is not None]
     if not bounds or every.interval_s is None:
         return every
-    start, end, whole, usual = every.start_s, every.end_s, every.whole_s, every.interval_s
+    start, end, length, usual = every.start_s, every.end_s, every.whole_s, every.interval_s
     first, first_stood = min(begin for begin, _ in bounds)
     last, last_stood = max(stop for _, stop in bounds)
     until = min(float(last + last_stood), end)
-    if until - first < _LEAST_SHARE * whole:
-        note = f"busy for {until - first:.4g} s of {whole:.4g} s only; nothing was cut off as idle."
+    if until - first < _LEAST_SHARE * length:
+        note = (
+            f"busy for {until - first:.4g} s of {length:.4g} s only; nothing was cut off as idle."
+        )
         return replace(every, note=note)
     lead, tail = float(first - start), float(end - until)
     if max(lead, tail) <= usual / 2:

@@ -41,7 +41,7 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
         (b"List of valid properties to query for the switch\n", "--help-query-gpu"),
         (b'{"gpu": "A100", "gpu_nvidia": []}', "wandb-metadata"),
         (b'{"_step":5,"_wandb":{"runtime":9}}', "wandb-summary"),
-        (b'{"schemaVersion": 1, "traceEvents": []}', "profiler trace"),
+        (b'{"schemaVersion": 1, "traceEvents": []}', "neither work of a GPU nor a step"),
         (b"identity/LineItemId,identity/TimeInterval\n", "AWS cost and usage"),
         (b'"AvailabilityZone","BilledCost","ChargePeriodEnd"\n', "FOCUS bill"),
         (b"openapi: 3.0.0\ninfo:\n  title: x\n", "YAML"),

@@ -53,7 +53,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: its {len(listed)} processes carry no reading that is complete, so "
             "nothing was measured. Log `nvidia-smi --query-gpu=... --format=csv -l 1` instead."
         )
-    return recording(builder, rows, _NAMES, hints, **({"timed": True} if accounts else {}))
+    return recording(
+        builder, rows, _NAMES, hints, **({"timed": True, "whole": True} if accounts else {})
+    )
 
 
 def _listed(text: str, builder: RecordingBuilder) -> Iterator[_Cells]:
