@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.profile.model import Profile, Series
+from planner.telemetry.run_folder import is_run_folder
 from pricing.errors import InputError
 
 # A folder of measurements holds hundreds of files, one of training data millions.
@@ -105,6 +106,9 @@ def _take(path: Path, listing: FolderListing, seen: dict[tuple[int, int], Path])
         state = path.stat()
     except OSError as error:
         listing.skip(path, f"cannot be read ({_reason(error)})", expected=False)
+        return
+    if stat.S_ISDIR(state.st_mode) and is_run_folder(path):
+        listing.files.append(path)
         return
     if stat.S_ISDIR(state.st_mode):
         _walk(path, listing, seen)

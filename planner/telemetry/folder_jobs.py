@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from planner.profile.join import join_runs
 from planner.telemetry.folder import Belonging, FolderListing, files_below
-from planner.telemetry.formats.sniff import StrangerError, recognise
-from planner.telemetry.parsing.payload import Stream
-from planner.telemetry.source_file import open_source, profiles_of
+from planner.telemetry.formats.sniff import StrangerError
+from planner.telemetry.source_file import format_of, open_source, profiles_of
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], lis
     belonging = Belonging()
     for path in listing.files:
         try:
-            with Stream(str(path)) as stream:
-                form = recognise(stream.name, stream.head, hints)
+            form = format_of(str(path), hints)
             if form is not None:
                 other.append((path, None))
                 continue

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from planner.telemetry.formats.sniff import recognise
-from planner.telemetry.parsing.payload import Payload, Stream
+from planner.telemetry.parsing.payload import HEAD_BYTES, Payload, Stream
 from planner.telemetry.profiling.fill import fill
+from planner.telemetry.run_folder import is_run_folder, run_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +48,10 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
         StrangerError: it is nothing that gpucost reads.
         InputError: it cannot be read.
     """
+    if path != "-" and is_run_folder(path):
+        payload = run_payload(path)
+        form = recognise(payload.name, payload.data[:HEAD_BYTES], hints)
+        return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
         form = recognise(stream.name, stream.head, hints)
         if form is not None and form.name == _IN_BLOCKS and path != "-" and _is_large(path):
@@ -69,6 +74,19 @@ def _loaded(one: SourceFile) -> SourceFile:
         return one
     with Stream(one.payload.path) as stream:
         return SourceFile(format=one.format, payload=stream.load())
+
+
+def format_of(path: str, hints: Hints) -> Format | None:
+    """Return the format of a file, or of a folder that is one source, by its first bytes.
+
+    Raises:
+        StrangerError: it is nothing that gpucost reads.
+        InputError: it cannot be read.
+    """
+    if is_run_folder(path):
+        return open_source(path, hints).format
+    with Stream(path) as stream:
+        return recognise(stream.name, stream.head, hints)
 
 
 def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import join_runs
 from planner.telemetry.folder_jobs import read_folder
+from planner.telemetry.run_folder import is_run_folder
 from planner.telemetry.source_file import SourceFile, open_source, profiles_of
 from pricing.errors import InputError
 
@@ -103,6 +104,6 @@ def _unfit(opened: Sequence[SourceFile]) -> list[str]:
 
 def _is_folder(path: str) -> bool:
     try:
-        return path != "-" and Path(path).is_dir()
+        return path != "-" and Path(path).is_dir() and not is_run_folder(path)
     except (OSError, ValueError):
         return False

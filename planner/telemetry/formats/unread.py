@@ -77,8 +77,6 @@ UNREAD = (
         "holds last values only",
         _EVENTS,
     ),
-    _row("OpenTelemetry JSON", r'"resourceMetrics"\s*:', instead=_RANGE),
-    _row("CloudWatch JSON", r'"MetricDataResults"\s*:'),
     _row(
         "an AWS cost and usage report",
         r"^\W?(identity/LineItemId|identity_line_item_id|bill_)",
@@ -99,7 +97,6 @@ UNREAD = (
         "describes answers and holds no measurement of yours",
         _RANGE,
     ),
-    _row("Slurm accounting (sacct)", r"^JobID\|"),
 )
 # Tried after the readable formats: a log of tables may end in rows that can be read.
 UNREAD_LAST = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from planner.telemetry.parsing.csv_columns import BITMASK
 from planner.telemetry.parsing.devices.amd_metrics import AMD
+from planner.telemetry.parsing.devices.tracker_metrics import TRACKERS
 from planner.telemetry.parsing.units import Meaning, names
 
 _DEV, _PROF, _SMI = "dcgm_fi_dev_", "dcgm_fi_prof_", "nvidia_smi_"
@@ -18,6 +19,7 @@ def _named(prefix: str, rows: dict[str, Meaning]) -> dict[str, Meaning]:
 # was loaded. Names are compared in lower case: some clouds lower them.
 METRICS: dict[str, Meaning] = {
     **AMD,
+    **TRACKERS,
     **_named(
         _DEV,
         {
@@ -187,7 +189,7 @@ def key_of(name: str, labels: Mapping[str, str]) -> str:
         name: as written; dots of OpenTelemetry are underscores here.
         labels: names in lower case.
     """
-    plain = name.lower().replace(".", "_") or "value"
+    plain = name.lower().replace(".", "_").replace(" ", "_") or "value"
     label = BY_LABEL.get(plain)
     return plain if label is None else f"{plain}:{labels.get(label, '').lower()}"
 

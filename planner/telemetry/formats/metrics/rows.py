@@ -15,6 +15,15 @@ ROWS = (
         lacks="anything of the GPU: give its telemetry beside it",
     ),
     Format(
+        name="otlp-json",
+        title="OpenTelemetry metrics (OTLP JSON)",
+        module="metrics.otlp_json",
+        fits=json_with(r'"resourceMetrics"\s*:'),
+        seen="written by OpenTelemetry's own encoder for Python; names of August 2026",
+        tells="`hw.gpu.*` and `gpu.dcgm.*` over time, jobs and machines by attributes",
+        lacks="anything of SMs in `hw.gpu.*`",
+    ),
+    Format(
         name="prometheus-json",
         title="Prometheus HTTP API JSON",
         module="metrics.prometheus_json",
