@@ -4,6 +4,7 @@
 ProviderError (pricing.errors, exit 5)
  ├ NoCapacityError   nothing was made here and now; another zone, region or type may have it
  ├ QuotaError        nothing was made, and nowhere else will be: a limit of the account
+ ├ ForbiddenError    nothing was made: the credentials may not do or see that
  ├ ThrottledError    nothing was made; the same call may be repeated after a while
  └ UncertainError    the answer is lost: the work may have been done, so nobody repeats it blindly
 ```
@@ -20,6 +21,10 @@ class NoCapacityError(ProviderError):
 
 class QuotaError(ProviderError):
     """A limit of the account; nothing was made. The message says how to raise it."""
+
+
+class ForbiddenError(ProviderError):
+    """The credentials lack a right; nothing was made."""
 
 
 class ThrottledError(ProviderError):

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
+from providers.journal.deployment import (
+    BILLED,
+    COMPUTING,
+    MACHINE,
+    Deployment,
+    JournaledResource,
+)
 from providers.ownership_tags import OwnershipTags
-from providers.terms import Terms
+from providers.pools.node_pool import NodePool
 
 if TYPE_CHECKING:  # the values of its answers, made of what is here
     from providers.lifecycle.presence import Listing, Presence
-
-MACHINE = "machine"
-"""The kind of resource that computes and is billed by time; every other kind is a side resource."""
 
 OUTSIDE = "schedule"
 """The kind of resource that ends a machine from outside, at the provider, and then itself."""
@@ -31,7 +35,25 @@ OWN = "ssh"
 ANYWHERE = ("0.0.0.0/0", "::/0")
 """Every network, as `LaunchSpec.ssh_from`."""
 
-State = Literal["starting", "running", "ending", "gone"]
+State = Literal["starting", "running", "failed", "ending", "gone"]
+
+__all__ = (
+    "ANYWHERE",
+    "BILLED",
+    "COMPUTING",
+    "MACHINE",
+    "OUTSIDE",
+    "OWN",
+    "Cloud",
+    "Connection",
+    "Creation",
+    "Deployment",
+    "JournaledResource",
+    "LaunchSpec",
+    "Place",
+    "Resource",
+    "State",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +122,8 @@ class LaunchSpec:
         image: in place of the provider's image for the size; empty: that one.
         self_destroy: whether the machine ends itself at its deadline.
         idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
+        pool: the machines are nodes of this new pool of a cluster, `count` of them at first; None:
+            they are machines of their own.
         end_role: as whom the provider ends machines that did not; empty: nothing outside ends them.
         ssh_from: networks that may reach port 22 of the machines, such as "203.0.113.7/32".
         subnet: of a private network at the provider, for its machines; empty: the default one.
@@ -121,6 +145,7 @@ class LaunchSpec:
     end_s: Decimal = Decimal(0)
     end_role: str = ""
     idle_s: int | None = None
+    pool: NodePool | None = None
 
     def __post_init__(self) -> None:
         problems = []
@@ -142,8 +167,14 @@ class LaunchSpec:
 
     @property
     def provider(self) -> str:
-        """The provider of every place."""
-        return self.places[0].provider
+        """The provider of every place; that of the pool, where there is one."""
+        return self.places[0].provider if self.pool is None else self.pool.provider
+
+    @property
+    def most_machines(self) -> int:
+        """How many machines there can be at once: what the cap is held against."""
+        high = None if self.pool is None else self.pool.max_nodes
+        return self.count if high is None else max(self.count, high)
 
     @property
     def machine_names(self) -> tuple[str, ...]:
@@ -180,12 +211,14 @@ class Resource:
         name: ours.
         region: where it is; empty where the kind has none.
         marks: whose.
-        state: of a machine; side resources are "running".
+        state: of a machine or a pool, where "failed" is one that will never run; side resources
+            are "running".
         created_at: by the provider's clock; None where it does not say.
         address: a machine's public address, once it has one.
         private_address: by which machines of its run reach it; empty where it has none.
         instance_type: of a machine.
         purchase: how a machine is bought.
+        fault: what the provider says is wrong with it; empty: nothing.
     """
 
     kind: str
@@ -199,82 +232,17 @@ class Resource:
     private_address: str = ""
     instance_type: str = ""
     purchase: str = "on_demand"
+    fault: str = ""
 
     @property
     def is_machine(self) -> bool:
         """Whether it is billed by time."""
-        return self.kind == MACHINE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """A run as the journal knows it.
-
-    Attributes:
-        marks: run, deadline, owner, plan.
-        provider: where it is.
-        offer: what is rented, at which price.
-        region: where; empty before a place was found.
-        count: machines.
-        state: launching; not-proved: the machines run, and nothing has proved that they end
-            themselves; ready; failed; ending; ended.
-        started_at: when it was written down.
-        ended_at: when the last resource was gone; None before.
-        predicted_usd: the total at the TTL that was confirmed; None for what was adopted.
-        resources: with the state in which each was last seen.
-        reason: why it failed or ended.
-        account: at the provider that it is in; empty: not known.
-        terms: what its launch was confirmed with; None: it was not launched from here.
-    """
-
-    marks: OwnershipTags
-    provider: str
-    offer: Offer | None
-    region: str
-    count: int
-    state: str
-    started_at: datetime
-    ended_at: datetime | None
-    predicted_usd: Decimal | None
-    resources: tuple["JournaledResource", ...] = ()
-    reason: str = ""
-    account: str = ""
-    terms: Terms | None = None
+        return self.kind in BILLED
 
     @property
-    def self_destroy(self) -> bool | None:
-        """Whether its machines were to end themselves; None where that is not known."""
-        return None if self.terms is None else self.terms.self_destroy
-
-    @property
-    def machines(self) -> tuple["JournaledResource", ...]:
-        """The machines among its resources."""
-        return tuple(one for one in self.resources if one.kind == MACHINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournaledResource:
-    """A resource as the journal knows it.
-
-    Attributes:
-        kind, name, region: as in `Creation`.
-        id: the provider's; empty while there is only the intent.
-        state: intended, made, gone, refused.
-        intended_at: when the intent was written, before the call.
-        billed_from: start of billing, by the provider's clock; None while unknown.
-        billed_until: when the provider said that it was gone; None while it is there.
-        address: of a machine.
-    """
-
-    kind: str
-    name: str
-    region: str
-    id: str
-    state: str
-    intended_at: datetime
-    billed_from: datetime | None = None
-    billed_until: datetime | None = None
-    address: str = ""
+    def computes(self) -> bool:
+        """Whether it is billed by time, or makes what is."""
+        return self.kind in COMPUTING
 
 
 @runtime_checkable

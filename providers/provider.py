@@ -4,8 +4,9 @@ Nothing here or in the modules that fill it imports an SDK: commands that only a
 there are stay fast.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from pricing.errors import InputError
@@ -117,6 +118,10 @@ class Provider:
         variables: of the environment that matter, for `gpucost doctor`.
         asked_with: variables of which one must be set before `gpucost doctor` asks the provider.
         permissions: that launches need.
+        pools_of: provider whose machines are the nodes of its pools; empty: it makes no pools.
+        is_used: whether something of ours may be there, by the environment and the folder of the
+            state; it is asked only then, or where the journal has an open run there.
+        is_named: whether sentences name it as asked where the journal has no open run there.
         not_in_total: parts of a bill that a preview cannot know, in a sentence; empty: none.
     """
 
@@ -133,6 +138,9 @@ class Provider:
     asked_with: tuple[str, ...] = ()
     permissions: tuple[Permissions, ...] = ()
     not_in_total: str = ""
+    pools_of: str = ""
+    is_used: Callable[[Mapping[str, str], Path], bool] = field(default=lambda *_: True, repr=False)
+    is_named: bool = True
 
     @property
     def ends_itself(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from providers.aws.provider import PROVIDER as AWS
 from providers.digitalocean.provider import PROVIDER as DIGITALOCEAN
+from providers.doks.provider import PROVIDER as DOKS
 from providers.lambda_cloud.provider import PROVIDER as LAMBDA
 from providers.provider import Provider
 from providers.ssh.provider import PROVIDER as SSH
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
 
 MEMORY = Provider(name="memory", title="memory", cloud="providers.in_memory", offered=False)
 
-ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, LAMBDA, MEMORY, SSH)}
+ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, DOKS, LAMBDA, MEMORY, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 """Provider -> what it is."""
 
@@ -24,6 +25,11 @@ CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 def launchable() -> frozenset[str]:
     """Return the providers that options of a plan can be launched on."""
     return frozenset(name for name, one in CLOUDS.items() if one.offered)
+
+
+def pools_at(provider: str) -> Provider | None:
+    """Return the row that makes node pools of a provider's machines; None: there is none."""
+    return next((one for one in CLOUDS.values() if one.pools_of == provider), None)
 
 
 def priced() -> tuple[str, ...]:

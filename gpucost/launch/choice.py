@@ -21,6 +21,7 @@ from pricing.errors import InputError
 from pricing.money import show
 from providers.interface import OWN
 from providers.ownership_tags import clean
+from providers.pools.node_pool import NodePool
 from providers.registry import launchable
 from providers.ssh.address import check_address
 
@@ -40,6 +41,7 @@ class LaunchChoice:
         jobs: that share it.
         slices: MIG profile of each job's slice; empty: they share the whole GPU.
         host: of the user's own machine.
+        pool: it is a node pool of a cluster; None: machines of their own.
         dearest: for each offer, the dearest price known of it: planned, listed or of its history.
     """
 
@@ -53,10 +55,13 @@ class LaunchChoice:
     slices: tuple[str, ...] = ()
     host: str = ""
     dearest: tuple[Decimal, ...] = ()
+    pool: NodePool | None = None
 
     @property
     def provider(self) -> str:
         """Where it is launched."""
+        if self.pool is not None:
+            return self.pool.provider
         return self.offers[0].provider if self.offers else OWN
 
 

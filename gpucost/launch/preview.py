@@ -12,6 +12,7 @@ from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live
 from gpucost.launch.machine import bootstrap_of
 from gpucost.machines.state import PATIENCE, this_owner
+from gpucost.pools.asking import pool_told
 from pricing.billing.quote import Quote
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import Offer
@@ -83,8 +84,9 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     """
     end, title = CLOUDS[provider].end, CLOUDS[provider].title
     if self_destroy and end.lacks:
+        what = "node pool" if CLOUDS[provider].pools_of else "machine"
         raise InputError(
-            f"a machine at {title} cannot end itself at its deadline: {end.lacks}. Say "
+            f"a {what} at {title} cannot end itself at its deadline: {end.lacks}. Say "
             "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
         )
     if not self_destroy or not end.token:
@@ -127,7 +129,8 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
     end = CLOUDS[choice.provider].end
     end_s = Decimal(END_S[end.kind if wish.self_destroy else "none"])
     end_s += end.outside_s if wish.end_role else 0
-    most = quote_after(places[0].offer, choice.count, wish.ttl_s + end_s, now)
+    high = None if choice.pool is None else choice.pool.max_nodes
+    most = quote_after(places[0].offer, high or choice.count, wish.ttl_s + end_s, now)
     cap = wish.max_usd
     if cap is None:
         cap = Decimal(0) if most is None else most.exact
@@ -146,6 +149,7 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         end_s=end_s,
         end_role=wish.end_role,
         idle_s=wish.idle_s,
+        pool=choice.pool,
     )
 
 
@@ -164,6 +168,8 @@ def _place(
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
+    if choice.pool is not None:  # its nodes boot what the provider gives them
+        return Place(offer=offer, region=region)
     machine = bootstrap_of(choice, wish, marks, offer, choice.machines[at])
     if offer is None:
         user_data = render_files(machine)
@@ -185,8 +191,8 @@ def preview(
     """Return what the launch would do and cost, with everything that speaks against it."""
     first = spec.places[0]
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
-    total = quote_after(first.offer, spec.count, spec.ttl_s, day)
-    most = quote_after(first.offer, spec.count, spec.most_s, day)
+    total = quote_after(first.offer, spec.most_machines, spec.ttl_s, day)
+    most = quote_after(first.offer, spec.most_machines, spec.most_s, day)
     return Preview(
         spec=spec,
         calls=tuple(_calls(cloud, spec)),
@@ -235,7 +241,9 @@ def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
             "spot: the provider may take the machine back at any time, and its price may rise "
             f"until the run costs the cap, ${show(spec.max_usd)}"
         )
-    if spec.ssh_from == CALLER:
+    if spec.pool is not None:
+        yield from pool_told(spec, spec.pool)
+    elif spec.ssh_from == CALLER:
         yield "SSH is open to the address of this computer alone; --ssh-from names another"
     if spec.self_destroy and not wish.waits:
         yield (
@@ -258,15 +266,16 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
         )
     if (needs_token or end.lacks) and not spec.self_destroy:
         why = f": {end.lacks}" if end.lacks else ""
+        what = "machine" if spec.pool is None else "pool"
         yield (
-            f"the machine does not end itself (--no-self-destroy{why}). `gpucost watch --install` "
-            "ends it from this computer: a systemd timer, or a line for cron that it prints, runs "
-            "what `gpucost reap --yes` does every ten minutes"
+            f"the {what} does not end itself (--no-self-destroy{why}). `gpucost watch "
+            "--install` ends it from this computer: a systemd timer, or a line for cron that it "
+            "prints, runs what `gpucost reap --yes` does every ten minutes"
         )
     offer = spec.places[0].offer
     if offer is None:
         return
-    day = f"${show(offer.usd_per_hour * spec.count * _HOURS_PER_DAY)} for each day"
+    day = f"${show(offer.usd_per_hour * spec.most_machines * _HOURS_PER_DAY)} for each day"
     until = "until `gpucost reap` runs on any computer with the credentials of the account"
     if spec.end_role:
         yield (
@@ -294,8 +303,8 @@ def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wis
         return
     if most.exact > spec.max_usd:
         yield (
-            f"{spec.count} x {spec.places[0].text} would cost up to ${show(most.exact)} by the end "
-            f"of its bill, {plain(spec.end_s)} s after the deadline, and --max-cost is "
+            f"{spec.most_machines} x {spec.places[0].text} would cost up to ${show(most.exact)} "
+            f"by the end of its bill, {plain(spec.end_s)} s after the deadline, and --max-cost is "
             f"${show(spec.max_usd)}: shorten --ttl, or raise the cap."
         )
     if wish.allow_stale:

@@ -62,7 +62,12 @@ def _checked(
 
 
 def _with_key_to_come(spec: LaunchSpec) -> LaunchSpec:
-    return spec if spec.provider == OWN else with_key(spec, _KEY_TO_COME)
+    return with_key(spec, _KEY_TO_COME) if _has_key(spec) else spec
+
+
+def _has_key(spec: LaunchSpec) -> bool:
+    """Return whether the run gets a key of its own: nobody logs in to the nodes of a pool."""
+    return spec.provider != OWN and spec.pool is None
 
 
 def launch_confirmed(cloud: Cloud, spec: LaunchSpec, output: Output, *, wait: bool) -> None:
@@ -90,10 +95,10 @@ def _launched(
     cloud: Cloud, spec: LaunchSpec, journal: Journal, output: Output, *, wait: bool
 ) -> Deployment:
     state, run = state_folder(), spec.marks.run
-    spec = spec if spec.provider == OWN else with_key(spec, make_key(state, run))
+    spec = with_key(spec, make_key(state, run)) if _has_key(spec) else spec
     session = session_with(cloud, journal, output)
     try:
-        return launch(session, spec, open_login(spec) if wait else None)
+        return launch(session, spec, open_login(spec) if wait and spec.pool is None else None)
     except GpucostError:
         with contextlib.suppress(JournalError):
             found = journal.deployment(run)

@@ -46,7 +46,7 @@ def session_of(journal: Journal, run: str, output: Output) -> tuple[Session, Dep
 
 def tell(asked: Extension, max_cost: Decimal | None, output: Output) -> None:
     """Say when its machines would end, what the run would cost at most, and which cap holds."""
-    run, count = asked.run, len(asked.machines)
+    run, count = asked.run, sum(one.is_machine for one in asked.machines)
     before, after = run.marks.deadline, asked.until
     output.say(
         f"{run.marks.run}: {count} machines end at {after:%Y-%m-%d %H:%M:%S} UTC instead of "

@@ -151,16 +151,22 @@ class Reached:
     Attributes:
         sessions: with those that can be asked.
         unreached: the others.
+        open_at: providers at which the journal has an open run.
     """
 
     sessions: tuple[Session, ...]
     unreached: tuple[Unreached, ...]
+    open_at: frozenset[str] = frozenset()
 
     @property
     def asked(self) -> tuple[str, ...]:
         """Names of providers whose machines cost money, and which can be asked."""
         names = (session.cloud.name for session in self.sessions)
-        return tuple(name for name in names if CLOUDS[name].offered)
+        return tuple(name for name in names if self._costs(name))
+
+    def _costs(self, name: str) -> bool:
+        row = CLOUDS[name]
+        return row.offered or (bool(row.pools_of) and (row.is_named or name in self.open_at))
 
     def missed(self, open_runs: Iterable[Deployment]) -> tuple[Unreached, ...]:
         """Return those that matter: with runs of ours, or whose credentials are named wrongly."""
@@ -171,17 +177,26 @@ class Reached:
 def sessions(
     journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
 ) -> Reached:
-    """Return a session with each of these providers that can be asked."""
+    """Return a session with each of these providers that can be asked.
+
+    Where nothing of ours may be, nobody is asked: pools of clusters that were never named here.
+    """
+    open_at = frozenset(run.provider for run in journal.open_deployments())
+    used = [name for name in providers if name in open_at or _is_used(name)]
     found: list[Session] = []
     unreached: list[Unreached] = []
-    for provider in providers:
+    for provider in used:
         try:
             found.append(session_with(open_cloud(provider), journal, output))
         except GpucostError as error:
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
             unreached.append(Unreached(provider=provider, why=why, is_set_up=is_set_up))
-    return Reached(sessions=tuple(found), unreached=tuple(unreached))
+    return Reached(sessions=tuple(found), unreached=tuple(unreached), open_at=open_at)
+
+
+def _is_used(provider: str) -> bool:
+    return CLOUDS[provider].is_used(os.environ, state_folder())
 
 
 def _price(machine: Resource) -> Offer | None:

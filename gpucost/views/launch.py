@@ -13,7 +13,7 @@ from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.json_value import JsonObject
 from pricing.money import cents, plain, show
-from providers.interface import Creation
+from providers.interface import Creation, LaunchSpec
 from providers.launch_preview import Preview
 
 _LONGEST = 60
@@ -30,6 +30,15 @@ class CallDocument:
     kind: str
     name: str
     arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolDocument:
+    """A node pool: its cluster, and the limits of its autoscaler, None where it has none."""
+
+    cluster: str
+    min_nodes: int | None
+    max_nodes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,8 @@ class PreviewDocument:
         calls: the changing calls, in order.
         ends: what ends the machines, in words.
         warnings: what must be known, and why it would be refused.
+        node_pool: of a cluster, whose nodes the machines are; left out where they are their own.
+        job: what would run there; left out where nothing.
     """
 
     schema: str
@@ -77,6 +88,7 @@ class PreviewDocument:
     calls: tuple[CallDocument, ...]
     ends: tuple[str, ...]
     warnings: tuple[str, ...]
+    node_pool: NodePoolDocument | None = field(default=None, metadata=IF_KNOWN)
     job: JobPreviewDocument | None = field(default=None, metadata=IF_KNOWN)
 
 
@@ -179,7 +191,16 @@ def _document(seen: Preview) -> PreviewDocument:
         ),
         ends=seen.ends,
         warnings=(*seen.notes, *seen.warnings, *seen.refusals),
+        node_pool=_node_pool(spec),
     )
+
+
+def _node_pool(spec: LaunchSpec) -> NodePoolDocument | None:
+    pool = spec.pool
+    if pool is None:
+        return None
+    low, high = pool.min_nodes, pool.max_nodes
+    return NodePoolDocument(cluster=pool.cluster, min_nodes=low, max_nodes=high)
 
 
 def question(seen: Preview) -> str:

@@ -30,6 +30,7 @@ class ResourceDocument:
         region: where it is; None where the kind has none.
         state: as the journal has it.
         presence: what the provider answered about it; left out where it was not asked.
+        fault: what the provider says is wrong with it; left out where nothing.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class ResourceDocument:
     region: str | None
     state: str
     presence: str | None = field(default=None, metadata=IF_KNOWN)
+    fault: str | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +171,8 @@ def _resource(
     one: JournaledResource, run: Deployment, now: datetime, seen: Presence | None
 ) -> ResourceDocument:
     presence = None if seen is None else seen.state
+    found = None if seen is None else seen.resource
+    fault = None if found is None else found.fault or None
     made = ResourceDocument(
         kind=one.kind,
         name=one.name,
@@ -176,6 +180,7 @@ def _resource(
         region=one.region or None,
         state=one.state,
         presence=presence,
+        fault=fault,
     )
     if one.billed_from is None:
         return made
@@ -187,6 +192,7 @@ def _resource(
         region=made.region,
         state=made.state,
         presence=presence,
+        fault=fault,
         address=one.address or None,
         billed_from=one.billed_from.isoformat(),
         billed_until=_text(one.billed_until),

@@ -174,4 +174,5 @@ def _answer(one: JournaledResource, seen: Mapping[str, Presence]) -> str:
     answer = seen.get(one.id)
     if answer is None or one.state != "made":
         return ""
-    return f"({answer.state}{f': {answer.why}' if answer.why else ''})"
+    why = answer.why or ("" if answer.resource is None else answer.resource.fault)
+    return f"({answer.state}{f': {why}' if why else ''})"

@@ -6,7 +6,13 @@ from http import HTTPStatus
 from typing import Any
 
 from pricing.errors import GpucostError, ProviderError
-from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.errors import (
+    ForbiddenError,
+    NoCapacityError,
+    QuotaError,
+    ThrottledError,
+    UncertainError,
+)
 from providers.redaction import learn, redact
 from providers.token_access import TokenAccess
 
@@ -56,6 +62,8 @@ def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
         return QuotaError(f"{sentence}. {_RAISE}")
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and any(word in low for word in _ELSEWHERE):
         return NoCapacityError(sentence)
+    if status == HTTPStatus.FORBIDDEN:
+        return ForbiddenError(sentence)
     return ProviderError(sentence)
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from providers.interface import LaunchSpec
 from providers.journal.ledger import price_within, usd_for
+from providers.pools.node_pool import NodePool
 from providers.terms import Terms
 
 TABLE = (
@@ -17,20 +18,27 @@ TABLE = (
 IDLE_TABLE = "CREATE TABLE IF NOT EXISTS idle_rules (run TEXT PRIMARY KEY, idle_s INTEGER NOT NULL)"
 """The same for runs with an idle rule; older versions write rows of `terms` by their columns."""
 
+POOL_TABLE = (
+    "CREATE TABLE IF NOT EXISTS node_pools (run TEXT PRIMARY KEY, provider TEXT NOT NULL, "
+    "cluster TEXT NOT NULL, cluster_id TEXT NOT NULL, min_nodes INTEGER, max_nodes INTEGER)"
+)
+"""The same for runs that are node pools."""
+
 
 def terms_of(spec: LaunchSpec) -> Terms:
     """Return the terms of a launch that is about to be made."""
     offer = spec.places[0].offer
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
-    previewed = usd_for(offer, spec.count, spec.most_s, day)
+    previewed = usd_for(offer, spec.most_machines, spec.most_s, day)
     dearest = None if offer is None else offer.usd_per_hour
     if offer is not None and offer.purchase == "spot":
-        dearest = price_within(offer, spec.count, spec.most_s, day, spec.max_usd)
+        dearest = price_within(offer, spec.most_machines, spec.most_s, day, spec.max_usd)
     return Terms(
         self_destroy=spec.self_destroy,
         max_usd=None if spec.max_usd == previewed else spec.max_usd,
         most_usd_per_hour=dearest,
         idle_s=spec.idle_s,
+        pool=spec.pool,
     )
 
 
@@ -40,8 +48,18 @@ def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
     return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
 
 
-def from_row(row: sqlite3.Row, idle_s: int | None) -> Terms:
-    """Return the terms that `to_row` wrote, with the idle rule of the run."""
+def pool_row(run: str, pool: NodePool) -> tuple[str | int | None, ...]:
+    """Return the values of a row of the table of pools."""
+    return (run, pool.provider, pool.cluster, pool.cluster_id, pool.min_nodes, pool.max_nodes)
+
+
+def pool_from_row(row: sqlite3.Row) -> NodePool:
+    """Return the pool that `pool_row` wrote."""
+    return NodePool(**{name: row[name] for name in row.keys() if name != "run"})  # noqa: SIM118 - a row is no mapping
+
+
+def from_row(row: sqlite3.Row, idle_s: int | None, pool: NodePool | None) -> Terms:
+    """Return the terms that `to_row` wrote, with the idle rule and the pool of the run."""
     money = (row["max_usd"], row["most_usd_per_hour"])
     cap, dearest = (None if text is None else Decimal(text) for text in money)
     return Terms(
@@ -49,4 +67,5 @@ def from_row(row: sqlite3.Row, idle_s: int | None) -> Terms:
         max_usd=cap,
         most_usd_per_hour=dearest,
         idle_s=idle_s,
+        pool=pool,
     )

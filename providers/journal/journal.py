@@ -19,7 +19,7 @@ from typing import Any
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
-from providers.journal import confirmed_terms
+from providers.journal import confirmed_terms, journal_rows
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -32,8 +32,6 @@ from providers.journal.journal_file import (
     set_aside,
     told,
 )
-from providers.journal.journal_rows import offer_from_text, offer_to_text
-from providers.ownership_tags import OwnershipTags
 from providers.redaction import redact
 from providers.terms import Terms
 
@@ -112,6 +110,9 @@ class Journal:
             if spec.idle_s is not None:
                 self._run(confirmed_terms.IDLE_TABLE)
                 self._insert("idle_rules", (marks.run, spec.idle_s))
+            if spec.pool is not None:
+                self._run(confirmed_terms.POOL_TABLE)
+                self._insert("node_pools", confirmed_terms.pool_row(marks.run, spec.pool))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
     def adopt_run(self, run: Deployment) -> None:
@@ -276,10 +277,12 @@ class Journal:
                 )
                 kept: dict[str, list[JournaledResource]] = {}
                 for row in rows:
-                    kept.setdefault(row["run"], []).append(_kept(row))
+                    kept.setdefault(row["run"], []).append(journal_rows.resource_from_row(row))
                 agreed = self._terms(which, *values)
             return tuple(
-                _deployment(row, tuple(kept.get(row["run"], ())), agreed.get(row["run"]))
+                journal_rows.run_from_row(
+                    row, tuple(kept.get(row["run"], ())), agreed.get(row["run"])
+                )
                 for row in runs
             )
         except (ValueError, KeyError, ArithmeticError, InputError) as error:
@@ -291,8 +294,14 @@ class Journal:
     def _terms(self, which: str, *values: str) -> dict[str, Terms]:
         """Return what was confirmed at the launch of runs, where it was written down."""
         idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
-        rows = self._beside("terms", which, *values)
-        return {row["run"]: confirmed_terms.from_row(row, idle.get(row["run"])) for row in rows}
+        pools = {
+            row["run"]: confirmed_terms.pool_from_row(row)
+            for row in self._beside("node_pools", which, *values)
+        }
+        return {
+            row["run"]: confirmed_terms.from_row(row, idle.get(row["run"]), pools.get(row["run"]))
+            for row in self._beside("terms", which, *values)
+        }
 
     def _beside(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
         """Return the rows of runs in a table that not every journal has."""
@@ -340,52 +349,8 @@ def _key(run: str, one: Creation | JournaledResource) -> _Key:
 
 
 def _price(offer: Offer | None) -> str | None:
-    return None if offer is None else offer_to_text(offer)
+    return None if offer is None else journal_rows.offer_to_text(offer)
 
 
 def _text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _kept(row: sqlite3.Row) -> JournaledResource:
-    return JournaledResource(
-        kind=row["kind"],
-        name=row["name"],
-        region=row["region"],
-        id=row["id"],
-        state=row["state"],
-        intended_at=datetime.fromisoformat(row["intended_at"]),
-        billed_from=_time(row["billed_from"]),
-        billed_until=_time(row["billed_until"]),
-        address=row["address"],
-    )
-
-
-def _deployment(
-    row: sqlite3.Row, resources: tuple[JournaledResource, ...], agreed: Terms | None
-) -> Deployment:
-    predicted = row["predicted_usd"]
-    return Deployment(
-        marks=OwnershipTags(
-            run=row["run"],
-            deadline=datetime.fromisoformat(row["deadline"]),
-            owner=row["owner"],
-            plan=row["plan"],
-        ),
-        provider=row["provider"],
-        offer=None if row["offer"] is None else offer_from_text(row["offer"]),
-        region=row["region"],
-        count=row["count"],
-        state=row["state"],
-        started_at=datetime.fromisoformat(row["started_at"]),
-        ended_at=_time(row["ended_at"]),
-        predicted_usd=None if predicted is None else Decimal(predicted),
-        resources=resources,
-        reason=row["reason"],
-        account=row["account"],
-        terms=agreed,
-    )

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 from pricing.errors import ProviderError
-from providers.interface import Resource
+from providers.interface import MACHINE, Resource
 from providers.lifecycle.session import Session
+from providers.pools.node_pool import POOL
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
@@ -22,10 +23,10 @@ def in_order(resources: Iterable[Resource]) -> list[Resource]:
 
 
 def duplicates(resources: Iterable[Resource]) -> list[Resource]:
-    """Return machines whose name an older one of the same run has."""
+    """Return machines and pools whose name an older one of the same run has."""
     named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
     for one in resources:
-        if one.is_machine and one.state != "ending":
+        if one.kind in (MACHINE, POOL) and one.state != "ending":
             named[one.marks.run, one.name].append(one)
     return [more for same in named.values() for more in in_order(same)[1:]]
 

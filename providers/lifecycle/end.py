@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.interface import MACHINE, Deployment, JournaledResource, Resource
+from providers.interface import COMPUTING, Deployment, JournaledResource, Resource
 from providers.journal.journal import JournalError
 from providers.lifecycle.accounts import elsewhere, why_unproved
 from providers.lifecycle.presence import (
@@ -53,7 +53,8 @@ def end_run(
     """
     run = marks.run
     session.try_writing(partial(session.journal.note, run, session.now(), doing))
-    machines = _EndingPart(session=session, marks=marks, kinds=(MACHINE,), regions=regions)
+    first = tuple(kind for kind in session.cloud.kinds if kind in COMPUTING)
+    machines = _EndingPart(session=session, marks=marks, kinds=first, regions=regions)
     machines.end()
     sides = _EndingPart(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
     if machines.is_over:
@@ -69,7 +70,8 @@ def end_run(
 
 def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
     """Return side resources to end; a run's tag stays while a machine may be known by it alone."""
-    sides = machines.session.cloud.kinds[1:]
+    every = machines.session.cloud.kinds
+    sides = tuple(kind for kind in every if kind not in COMPUTING)
     return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
 
 
@@ -250,7 +252,7 @@ def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
     """
-    ended = found.machines if found.ended_at is not None else ()
+    ended = found.computing if found.ended_at is not None else ()
     return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
 
 

@@ -12,8 +12,9 @@ from decimal import Decimal
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError, RefusedError
+from pricing.money import EXACT
 from providers.interface import OUTSIDE, Deployment, JournaledResource, Resource
-from providers.journal.ledger import bill_run
+from providers.journal.ledger import bill_run, usd_for
 from providers.lifecycle.end import as_resource
 from providers.lifecycle.presence import ask
 from providers.lifecycle.session import Session
@@ -74,18 +75,25 @@ def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
         return None
     most = None if run.terms is None else run.terms.most_usd_per_hour
     price = max(run.offer.usd_per_hour, most or Decimal(0))
-    return bill_run(replace(run, offer=replace(run.offer, usd_per_hour=price)), ends_at).usd
+    offer = replace(run.offer, usd_per_hour=price)
+    bill = bill_run(replace(run, offer=offer), ends_at)
+    if bill.usd is None or run.pool is None:
+        return bill.usd
+    # Its autoscaler may add nodes from the first moment on; the journal learns of them later.
+    more = max(0, (run.pool.max_nodes or run.count) - bill.machines)
+    lived_s = Decimal(str((ends_at - run.started_at).total_seconds()))
+    return EXACT.add(bill.usd, usd_for(offer, more, lived_s, run.started_at) if more else 0)
 
 
 def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
-    """Return the machines of a run that are there.
+    """Return the machines of a run that are there, and its pool.
 
     Raises:
         ProviderError: one cannot be asked about.
         RefusedError: none is there.
     """
     found, doubts = list[Resource](), list[str]()
-    for one in run.machines:
+    for one in run.computing:
         answer = ask(session, one, run.marks) if one.state == "made" else None
         if answer is None or answer.state == "gone" or _is_ending(answer.resource):
             continue

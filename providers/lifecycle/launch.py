@@ -14,6 +14,7 @@ from providers.journal.ledger import bill_machine, usd_for
 from providers.lifecycle.accounts import account_of
 from providers.lifecycle.duplicates import end_duplicates, in_order
 from providers.lifecycle.end import end_run
+from providers.lifecycle.pool_nodes import await_nodes
 from providers.lifecycle.presence import ask, evidence_of
 from providers.lifecycle.readiness import MOST_SKEW, await_ready, check_time
 from providers.lifecycle.session import Session
@@ -30,7 +31,7 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
         session: provider, journal, time.
         spec: what is launched, where the provider offers it (`Cloud.check`).
         login: how machines are reached to see whether they are ready; None: they are handed over
-            once they run, not proved.
+            once they run, not proved. Nodes of a pool are never logged in to.
 
     Raises:
         JournalError: the intent cannot be written down; nothing was made.
@@ -40,11 +41,11 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
     """
     run, journal = spec.marks.run, session.journal
     with journal.working_on(run):
-        predicted = usd_for(spec.places[0].offer, spec.count, spec.ttl_s, session.now())
+        predicted = usd_for(spec.places[0].offer, spec.most_machines, spec.ttl_s, session.now())
         journal.open_run(spec, predicted, session.now(), account_of(session))
         try:
             _launch_somewhere(session, spec, login)
-            state = "not-proved" if login is None else "ready"
+            state = "not-proved" if login is None and spec.pool is None else "ready"
             journal.mark_run(run, state, session.now())
         except KeyboardInterrupt as error:
             raise LaunchInterruptedError(
@@ -68,8 +69,10 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
         try:
             session.journal.place_run(spec.marks.run, place.region, place.offer)
             _make_all(session, spec, place)
-            machines = _await_running(session, spec)
-            if login is not None:
+            machines = _await_running(session, spec) if spec.pool is None else ()
+            if spec.pool is not None:
+                await_nodes(session, spec)
+            elif login is not None:
                 await_ready(session, spec, machines, login)
         except NoCapacityError as error:
             reasons.append(f"{place.text}: {error.problems[0]}")
@@ -91,7 +94,7 @@ def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
     """Return what all machines cost from now until their bill ends at worst, exact."""
     left_s = Decimal(str((spec.marks.deadline - session.now()).total_seconds()))
     lived_s = min(spec.ttl_s, max(Decimal(1), left_s)) + spec.end_s
-    return usd_for(place.offer, spec.count, lived_s, session.now())
+    return usd_for(place.offer, spec.most_machines, lived_s, session.now())
 
 
 def _spent(session: Session, spec: LaunchSpec) -> Decimal:

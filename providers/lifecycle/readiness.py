@@ -14,6 +14,7 @@ from providers.interface import Deployment, LaunchSpec, Resource
 from providers.lifecycle.session import Session
 from providers.lifecycle.waiting import Stopwatch
 from providers.ownership_tags import OwnershipTags
+from providers.pools.pool_state import is_pool, pool_status
 from providers.ssh.login import Login, Proof, Status
 
 _LEAST_S = 60.0  # a launch may take so long, however short the life of its machines
@@ -180,12 +181,19 @@ def _prove_one(
     return status
 
 
+def _status(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
+    """Ask the machines of a run; of a pool, what its provider shows is all that there is."""
+    if is_pool(machines):
+        return pool_status(run, machines)
+    return prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
+
+
 def finish(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
     """Arm the machines of a launch that broke off, and say how far the slowest is.
 
     Failed, with its reason, is also what cannot be armed from here.
     """
-    status = prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
+    status = _status(session, run, machines)
     if status.state == "ready" or not status.reason:
         return status
     return Status(state="failed", reason=f"its launch broke off, and {status.reason}")
@@ -194,10 +202,11 @@ def finish(session: Session, run: Deployment, machines: tuple[Resource, ...]) ->
 def ask_again(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
     """Ask the machines of a run of which nothing is proved yet; it is ready once they prove it."""
     name = run.marks.run
-    status = prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
+    status = _status(session, run, machines)
     if status.state == "ready":
         session.try_writing(partial(session.journal.mark_run, name, "ready", session.now()))
-        session.say(f"{name} is ready: its machines proved it just now")
+        how = "its nodes run" if is_pool(machines) else "its machines proved it just now"
+        session.say(f"{name} is ready: {how}")
     elif status.reason:
         session.say(
             f"note: nothing proves that {name} ends itself: {status.reason}. `gpucost reap` ends "

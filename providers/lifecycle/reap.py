@@ -19,6 +19,7 @@ from providers.lifecycle.readiness import ask_again, finish, is_given_up
 from providers.lifecycle.session import Session
 from providers.lifecycle.survey import Survey
 from providers.ownership_tags import OwnershipTags, latest, owns
+from providers.pools.pool_state import pool_fault
 
 YOUNG = timedelta(hours=1)
 """Longer than a launch goes from place to place; no run's side resources go before."""
@@ -110,18 +111,20 @@ def _decide(
     seen: Survey,
 ) -> tuple[Action, str]:
     """Apply the rules in order; the first that fits decides."""
-    machines = {one.name for one in there if one.is_machine}
+    machines = {one.name for one in there if one.computes}
+    broken = next((pool_fault(one) for one in there if pool_fault(one)), "")
     unsure = "; ".join(seen.unsure.get(marks.run, ()))
     lacks = known is not None and any(one.state == "intended" for one in known.resources)
     state = "" if known is None else known.state
     late = session.now() > marks.deadline
-    whole = known is not None and len(machines) >= known.count
+    whole = known is not None and (known.pool is not None or len(machines) >= known.count)
     blind = not seen.machines_are_complete
     rules: tuple[tuple[bool, Action, str], ...] = (
         (_is_held(session, marks.run), "keep", "another process is working on it"),
         (not there and not lacks and not unsure, "close", "nothing of it is at the provider"),
         (state in ("ending", "failed", "ended"), "remove", "left over from its end"),
         (lacks, "remove", "an intent without a result"),
+        (bool(broken), "remove", broken),
         (late, "remove", f"past its deadline, {marks.deadline:%Y-%m-%d %H:%M} UTC"),
         (bool(unsure), "keep", unsure),
         (not machines and blind, "keep", "its machines could not be asked about"),
@@ -181,8 +184,7 @@ def _prove(session: Session, verdict: Verdict) -> int:
     adopt(session, verdict.marks, verdict.resources)
     run = session.journal.deployment(verdict.marks.run)
     if run is not None:
-        machines = tuple(one for one in verdict.resources if one.is_machine)
-        status = ask_again(session, run, machines)
+        status = ask_again(session, run, _computing(verdict))
         if is_given_up(session, run, status):
             why = f"reaped: {status.reason}"
             return end_run(session, verdict.marks, verdict.regions, doing=why)
@@ -193,11 +195,10 @@ def _finish(session: Session, verdict: Verdict) -> int:
     """Arm the machines of a launch that broke off; what does not prove that it is armed ends."""
     adopt(session, verdict.marks, verdict.resources)
     marks, at = verdict.marks, session.now()
-    machines = tuple(one for one in verdict.resources if one.is_machine)
     run = session.journal.deployment(marks.run)
     if run is None:
         return _keep(session, verdict)
-    status = finish(session, run, machines)
+    status = finish(session, run, _computing(verdict))
     if status.state == "failed":
         session.say(f"{marks.run} is ended: {status.reason}")
         return end_run(session, marks, verdict.regions, doing=f"reaped: {status.reason}")
@@ -207,6 +208,10 @@ def _finish(session: Session, verdict: Verdict) -> int:
         return _keep(session, verdict)
     session.try_writing(partial(session.journal.mark_run, marks.run, "ready", at))
     return _keep(session, verdict)
+
+
+def _computing(verdict: Verdict) -> tuple[Resource, ...]:
+    return tuple(one for one in verdict.resources if one.computes)
 
 
 def _keep(session: Session, verdict: Verdict) -> int:

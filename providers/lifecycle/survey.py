@@ -4,15 +4,16 @@ The list finds what the journal does not know; the id finds what the list leaves
 end is proved on the way are written down, so they are no longer billed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from providers.interface import MACHINE, Deployment, JournaledResource, Resource
+from providers.interface import COMPUTING, Deployment, JournaledResource, Resource
 from providers.lifecycle.accounts import account_of, elsewhere, why_unproved
 from providers.lifecycle.presence import Presence, Unasked, as_kept, settled
 from providers.lifecycle.session import Session
 from providers.ownership_tags import latest
+from providers.pools.node_pool import NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class Survey:
     @property
     def machines_are_complete(self) -> bool:
         """Whether every machine of ours that the provider shows is in it."""
-        return not any(one.kind in ("", MACHINE) for one in self.unasked)
+        return not any(one.kind in ("", *COMPUTING) for one in self.unasked)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -54,11 +55,12 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
     journal, provider = session.journal, session.cloud.name
     open_ = [one for one in journal.open_deployments() if one.provider == provider]
     seen = session.cloud.ours(regions, None, {one.marks.run: one.marks for one in open_})
+    _record_new(session, open_, seen.resources)
     known = {one.id: Presence(state="present", resource=one) for one in seen.resources}
     wanted = [
         (machine, run)
         for run in open_
-        for machine in run.machines
+        for machine in run.computing
         if machine.state == "made" and machine.id not in known
     ]
     asked = presence_of(session, wanted)
@@ -79,6 +81,14 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
         unasked=seen.unasked,
         strangers=seen.strangers,
     )
+
+
+def _record_new(session: Session, runs: Iterable[Deployment], there: Iterable[Resource]) -> None:
+    """Write down nodes that a cluster's autoscaler has added to the pool of a run: they cost."""
+    known = {run.marks.run: {one.id for one in run.machines} for run in runs}
+    for one in there:
+        if one.kind == NODE and one.id not in known.get(one.marks.run, {one.id}):
+            session.try_writing(partial(session.journal.record, one, session.now()))
 
 
 _WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "not asked about"}

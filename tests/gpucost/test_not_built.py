@@ -74,7 +74,7 @@ BUILT = {
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "
     "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy "
-    "--recipe --sync --data --run --collect",
+    "--recipe --sync --data --run --collect --kubernetes --min --max",
     "down": "--all --yes",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",

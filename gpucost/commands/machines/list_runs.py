@@ -74,7 +74,7 @@ def _ask(journal: Journal, output: Output) -> _Seen:
 def _ask_for_proof(session: Session, found: Survey, runs: tuple[Deployment, ...]) -> None:
     """Ask the machines of runs of which nothing is proved yet; it ends none."""
     for run in runs:
-        there = tuple(o for o in found.resources if o.is_machine and o.marks.run == run.marks.run)
+        there = tuple(o for o in found.resources if o.computes and o.marks.run == run.marks.run)
         if run.state == "not-proved" and there:
             with session.journal.working_on(run.marks.run) as mine:
                 if mine:

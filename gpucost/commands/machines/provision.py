@@ -1,5 +1,6 @@
 """`gpucost provision`: launch an option of a plan until a deadline, with a preview and a cap."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from gpucost.launch.preview import (
 from gpucost.launch.provisioning import dry_run, launch_confirmed, launch_job, previewed
 from gpucost.machines.confirm import confirm
 from gpucost.machines.state import open_cloud, open_journal
+from gpucost.pools.asking import check_pool, first_nodes, pool_of
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options
@@ -72,6 +74,13 @@ _MOST = 64
 )
 @click.option("--recipe", metavar="FILE", help="With --run: of `gpucost recipe`, to run it under.")
 @click.option("--container", metavar="IMAGE", help="With --run: run it in this container.")
+@click.option("--kubernetes", metavar="CLUSTER", help="As nodes of a new pool of this cluster.")
+@click.option(
+    "--min", "min_nodes", type=click.IntRange(0, _MOST), help="Least nodes for its autoscaler."
+)
+@click.option(
+    "--max", "max_nodes", type=click.IntRange(1, _MOST), help="Most nodes; the cap is of so many."
+)
 @click.option("--wait/--no-wait", default=True, help="Wait until machines are armed and ready.")
 @click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -91,9 +100,10 @@ def command(
     Nothing is made before the preview is confirmed. Machines are all made or none, carry owner,
     plan, run and deadline as tags, and end themselves at the deadline. With --run a command
     runs there whatever becomes of the connection (`gpucost logs ID -f` comes back to it); its end
-    is theirs.
+    is theirs. With --kubernetes they are the nodes of a new pool of a cluster that exists.
     """
     check_asked(plan, option_id, placement, type_, region=asked["region"], ttl_s=asked["ttl"])
+    check_pool({**asked, "placement": placement})
     job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
     wish = _wish(asked)
@@ -115,6 +125,12 @@ def command(
         launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
     else:
         launch_job(cloud, seen.spec, job, output)
+
+
+def _count(asked: dict[str, Any]) -> int | None:
+    """Return the machines that are asked for; of a pool, the nodes that it begins with."""
+    count: int | None = asked["count"]
+    return count if asked["kubernetes"] is None else first_nodes(asked)
 
 
 def _wish(asked: dict[str, Any]) -> Wish:
@@ -146,13 +162,20 @@ def _choice(
 ) -> LaunchChoice:
     catalog = load_catalog(today())
     if type_ is not None:
-        choice = choose_type(
-            type_, asked["region"], asked["purchase"], asked["count"] or 1, catalog
-        )
-        return with_dearest(choice, catalog)
+        choice = choose_type(type_, asked["region"], asked["purchase"], _count(asked) or 1, catalog)
+        return with_dearest(_pooled(choice, asked), catalog)
     path = plan or DEFAULT_PLAN
     if placement is not None:
         choice = choose_placement(path, placement, catalog)
     else:
         choice = choose_option(path, option_id, catalog)
-    return with_dearest(change(choice, asked["count"], asked["purchase"], catalog), catalog)
+    choice = change(choice, _count(asked), asked["purchase"], catalog)
+    return with_dearest(_pooled(choice, asked), catalog)
+
+
+def _pooled(choice: LaunchChoice, asked: dict[str, Any]) -> LaunchChoice:
+    """Return the choice as a node pool, where a cluster is named; a pool has no fallbacks."""
+    if asked["kubernetes"] is None:
+        return choice
+    pool = pool_of(choice.provider, asked)
+    return replace(choice, offers=choice.offers[:1], machines=choice.machines[:1], pool=pool)

@@ -48,7 +48,7 @@ def command(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - clic
 
 def _ask(journal: Journal, run: Deployment, output: Output) -> Mapping[str, Presence]:
     """Return what the provider answers about each machine, by id; note where it cannot be asked."""
-    wanted = [(one, run) for one in run.machines if one.state == "made"]
+    wanted = [(one, run) for one in run.computing if one.state == "made"]
     if not wanted:
         return NONE_SEEN
     reached = sessions(journal, output, (run.provider,))

@@ -205,6 +205,9 @@ class DigitalOcean:
             return _told(HTTPStatus.FORBIDDEN)
         if request.path == "/v2/sizes":
             return HTTPStatus.OK, paged("sizes", self.sizes, request, World())
+        self.estate.clusters.settle()
+        if request.path.startswith("/v2/kubernetes/"):
+            return self.estate.clusters.answer(request, self.sizes)
         return self.estate.answer(request, self.sizes)
 
     def _check(self, request: Request, response: Response) -> None:
@@ -229,6 +232,7 @@ _KINDS = {
     "/v2/volumes": "volume",
     "/v2/snapshots": "snapshot",
     "/v2/sizes": "size",
+    "/v2/kubernetes": "pool",
 }
 """Where each kind of resource is, as `World.denied` names it."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from werkzeug.wrappers import Request
 
 from providers.digitalocean.calls import fingerprint
+from tests.providers.fakes.clusters import Clusters
 from tests.providers.fakes.droplets import droplet_json
 from tests.providers.fakes.world import NEVER, World
 
@@ -46,6 +47,7 @@ class Estate:
         end_reads: reads for which an ended Droplet is still shown.
         world: how it misbehaves.
         user_data: what each Droplet was given, by id.
+        clusters: the account's Kubernetes.
         bills: Droplet id -> [made, ended or None].
         account_id: of the team whose account it is.
     """
@@ -62,10 +64,24 @@ class Estate:
     user_data: dict[str, str] = field(default_factory=dict)
     bills: dict[str, list[datetime | None]] = field(default_factory=dict)
     account_id: str = "5df3e3004a17e242b7c20ca6c9fc25b701a47ece"
+    clusters: "Clusters" = field(init=False)
     _reads: dict[str, int] = field(default_factory=dict)
     _born: dict[tuple[str, str], datetime] = field(default_factory=dict)
     _ending: dict[str, int] = field(default_factory=dict)
     _ids: Any = field(default_factory=lambda: itertools.count(1001))
+
+    def __post_init__(self) -> None:
+        self.clusters = Clusters(estate=self)
+
+    def make_node(self, body: Document, size: Document, run: str) -> Document:
+        """Make the Droplet of a node, which a pool asks for; its user data is the provider's."""
+        key = str(next(self._ids))
+        made = self.world.now().replace(microsecond=0)
+        self.things["droplets"][key] = droplet_json(int(key), body, size, made)
+        self._born["droplets", key] = datetime.now(UTC)
+        self.user_data[key] = f"# a node for run {run}\n"
+        self.bills[key] = [made, None]
+        return self.things["droplets"][key]
 
     def answer(self, request: Request, sizes: list[Document]) -> Answer:
         """The answer of the API to a request."""
@@ -209,6 +225,7 @@ class Estate:
         if key not in self.things[many]:
             return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
         if many == "droplets":
+            self.clusters.replace_node(key)
             if key in self._ending:
                 return _refused("The Droplet is being destroyed")
             self._ending[key] = self.end_reads
@@ -218,6 +235,12 @@ class Estate:
         if many == "tags":
             self.untag(key)
         return HTTPStatus.NO_CONTENT, None
+
+    def end_droplet(self, key: str, at: datetime) -> None:
+        """A node has gone with its pool at that time."""
+        if key in self.things["droplets"] and key not in self._ending:
+            self._ending[key] = self.end_reads
+            self.bills[key][1] = at
 
     def untag(self, tag: str) -> None:
         """The API: "Deleting a tag also untags all the resources ... tagged by the Tag"."""

@@ -1,0 +1,1 @@
+"""Node pools as the command line asks for them."""

@@ -1,0 +1,1 @@
+"""Node pools of DigitalOcean Kubernetes clusters, through pydo."""

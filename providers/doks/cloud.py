@@ -1,0 +1,252 @@
+"""Node pools of DigitalOcean Kubernetes: one call makes a pool, and the pool makes its nodes.
+
+The API has no idempotency token and its SDK repeats POST, so the call goes through a client that
+repeats nothing; a lost answer is reconciled by the pool's name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from pricing.errors import InputError, ProviderError
+from pricing.json_value import members, objects
+from providers.digitalocean.access import connect as open_client
+from providers.digitalocean.access import read_access
+from providers.digitalocean.cloud import DigitalOceanCloud
+from providers.digitalocean.failures import launch_errors, refusal
+from providers.digitalocean.inventory import is_not_found
+from providers.doks import calls, inventory
+from providers.doks.calls import PROVIDER
+from providers.errors import NoCapacityError, UncertainError
+from providers.interface import (
+    ANYWHERE,
+    Connection,
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Place,
+    Resource,
+)
+from providers.lifecycle.presence import Listing, Presence
+from providers.lifecycle.waiting import skew_s
+from providers.ownership_tags import OwnershipTags
+from providers.pools.node_pool import NODE, POOL, NodePool, run_of_node
+from providers.token_access import TokenAccess
+
+_LAG_S = 180.0
+"""Reads may miss what was just made; no figure is documented, so it is as for Droplets: ours."""
+
+
+def connect(connection: Connection) -> "DoksCloud":
+    """Return the clusters of the account that the environment names.
+
+    Raises:
+        MissingCredentialsError, InputError: the environment names none, or wrongly.
+    """
+    return DoksCloud(access=read_access(connection.environment))
+
+
+@dataclass(kw_only=True)
+class DoksCloud:
+    """The Kubernetes clusters of an account.
+
+    Attributes:
+        access: where and as whom.
+        name: of the row; offers are those of its machines.
+        skew_s: by how much its clock is ahead of ours.
+        lag_s: for how long its reads may not show what it has made.
+        kinds: of what a launch makes, in the order of removal.
+    """
+
+    access: TokenAccess
+    name: str = PROVIDER
+    skew_s: float = 0.0
+    lag_s: float = _LAG_S
+    kinds: tuple[str, ...] = (POOL, NODE)
+    _clients: dict[bool, Any] = field(default_factory=dict, repr=False)
+    _droplets: DigitalOceanCloud = field(init=False, repr=False)
+    _clusters: dict[str, None] = field(default_factory=dict, repr=False)  # with pools of ours
+
+    def __post_init__(self) -> None:
+        self._droplets = DigitalOceanCloud(access=self.access)
+
+    def _client(self, *, repeats: bool) -> Any:  # noqa: ANN401 - pydo's client has no types
+        if repeats not in self._clients:
+            options = {} if repeats else {"retries": 0}
+            self._clients[repeats] = open_client(self.access, on_date=self._on_date, **options)
+        return self._clients[repeats]
+
+    def _on_date(self, text: str) -> None:
+        ahead_s = skew_s(text)
+        self.skew_s = self.skew_s if ahead_s is None else ahead_s
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """Return the call of a launch; pure."""
+        return (calls.creation(spec, _pool(spec), place),)
+
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """Return nothing."""
+        _ = spec, machine
+        return ()
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """Return our call, and that nothing happens by itself; pure."""
+        pool = _pool(spec)
+        return (
+            f"DELETE {calls.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
+            "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
+        )
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """Return the launch in the region of its cluster, and notes; change nothing."""
+        pool = _pool(spec)
+        if pool.min_nodes == 0:
+            raise InputError(
+                "--min 0: the autoscaler of DOKS keeps one node at least; give --min 1. `gpucost "
+                "down` ends the last one with its pool."
+            )
+        client = self._client(repeats=True)
+        with launch_errors(self.access, "reading the Kubernetes clusters"):
+            found = list(inventory.clusters(client))
+        cluster = _chosen(found, pool.cluster)
+        region, state = (
+            str(cluster["region"]),
+            str(members(cluster.get("status") or {}).get("state")),
+        )
+        if state in ("error", "deleted", "deleting"):
+            raise ProviderError(f"DigitalOcean: cluster {cluster['name']} is in state {state!r}.")
+        size = spec.places[0].instance_type
+        with launch_errors(self.access, "reading what node pools may be"):
+            told = members(client.kubernetes.list_options().get("options") or {})
+        sizes = {str(one.get("slug")) for one in objects(told.get("sizes") or ())}
+        if sizes and size not in sizes:
+            raise NoCapacityError(f"DigitalOcean Kubernetes takes no nodes of size {size} now.")
+        places = tuple(
+            replace(one, region=region) for one in spec.places if one.region in ("", region)
+        )
+        if not places:
+            named = spec.places[0].region
+            raise InputError(
+                f"cluster {cluster['name']} is in {region}, and {named} was asked for."
+            )
+        # A size that is short in the region still is accepted by the API: its nodes wait.
+        _, notes = self._droplets.check(
+            replace(spec, pool=None, places=places, self_destroy=False, ssh_from=ANYWHERE)
+        )
+        pool = replace(pool, cluster=str(cluster["name"]), cluster_id=str(cluster["id"]))
+        return replace(spec, places=places[:1], pool=pool), notes
+
+    def account(self) -> str:
+        """Return the id of the team that the token is of, else of its user; asked once."""
+        return self._droplets.account()
+
+    def limits(self) -> tuple[str, ...]:
+        """Return the droplets that are used and allowed: nodes are Droplets."""
+        return self._droplets.limits()
+
+    def create(self, creation: Creation) -> Resource:
+        """Send one POST, never repeated."""
+        doing = f"making pool {creation.name}"
+        body = dict(creation.arguments)
+        cluster = str(body.pop("cluster_id"))
+        self._clusters[cluster] = None
+        with launch_errors(self.access, doing):
+            answer = self._client(repeats=False).kubernetes.add_node_pool(cluster, body=body)
+        if isinstance(answer, Mapping) and "message" in answer and "node_pool" not in answer:
+            text = str(answer["message"])  # some refusals do not raise
+            raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
+        made = answer.get("node_pool") if isinstance(answer, Mapping) else None
+        marks = calls.read_labels(body["labels"])
+        if not isinstance(made, Mapping) or "id" not in made or marks is None:
+            raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
+        return inventory.pool_resource(cluster, creation.region, made, marks)
+
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+    ) -> Listing:
+        """Return pools with our marks or names, and their nodes; of the whole account."""
+        _ = regions
+        wanted = self.kinds if kinds is None else kinds
+        also = tuple(self._clusters)
+        return inventory.listing(self._client(repeats=True), self.access, wanted, known, also)
+
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+        """Return what the API answers about that id."""
+        client = self._client(repeats=True)
+        if kept.kind == NODE:
+            return inventory.look_at_node(client, self.access, kept.id, marks)
+        self._clusters[calls.parts(kept.id)[0]] = None
+        return inventory.look_at_pool(client, self.access, kept.id, kept.region, marks)
+
+    def end_fault(self, machine: Resource) -> str:
+        """Return no fault: no node here is said to end itself."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+        """Put marks with a later deadline on a pool, as its labels; on a node nothing is read."""
+        if one.kind == NODE:
+            return ()
+        client, doing = self._client(repeats=True), f"marking {one.name} with its deadline"
+        found = inventory.read_pool(client, self.access, one.id)
+        if found is None:
+            raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
+        with launch_errors(self.access, doing):
+            body = calls.changed(found, marks)
+            told = client.kubernetes.update_node_pool(*calls.parts(one.id), body=body)
+        if not (isinstance(told, Mapping) and "node_pool" in told):
+            raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
+        return ()
+
+    def destroy(self, resource: Resource) -> bool:
+        """Send one DELETE of a pool; False for a 404.
+
+        A node ends with its pool, for that would replace it; the DELETE of its Droplet is sent
+        only where no pool of its run is there.
+        """
+        client, doing = self._client(repeats=False), f"ending {resource.kind} {resource.name}"
+        if resource.kind == POOL:
+            with launch_errors(self.access, doing):
+                answer = client.kubernetes.delete_node_pool(*calls.parts(resource.id))
+            return not is_not_found(answer)
+        seen = self.ours(None, (POOL,), {resource.marks.run: resource.marks})
+        pools = [one for one in seen.resources if one.marks.run == resource.marks.run]
+        if seen.unasked:
+            raise ProviderError(f"{resource.name} ends with its pool: {seen.unasked[0].why}")
+        if pools:
+            ended = [self.destroy(pool) for pool in pools]
+            return all(ended)
+        if run_of_node(resource.name) != resource.marks.run:
+            raise ProviderError(f"{resource.name} is not named as a node of {resource.marks.run}.")
+        with launch_errors(self.access, doing):
+            answer = client.droplets.destroy(int(resource.id))
+        return not is_not_found(answer)
+
+
+def _pool(spec: LaunchSpec) -> NodePool:
+    if spec.pool is None:
+        raise InputError("DigitalOcean Kubernetes makes node pools: name a cluster.")
+    return spec.pool
+
+
+def _chosen(clusters: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    """Return the cluster of that name or id.
+
+    Raises:
+        InputError: there is none, or two have the name.
+    """
+    fits = [one for one in clusters if wanted in (one.get("id"), one.get("name"))]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        ids = ", ".join(str(one["id"]) for one in fits)
+        raise InputError(f"--kubernetes {wanted}: {len(fits)} clusters have that name: {ids}.")
+    known = ", ".join(f"{one.get('name')} ({one.get('region')})" for one in clusters) or "none"
+    raise InputError(f"--kubernetes {wanted}: no such cluster in the account; it has: {known}.")
+
+
+CLOUD = DoksCloud

@@ -1,0 +1,281 @@
+"""What there is of ours in DOKS clusters: pools by their labels, nodes by their pool or name.
+
+A cluster lists its pools with their nodes. A pool that was deleted is no longer listed while its
+nodes are drained; they are Droplets, and are found as such by the name that begins with the pool's.
+Nobody asks for Droplets where neither the journal nor a cluster has a pool of ours.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pricing.errors import ProviderError
+from pricing.json_value import elements, members, objects
+from providers.digitalocean.calls import DropletKind
+from providers.digitalocean.failures import launch_errors
+from providers.digitalocean.inventory import is_not_found, pages
+from providers.doks import calls
+from providers.doks.calls import PROVIDER
+from providers.errors import ForbiddenError
+from providers.interface import Resource, State
+from providers.lifecycle.presence import Listing, Presence, Unasked
+from providers.ownership_tags import OwnershipTags
+from providers.pools.node_pool import NODE, POOL, run_of_node, run_of_pool
+from providers.token_access import TokenAccess
+
+_PER_PAGE = 200
+_MOST_PAGES = 50
+_DROPLETS = DropletKind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets")
+_STATES: Mapping[str, State] = {
+    "provisioning": "starting",
+    "running": "running",
+    "draining": "running",  # it computes, and is billed
+    "deleting": "ending",
+    "new": "starting",
+    "active": "running",
+}
+_CLUSTER = "k8s:"
+"""Before the id of its cluster in a tag that the API puts on every node."""
+
+_Json = dict[str, Any]
+
+
+def clusters(client: Any) -> Iterator[_Json]:  # noqa: ANN401 - pydo's client has no types
+    """Yield every cluster of the account, with its pools and their nodes.
+
+    Raises:
+        ProviderError: a page is not a list, or there is no end.
+    """
+    for page in range(1, _MOST_PAGES + 1):
+        answer = client.kubernetes.list_clusters(per_page=_PER_PAGE, page=page)
+        items = answer.get("kubernetes_clusters") if isinstance(answer, Mapping) else None
+        if not isinstance(items, list):
+            raise ProviderError(f"DigitalOcean: page {page} of Kubernetes clusters is not a list.")
+        yield from items
+        if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
+            return
+    raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of Kubernetes clusters.")
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """What was found so far, by id."""
+
+    known: dict[str, OwnershipTags]
+    clusters: set[str] = field(default_factory=set)
+    resources: dict[str, Resource] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+
+    def miss(self, kind: str, error: ProviderError) -> None:
+        """Note a part that could not be asked."""
+        why = error.problems[0]
+        self.unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+
+
+def listing(
+    client: Any,  # noqa: ANN401 - pydo's client has no types
+    access: TokenAccess,
+    kinds: tuple[str, ...],
+    known: Mapping[str, OwnershipTags],
+    also: Collection[str] = (),
+) -> Listing:
+    """Return the pools of ours and their nodes, as far as they are shown.
+
+    A token that may not look into clusters has made no pool; where the journal knows none either,
+    that is no part that is missing.
+
+    Args:
+        client: that repeats what fails.
+        access: whose token no sentence may hold.
+        kinds: of `pool` and `node`.
+        known: marks by run of what the journal knows.
+        also: ids of clusters that are asked for where the list leaves them out.
+    """
+    found = _Found(known=dict(known))
+    try:
+        with launch_errors(access, "listing Kubernetes clusters"):
+            for cluster in clusters(client):
+                _look_into(cluster, found)
+            _look_into_each(client, also, found)
+    except ForbiddenError as error:
+        if known:
+            found.miss(POOL, error)
+    except ProviderError as error:
+        found.miss(POOL, error)
+    if NODE in kinds and (known or found.resources):
+        try:
+            with launch_errors(access, "listing the nodes' Droplets"):
+                _look_for_nodes(client, found)
+        except ProviderError as error:
+            found.miss(NODE, error)
+    return Listing(
+        resources=tuple(one for one in found.resources.values() if one.kind in kinds),
+        unasked=tuple(found.unasked),
+        strangers=tuple(found.strangers),
+    )
+
+
+def _look_into_each(client: Any, ids: Collection[str], found: _Found) -> None:  # noqa: ANN401 - pydo's client
+    """Look into clusters that a list has left out."""
+    for id_ in ids:
+        answer = None if id_ in found.clusters else client.kubernetes.get_cluster(id_)
+        if isinstance(answer, Mapping) and "kubernetes_cluster" in answer:
+            _look_into(answer["kubernetes_cluster"], found)
+
+
+def _look_into(cluster: _Json, found: _Found) -> None:
+    """Take the pools of ours in a cluster, with their nodes."""
+    found.clusters.add(str(cluster["id"]))
+    for pool in objects(cluster.get("node_pools") or ()):
+        run = run_of_pool(str(pool.get("name")))
+        marks = calls.read_labels(pool.get("labels"))
+        if marks is None or (run and marks.run != run):
+            marks = found.known.get(run)
+        if marks is None and run:
+            found.strangers.append(
+                f"pool {pool['name']} of cluster {cluster.get('name')} is named like one of ours, "
+                "and nothing says whose it is; it is left alone. End it at "
+                "cloud.digitalocean.com/kubernetes if it is yours."
+            )
+        if marks is None:
+            continue
+        found.known[marks.run] = marks
+        one = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
+        found.resources[one.id] = one
+        for node in objects(pool.get("nodes") or ()):
+            if node.get("droplet_id"):
+                shown = _node(node, one)
+                found.resources[shown.id] = shown
+
+
+def _look_for_nodes(client: Any, found: _Found) -> None:  # noqa: ANN401 - pydo's client
+    """Take Droplets that are nodes of ours and that no pool shows."""
+    unlisted = dict[str, None]()
+    for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
+        marks = found.known.get(run_of_node(str(droplet.get("name"))))
+        if marks is not None and str(droplet["id"]) not in found.resources:
+            one = droplet_node(droplet, marks)
+            found.resources[one.id] = one
+            tags = (str(tag) for tag in elements(droplet.get("tags") or ()))
+            named = (tag.removeprefix(_CLUSTER) for tag in tags if tag.startswith(_CLUSTER))
+            unlisted |= dict.fromkeys(named)
+    _look_into_each(client, tuple(unlisted), found)
+
+
+def pool_resource(
+    cluster_id: str, region: str, pool: Mapping[str, Any], marks: OwnershipTags
+) -> Resource:
+    """Return a pool of the API that is of a run."""
+    return Resource(
+        kind=POOL,
+        id=calls.pool_id(cluster_id, str(pool["id"])),
+        name=str(pool.get("name", "")),
+        region=region,
+        marks=marks,
+        state=_state(pool),
+        instance_type=str(pool.get("size", "")),
+    )
+
+
+def _state(pool: Mapping[str, Any]) -> State:
+    """Return how far a pool is: the API says it of its nodes alone."""
+    words = [
+        str(members(n.get("status") or {}).get("state")) for n in objects(pool.get("nodes") or ())
+    ]
+    if words and all(word == "deleting" for word in words):
+        return "ending"
+    running = sum(word == "running" for word in words)
+    return "running" if running >= int(str(pool.get("count") or 0)) > 0 else "starting"
+
+
+def _node(node: Mapping[str, Any], pool: Resource) -> Resource:
+    word = str(members(node.get("status") or {}).get("state"))
+    return Resource(
+        kind=NODE,
+        id=str(node["droplet_id"]),
+        name=str(node.get("name", "")),
+        region=pool.region,
+        marks=pool.marks,
+        state=_STATES.get(word, "running"),
+        created_at=_time(node.get("created_at")),
+        instance_type=pool.instance_type,
+    )
+
+
+def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> Resource:
+    """Return a node as the Droplet that it is."""
+    return Resource(
+        kind=NODE,
+        id=str(droplet["id"]),
+        name=str(droplet.get("name", "")),
+        region=str(members(droplet.get("region") or {}).get("slug", "")),
+        marks=marks,
+        state=_STATES.get(str(droplet.get("status")), "running"),
+        created_at=_time(droplet.get("created_at")),
+        instance_type=str(droplet.get("size_slug", "")),
+    )
+
+
+def _time(told: object) -> datetime | None:
+    return None if not told else datetime.fromisoformat(str(told))
+
+
+def look_at_pool(
+    client: Any,  # noqa: ANN401 - pydo's client has no types
+    access: TokenAccess,
+    id_: str,
+    region: str,
+    marks: OwnershipTags,
+) -> Presence:
+    """Return what the API answers about a pool of the journal.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    pool = read_pool(client, access, id_)
+    if pool is None:
+        return Presence(state="not-shown", why="DigitalOcean: no such node pool")
+    told = calls.read_labels(pool.get("labels"))
+    if told is not None and told.run != marks.run:
+        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
+    one = pool_resource(calls.parts(id_)[0], region, pool, told or marks)
+    return Presence(state="present", resource=one)
+
+
+def read_pool(client: Any, access: TokenAccess, id_: str) -> _Json | None:  # noqa: ANN401 - pydo's client
+    """Return a pool as the API has it; None where it knows no such id.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    doing = f"looking at node pool {id_}"
+    with launch_errors(access, doing):
+        answer = client.kubernetes.get_node_pool(*calls.parts(id_))
+    if is_not_found(answer):
+        return None
+    pool = answer.get("node_pool") if isinstance(answer, Mapping) else None
+    if not isinstance(pool, dict):
+        raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
+    return pool
+
+
+def look_at_node(client: Any, access: TokenAccess, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's client
+    """Return what the API answers about a node's Droplet: it is what is billed.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    doing = f"looking at node {id_}"
+    with launch_errors(access, doing):
+        answer = client.droplets.get(int(id_))
+    if is_not_found(answer):
+        return Presence(state="not-shown", why="DigitalOcean: no such Droplet")
+    droplet = answer.get("droplet") if isinstance(answer, Mapping) else None
+    if not isinstance(droplet, dict):
+        raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
+    run = run_of_node(str(droplet.get("name")))
+    if run and run != marks.run:
+        return Presence(state="not-asked", why=f"it is a node of run {run}")
+    return Presence(state="present", resource=droplet_node(droplet, marks))

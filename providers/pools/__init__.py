@@ -1,0 +1,1 @@
+"""Node pools of managed Kubernetes clusters: what every provider of them has in common."""

@@ -1,0 +1,1 @@
+"""Node pools from the command line."""
