@@ -84,7 +84,7 @@ def listing(
     """Return the pools of ours and their nodes, as far as they are shown.
 
     A token that may not look into clusters has made no pool; where the journal knows none either,
-    that is no part that is missing.
+    nothing is missing of that.
 
     Args:
         client: that repeats what fails.

@@ -55,7 +55,7 @@ def pool_row(run: str, pool: NodePool) -> tuple[str | int | None, ...]:
 
 def pool_from_row(row: sqlite3.Row) -> NodePool:
     """Return the pool that `pool_row` wrote."""
-    return NodePool(**{name: row[name] for name in row.keys() if name != "run"})  # noqa: SIM118 - a row is no mapping
+    return NodePool(**{name: row[name] for name in row.keys() if name != "run"})  # noqa: SIM118 - a row has no items
 
 
 def from_row(row: sqlite3.Row, idle_s: int | None, pool: NodePool | None) -> Terms:

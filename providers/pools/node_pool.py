@@ -52,7 +52,7 @@ class NodePool:
         if (low is None) != (high is None):
             raise InputError("node pool: min and max go together.")
         if low is not None and high is not None and not 0 <= low <= high != 0:
-            raise InputError(f"node pool: from {low} to {high} nodes is no range.")
+            raise InputError(f"node pool: from {low} to {high} nodes cannot be.")
 
     @property
     def text(self) -> str:
