@@ -1,6 +1,7 @@
 """A pool and its nodes on their way to running: the provider makes the nodes, nobody logs in.
 
-What a pool says of itself counts: one that failed never runs, and one that is ending makes no node any more.
+What a pool says of itself counts: one that failed never runs, and one that is ending is on its way
+out.
 """
 
 from pricing.errors import PartialError, ProviderError
