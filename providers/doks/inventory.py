@@ -59,7 +59,7 @@ def clusters(client: Any) -> Iterator[_Json]:  # noqa: ANN401 - pydo's client ha
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _PoolsFound:
     """What was found so far, by id."""
 
     known: dict[str, OwnershipTags]
@@ -93,7 +93,7 @@ def listing(
         known: marks by run of what the journal knows.
         also: ids of clusters that are asked for where the list leaves them out.
     """
-    found = _Found(known=dict(known))
+    found = _PoolsFound(known=dict(known))
     try:
         with launch_errors(access, "listing Kubernetes clusters"):
             for cluster in clusters(client):
@@ -117,7 +117,7 @@ def listing(
     )
 
 
-def _look_into_each(client: Any, ids: Collection[str], found: _Found) -> None:  # noqa: ANN401 - pydo's client
+def _look_into_each(client: Any, ids: Collection[str], found: _PoolsFound) -> None:  # noqa: ANN401 - pydo's client
     """Look into clusters that a list has left out."""
     for id_ in ids:
         answer = None if id_ in found.clusters else client.kubernetes.get_cluster(id_)
@@ -125,7 +125,7 @@ def _look_into_each(client: Any, ids: Collection[str], found: _Found) -> None:  
             _look_into(answer["kubernetes_cluster"], found)
 
 
-def _look_into(cluster: _Json, found: _Found) -> None:
+def _look_into(cluster: _Json, found: _PoolsFound) -> None:
     """Take the pools of ours in a cluster, with their nodes."""
     found.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
@@ -150,7 +150,7 @@ def _look_into(cluster: _Json, found: _Found) -> None:
                 found.resources[shown.id] = shown
 
 
-def _look_for_nodes(client: Any, found: _Found) -> None:  # noqa: ANN401 - pydo's client
+def _look_for_nodes(client: Any, found: _PoolsFound) -> None:  # noqa: ANN401 - pydo's client
     """Take Droplets that are nodes of ours and that no pool shows."""
     unlisted = dict[str, None]()
     for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
