@@ -102,7 +102,7 @@ vm-test: $(VENV)/.dev ## boot the rendered user data on a real virtual machine (
 .venv-torch/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0'
-	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers keras jax 'pytest>=8.3' --editable .
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' lightning accelerate transformers keras jax nbclient ipykernel 'pytest>=8.3' 'hypothesis>=6.100' 'pytest-xdist>=3.6' --editable .
 	@touch $@
 
 torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras

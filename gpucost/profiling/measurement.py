@@ -11,14 +11,14 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
-from gpucost.profiling.profile_target import claimed
+from gpucost.profiling.profile_target import Wanted, claimed
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from planner.telemetry.measure.command.child import Child, CommandError
@@ -70,6 +70,7 @@ class MeasureRequest:
         metrics: the metrics pages of servers, to be read meanwhile.
         hints: what the measurement cannot see, as fields of `hints.Hints`.
         applied: what is applied to the command; None where it runs as it is.
+        wanted: where the profile of the whole run goes, if this is a part of one.
     """
 
     command: tuple[str, ...]
@@ -83,6 +84,7 @@ class MeasureRequest:
     hints: Mapping[str, Any]
     metrics: tuple[str, ...] = ()
     applied: Application | None = None
+    wanted: Wanted | None = None
 
     @property
     def job(self) -> str | None:
@@ -104,6 +106,7 @@ class MeasureRequest:
             metadata=self.metadata,
             metrics=self.metrics,
             hints={name: value for name, value in self.hints.items() if value is not None},
+            wanted=None if self.wanted is None else asdict(self.wanted),
             view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
             color=output.color,
         )
@@ -123,11 +126,11 @@ def measure(asked: MeasureRequest, output: Output) -> int:
     if not asked.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
         raise (AroundChildError if asked.command else InputError)([problem, last])
-    claim = claimed(asked.target, asked.job, os.environ)
+    claim = claimed(asked.target, asked.job, os.environ, asked.command)
     if claim.reason:
         output.say(claim.reason)
     try:
-        asked = replace(asked, target=claim.path)
+        asked = replace(asked, target=claim.path, wanted=claim.wanted)
         return _around_command(asked, output) if asked.command else _beside(asked, output)
     finally:
         claim.release()
@@ -265,6 +268,9 @@ class _Front:
     def _tell(self, outcome: Outcome) -> None:
         """Say what was found, and where it lies."""
         self._told = outcome
+        if outcome.part is not None:
+            self._say(outcome.part)
+            return
         for note in outcome.notes:
             self._say(f"note: {note}")
         for change in outcome.changes:

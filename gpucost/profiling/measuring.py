@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,7 +59,9 @@ class Measurement:
         if folder is not None:
             self._probe = _probe()
             self._probe.begin(folder)
-        task = {**_fields(self._task), "target": str(self._claim.path.absolute())}
+        wanted = None if self._claim.wanted is None else asdict(self._claim.wanted)
+        path = str(self._claim.path.absolute())
+        task = {**_fields(self._task), "target": path, "wanted": wanted}
         self._sampling = Sampling(Task(**{**task, "probe_folder": folder}))
         return self
 
@@ -109,6 +112,9 @@ class Measurement:
         from gpucost.api import load_profile  # noqa: PLC0415 - once, at the end
 
         self.path, self.profile = path, load_profile(path)
+        if outcome.part is not None:
+            self._say(outcome.part)
+            return
         for note in outcome.notes:
             self._say(f"note: {note}")
         if outcome.finding:

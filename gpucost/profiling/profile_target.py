@@ -16,15 +16,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
-from planner.telemetry.measure.machine.run_identity import host_name, node_of
+from planner.telemetry.measure.machine.run_identity import host_name, launch_of, node_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_NAMES = 1000
 _NAMELESS = "profile"  # what the profile of a measurement without a name calls its job
 _MOST_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Where the profile of a run of several processes goes, once it turns out to be one.
+
+    Attributes:
+        path: the name that was asked for, or the default.
+        asked: whether it was asked for: then it may be replaced, whose ever it is.
+        launch: what the processes of the same launch have in common; None where nothing shows.
+    """
+
+    path: str
+    asked: bool
+    launch: str | None = None
 
 
 @dataclass(slots=True)
@@ -34,10 +49,12 @@ class Claim:
     Attributes:
         path: where the profile goes.
         reason: why it is not the name that was expected; empty where it is.
+        wanted: where the profile of the whole run goes, if this measures a part of one.
     """
 
     path: Path
     reason: str = ""
+    wanted: Wanted | None = None
     _lock: int | None = None
 
     def release(self) -> None:
@@ -49,27 +66,71 @@ class Claim:
             self._lock = None
 
 
-def claimed(asked: str | Path | None, job: str | None, environ: Mapping[str, str]) -> Claim:
+def claimed(
+    asked: str | Path | None,
+    job: str | None,
+    environ: Mapping[str, str],
+    command: Sequence[str] = (),
+) -> Claim:
     """Return the name for a profile, claimed until it is released or this process ends.
 
     Args:
         asked: the name that was asked for; its profile may be replaced. None for the default.
         job: the job's name.
         environ: tells the Slurm job and the rank.
+        command: what runs, if it is ours; a launcher in it may tell that there are more machines.
     """
     first = Path(DEFAULT_PROFILE if asked is None else asked)
+    launch = launch_of(environ, command)
+    wanted = Wanted(path=str(first.absolute()), asked=asked is not None, launch=launch)
     reason = ""
     for path in _names(first, job, environ):
         owner = None if asked is not None else _owner(path, job, environ)
         if owner is not None:
             reason = reason or f"{path.name} is of {owner} and stays"
             continue
-        taken, lock = _locked(path)
+        taken, lock = _locked(path, launch)
         if taken:
-            reason = reason or f"{path.name} is being written by another measurement"
+            if not _free_for(path, launch):  # of another launch: not a rank beside this one
+                reason = reason or f"{path.name} is being written by another measurement"
             continue
-        return Claim(path, f"{reason}; this one goes to {path.name}." if reason else "", lock)
-    return Claim(first)
+        said = f"{reason}; this one goes to {path.name}." if reason else ""
+        return Claim(path, said, wanted, lock)
+    return Claim(first, wanted=wanted)
+
+
+def free_for_run(wanted: Wanted, own: Path, job: str | None, run: str) -> Path:
+    """Return where the profile of a whole run goes.
+
+    Args:
+        wanted: the name that is wanted.
+        own: the name that this part has claimed.
+        job: the job's name.
+        run: digits of the run's name.
+    """
+    first = Path(wanted.path)
+    if wanted.asked:
+        return first
+    stem = first.name.removesuffix(".json")
+    word = _UNSAFE.sub("-", job or "").strip("-")
+    names = [first, *([first.with_name(f"{stem}.{word}.json")] if word else [])]
+    for path in names:
+        if _owner(path, job, {}) is None and (path == own or _free_for(path, wanted.launch)):
+            return path
+    return first.with_name(f"{stem}.{word}.{run}.json" if word else f"{stem}.{run}.json")
+
+
+def _free_for(path: Path, launch: str | None) -> bool:
+    """Return whether no other measurement holds a name, or one of the same launch does."""
+    try:
+        with _lock_of(path).open("rb") as lock:
+            held = lock.read().decode("ascii", "replace")
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return launch is not None and held == launch
+    except OSError:
+        return True
+    return True
 
 
 def _names(first: Path, job: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -115,7 +176,7 @@ def _lock_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.measuring")
 
 
-def _locked(path: Path) -> tuple[bool, int | None]:
+def _locked(path: Path, launch: str | None) -> tuple[bool, int | None]:
     """Return whether another measurement holds the name, and our hold on it, if any."""
     lock = _lock_of(path)
     try:
@@ -126,6 +187,8 @@ def _locked(path: Path) -> tuple[bool, int | None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever had it may have removed it meanwhile.
         if os.fstat(handle).st_ino == lock.stat().st_ino:
+            os.ftruncate(handle, 0)
+            os.write(handle, (launch or "").encode())
             return False, handle
     except BlockingIOError:
         os.close(handle)
@@ -134,4 +197,4 @@ def _locked(path: Path) -> tuple[bool, int | None]:
         os.close(handle)
         return False, None
     os.close(handle)
-    return _locked(path)
+    return _locked(path, launch)

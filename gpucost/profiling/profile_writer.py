@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.profiling.sampling import Outcome
+from gpucost.profiling.sampling import Outcome, Task
 from pricing.errors import GpucostError, InputError
 
 if TYPE_CHECKING:
@@ -60,11 +60,12 @@ class Writer:
             self._asking.start()
         return self._words
 
-    def write(self, capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
+    def write(self, capture: str, target: str, task: Task) -> Outcome:
         """Have the profile written, and wait for it."""
         if self._asking is not None:
             self._asking.join()
-        answer = self._ask({"capture": capture, "target": target, "hints": dict(hints)})
+        question = {"capture": capture, "target": target, "hints": dict(task.hints)}
+        answer = self._ask({**question, "wanted": task.wanted and dict(task.wanted)})
         if answer is None:
             problem = "writing the profile failed: its process ended."
             return Outcome(capture=capture, problems=(problem,))
@@ -109,10 +110,12 @@ def _load() -> None:
     import planner.telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
 
-def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
+def _written(
+    capture: str, target: str, hints: Mapping[str, Any], wanted: Mapping[str, Any] | None
+) -> Outcome:
     """Write series and profile; what was measured stays in the capture until both are there."""
     try:
-        profile = _write(Path(capture), Path(target), hints)
+        profile, path, part = _write(Path(capture), Path(target), hints, wanted)
     except GpucostError as error:
         return Outcome(capture=capture, problems=tuple(error.problems))
     except Exception as error:  # noqa: BLE001 - said by who asked; the capture is there
@@ -120,18 +123,24 @@ def _written(capture: str, target: str, hints: Mapping[str, Any]) -> Outcome:
         return Outcome(capture=capture, problems=(problem,))
     Path(capture).unlink(missing_ok=True)
     return Outcome(
-        target=target,
+        target=str(path),
         notes=profile.provenance.notes,
         changes=(
             *(change.sentence for change in profile.changes),
             *([profile.experiment.sentence] if profile.experiment else ()),
         ),
         verdict=_verdict(profile),
+        part=part,
     )
 
 
-def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profile:
+def _write(
+    capture_path: Path, target: Path, given: Mapping[str, Any], wanted: Mapping[str, Any] | None
+) -> tuple[Profile, Path, str | None]:
+    """Return the profile, where it lies, and which part of a run that is still to come it is."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
+    from gpucost.profiling import run_parts  # noqa: PLC0415 - lazy
+    from gpucost.profiling.profile_target import Wanted  # noqa: PLC0415 - lazy
     from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
@@ -143,12 +152,20 @@ def _write(capture_path: Path, target: Path, given: Mapping[str, Any]) -> Profil
     hints = Hints(**given)
     with Stream(str(capture_path)) as stream:
         recording = capture.read(stream.load(), hints)
-    (profile,) = jobs.profiles([recording], hints)
+    (measured,) = jobs.profiles([recording], hints)
     if recording.observed is not None and recording.observed.turns is not None:
-        profile = replace(profile, experiment=of_blocks(recording.observed.turns))
-    profile = write_series(profile, recording, target)
-    write_file(str(target), dump((profile,)))
-    return profile
+        measured = replace(measured, experiment=of_blocks(recording.observed.turns))
+
+    def write(profile: Profile, path: Path) -> Profile:
+        written = write_series(profile, recording, path)
+        write_file(str(path), dump((written,)))
+        return written
+
+    if wanted is None or not run_parts.is_part(measured):
+        return write(measured, target), target, None
+    run = run_parts.put(measured, Wanted(**wanted), target, write)
+    said = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
+    return run.profile, run.target, None if run.whole else said
 
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:

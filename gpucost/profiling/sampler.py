@@ -14,7 +14,7 @@ import signal
 import socket
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,10 @@ class _Sampler:
         recorder.end()
 
     def _finish(self, target: Path) -> Outcome:
-        outcome = self._writer.write(str(self._capture.path), str(target), self._task.hints)
+        task = self._task
+        if target != Path(task.target):  # somewhere else, where no other part of the run writes
+            task = replace(task, wanted=None)
+        outcome = self._writer.write(str(self._capture.path), str(target), task)
         if self._capture.problem is not None:
             sentence = (
                 f"{self._capture.lost} lines could not be written ({self._capture.problem}); the "

@@ -54,6 +54,7 @@ class Task:
         metadata: ask a cloud's metadata service which machine this is.
         metrics: the metrics pages of the servers that are measured.
         hints: fields of `hints.Hints`, for the profile.
+        wanted: fields of `profile_target.Wanted`; None where no run of several is looked for.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
     """
@@ -70,6 +71,7 @@ class Task:
     metadata: bool = True
     metrics: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
+    wanted: Mapping[str, Any] | None = None
     view: bool = False
     color: bool = False
 
@@ -85,6 +87,7 @@ class Outcome:
         changes: what `gpucost run` applied and left, in words.
         verdict: its first finding: `code`, `cause`, `confidence`, `waste_fraction`.
         problems: why there is no profile, or what else went wrong.
+        part: what is said instead of a verdict where other parts of the run are still to come.
         cut_off: whether the sampler did not come to an end: it was killed, hangs, or was left.
     """
 
@@ -94,6 +97,7 @@ class Outcome:
     changes: tuple[str, ...] = ()
     verdict: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
+    part: str | None = None
     cut_off: bool = False
 
     @property

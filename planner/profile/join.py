@@ -7,16 +7,19 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from planner.profile.join_machine import cores_of, host_of
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from planner.profile.model import GpuReadings, Rank
+    from planner.profile.model import GpuReadings, Machine, Rank
 
 _STEPS = "step"
 _DIGITS = 6
+OTHERS_WORK = "others' work slows what was measured here."
+"""How a note ends that says so: beside one part of a run, other parts are the others."""
 _SAME = "{count} profiles of run {run} are joined: {gpus} GPUs on {nodes}."
 
 
@@ -31,7 +34,7 @@ def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
     for profile in profiles:
         run = profile.run
         known = by_id[str(run.id)] if run is not None and _is_part(run) else []
-        mine = next((run for run in known if _overlap(run[0], profile)), None)
+        mine = next((run for run in known if overlap(run[0], profile)), None)
         if mine is not None:
             mine.append(profile)
             continue
@@ -45,38 +48,61 @@ def join(parts: Sequence[Profile]) -> Profile:
 
     GPUs add up (each device once), machines are counted, work done in samples or tokens adds up.
     All ranks are kept. Steps, phases, window and the job itself are those of the leading part: the
-    one that saw the most steps. Host readings are per machine: means over the machines, and
-    quantiles and maxima of the busiest, as every machine of the run has to hold them.
+    one that saw the most steps. Host readings are per machine: what the parts on one machine used
+    is added up, then means over the machines are taken, and quantiles and maxima of the busiest, as
+    every machine of the run has to hold them.
 
     Args:
         parts: at least one.
     """
     ordered = sorted(parts, key=_leading)
     lead = ordered[0]
-    by_machine = {_machine(part, i): part for i, part in reversed(list(enumerate(ordered)))}
+    by_machine: dict[str, list[Profile]] = defaultdict(list)
+    for i, part in enumerate(ordered):
+        by_machine[_machine(part, i)].append(part)
     gpus, count = _gpus(ordered)
-    nodes = sum(part.hardware.nodes or 1 for part in by_machine.values())
+    own = by_machine[_machine(lead, 0)]
+    nodes = sum(same[0].hardware.nodes or 1 for same in by_machine.values())
     machines = "1 machine" if nodes == 1 else f"{nodes} machines"
     run = lead.run.id if lead.run is not None else "?"
     note = _SAME.format(count=len(parts), run=run, gpus=count, nodes=machines)
     return replace(
         lead,
-        hardware=replace(lead.hardware, gpu_count=count or None, nodes=nodes),
+        hardware=replace(
+            lead.hardware, gpu_count=count or None, nodes=nodes, cpu_cores=cores_of(own)
+        ),
         run=Run(id=run, world=next((p.run.world for p in ordered if p.run and p.run.world), None)),
         work=_work(ordered),
         ranks=_ranks(ordered),
         gpus=gpus,
-        host=_host([part.host for part in by_machine.values() if part.host is not None]),
+        host=_host([host for same in by_machine.values() if (host := host_of(same)) is not None]),
+        machine=_without_own(lead.machine, gpus),
         series=None,
         provenance=Provenance(
             sources=tuple(source for part in ordered for source in part.provenance.sources),
-            notes=tuple(dict.fromkeys([note, *(n for p in ordered for n in p.provenance.notes)])),
+            notes=tuple(dict.fromkeys([note, *_notes(by_machine.values())])),
         ),
     )
 
 
 def _is_part(run: Run) -> bool:
     return run.id is not None and (run.world or 1) > 1
+
+
+def _notes(by_machine: Iterable[Sequence[Profile]]) -> Iterator[str]:
+    """Yield the notes of all parts; of parts side by side none is of the work of others."""
+    for same in by_machine:
+        for note in (note for part in same for note in part.provenance.notes):
+            if len(same) == 1 or not note.endswith(OTHERS_WORK):
+                yield note
+
+
+def _without_own(machine: Machine | None, gpus: Sequence[GpuReadings]) -> Machine | None:
+    """Return the leading part's machine; GPUs of other parts of the run are not others' there."""
+    if machine is None:
+        return None
+    own = {gpu.uuid for gpu in gpus} - {None}
+    return replace(machine, others=tuple(one for one in machine.others if one.uuid not in own))
 
 
 def _leading(part: Profile) -> tuple[int, str, str]:
@@ -154,7 +180,7 @@ def _over_machines(name: str, values: Sequence[float]) -> float:
     return min(values) if name == "min" else max(values)
 
 
-def _overlap(one: Profile, other: Profile) -> bool:
+def overlap(one: Profile, other: Profile) -> bool:
     """Return whether two parts were measured at the same time, as far as that is known."""
     spans = [_span(one), _span(other)]
     if None in spans:

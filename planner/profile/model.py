@@ -285,6 +285,7 @@ class Run:
     id: str | None = text("what the parts of the run have in common: its scheduler's name for it")
     node: str | None = text("which of its machines, as a hash of the host's name")
     world: int | None = integer("processes of the whole run", low=1)
+    cpus: str | None = text("cores that this part may use, by the system's numbers: 0-3,8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from planner.profile.join import OTHERS_WORK
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.metrics import SLOTS
 from planner.profile.model import (
@@ -370,6 +371,5 @@ def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None)
     share = own * cores / machine.cpu_cores
     if whole >= _CROWDED and share < _MINOR * whole:
         yield (
-            f"the machine's cores were {whole:.0%} busy, {share:.0%} with this job: others' work "
-            "slows what was measured here."
+            f"the machine's cores were {whole:.0%} busy, {share:.0%} with this job: {OTHERS_WORK}"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.profiling.profile_target import Claim, claimed
-from planner.telemetry.measure.machine.run_identity import host_name, node_of, run_here
+from planner.telemetry.measure.machine.run_identity import host_name, node_of, run_here, usable_cpus
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 HOST = host_name()
@@ -125,4 +125,4 @@ def test_a_folder_that_cannot_be_written_is_said_later(empty_folder: Path) -> No
 )
 def test_a_run_is_named_by_its_launcher(environ: dict[str, str], run: dict[str, object]) -> None:
     """The Slurm job and step name a run; only one on several machines is known to be one."""
-    assert run_here(environ) == {"node": NODE, **run}
+    assert run_here(environ) == {"node": NODE, "cpus": usable_cpus(), **run}

@@ -224,7 +224,7 @@ def _run(lines: _Lines) -> Run | None:
         if event.get("event") == "rank":
             known["world"] = event.get("world")
             known.setdefault("id", event.get("run"))
-    run = Run(**{name: known.get(name) for name in ("id", "node", "world")})
+    run = Run(**{name: known.get(name) for name in ("id", "node", "world", "cpus")})
     return None if run == Run() else run
 
 

@@ -1,0 +1,226 @@
+"""Makes one profile of the parts of a run, each measured around its rank or on its machine.
+
+Each part puts its own profile into a folder beside the profile of the run, and then writes that
+anew from all that lie there. So it is whole with the last part, and whatever ends a rank before
+costs that rank alone. Nobody waits for anybody, and nobody has to be reached but the file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucost.files.writing import write_file
+from gpucost.profiling.profile_target import Wanted, free_for_run
+from planner.profile.codec import dump, parse_profiles
+from planner.profile.join import join, overlap
+from planner.profile.model import Profile, Series
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_TARGET = "target"
+_LOCK = "lock"
+_SAMPLES, _STEPS = ".samples.parquet", ".steps.jsonl"
+_DIGITS = 8
+_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The profile of a run, as far as its parts are there.
+
+    Attributes:
+        profile: of the parts that are there.
+        target: where it lies.
+        parts: measured until now.
+        world: processes of the whole run.
+        whole: whether all are there.
+    """
+
+    profile: Profile
+    target: Path
+    parts: int
+    world: int
+    whole: bool
+
+
+def is_part(profile: Profile) -> bool:
+    """Return whether a profile is of some processes of a run, and the others are measured apart."""
+    run = profile.run
+    if run is None or run.id is None or not run.world or run.world <= 1:
+        return False
+    return len(profile.ranks) < run.world
+
+
+def put(
+    profile: Profile, wanted: Wanted, own: Path, write: Callable[[Profile, Path], Profile]
+) -> Joined:
+    """Add a part to its run, and write the run's profile anew.
+
+    Args:
+        profile: the part, for which `is_part` holds.
+        wanted: where the profile of the run is wanted.
+        own: the name that the part has claimed for itself.
+        write: writes the part with its series under a name, and returns it with the series named.
+
+    Raises:
+        InputError: something cannot be written.
+    """
+    run = str(profile.run.id if profile.run else None)
+    digits = hashlib.sha256(run.encode()).hexdigest()[:_DIGITS]
+    folder = Path(wanted.path).with_name(f".profile.{digits}.parts")
+    for _ in range(_TRIES):
+        try:
+            folder.mkdir(exist_ok=True)
+            target = _agreed(folder, free_for_run(wanted, own, profile.job.name, digits))
+            name = folder / f"{os.uname().nodename}-{os.getpid()}-{own.name}"
+            write(profile, name)
+            with _alone(folder):
+                return _joined(folder, target, name)
+        except (FileNotFoundError, InputError):
+            # The part that made the run whole has just removed the folder.
+            if folder.exists():
+                raise
+    raise InputError(f"{folder}: cannot be written to; the part of this run is lost.")
+
+
+def _agreed(folder: Path, name: Path) -> Path:
+    """Return the name that the first part of the run chose."""
+    said = folder / _TARGET
+    draft = folder / f".{_TARGET}-{os.uname().nodename}-{os.getpid()}"
+    if not said.exists():
+        draft.write_text(name.name, encoding="utf-8")
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, said)
+        draft.unlink()
+    return folder.with_name(said.read_text(encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other parts of the run from writing meanwhile, where the file system can."""
+    with (folder / _LOCK).open("ab") as lock:
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _joined(folder: Path, target: Path, mine: Path) -> Joined:
+    """Write the run's profile from the parts that are there, until no new one has come."""
+    while True:
+        if not folder.exists():  # a later part has joined this one, too, and the run is whole
+            return _read(target)
+        names = _parts(folder)
+        every = {name: _load(name) for name in names}
+        # Others are of an earlier run of that name, of which a part was lost.
+        same = {name: one for name, one in every.items() if overlap(one, every[mine])}
+        profile = _with_note(join([*same.values()]) if len(same) > 1 else every[mine], len(same))
+        profile = _with_series(profile, same, target)
+        write_file(str(target), dump((profile,)))
+        if _parts(folder) == names:
+            break
+    done = _told(profile, target, len(same))
+    if done.whole:
+        shutil.rmtree(folder, ignore_errors=True)
+    return done
+
+
+def _told(profile: Profile, target: Path, parts: int) -> Joined:
+    measured, world = _counts(profile, parts)
+    return Joined(
+        profile=profile, target=target, parts=measured, world=world, whole=measured >= world
+    )
+
+
+def _counts(profile: Profile, parts: int) -> tuple[int, int]:
+    """Return how many processes of the run are measured, and how many it has."""
+    world = (profile.run.world if profile.run else None) or parts
+    return len(profile.ranks) or parts, world
+
+
+def _read(target: Path) -> Joined:
+    profile = _load(target)
+    world = (profile.run.world if profile.run else None) or 1
+    return Joined(profile=profile, target=target, parts=world, world=world, whole=False)
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[!.]*.json"))
+
+
+def _load(path: Path) -> Profile:
+    (profile,) = parse_profiles(path.read_bytes(), path.name)
+    return profile
+
+
+def _steps(profile: Profile) -> int:
+    return (profile.step.count if profile.step else None) or 0
+
+
+def _with_note(profile: Profile, parts: int) -> Profile:
+    """Return the profile of a run, which says so where some of its ranks are not in it."""
+    measured, world = _counts(profile, parts)
+    if measured >= world:
+        return profile
+    note = f"{measured} of {world} processes of the run are in this profile."
+    provenance = profile.provenance
+    return replace(profile, provenance=replace(provenance, notes=(note, *provenance.notes)))
+
+
+def _with_series(profile: Profile, parts: Mapping[Path, Profile], target: Path) -> Profile:
+    """Put the leading part's steps and the readings of all parts beside the run's profile."""
+    lead = max(parts, key=lambda name: _steps(parts[name]))
+    steps, led = (_beside(name, _STEPS) for name in (target, lead))
+    if led.exists():
+        write_file(str(steps), led.read_text(encoding="utf-8"))
+    samples = _beside(target, _SAMPLES)
+    _write_together(parts, samples)
+    sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()
+    sources = [replace(one, path=samples.name, sha256=sha256) for one in profile.provenance.sources]
+    return replace(
+        profile,
+        series=Series(samples=samples.name, steps=steps.name if led.exists() else None),
+        provenance=replace(profile.provenance, sources=tuple(sources[:1])),
+    )
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.stem}{ending}")
+
+
+def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
+    """Write the readings of all parts as one file, by time.
+
+    Where they are of several machines, a GPU is named with its machine's number: `1/0`.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    import duckdb  # noqa: PLC0415 - only where a measurement ends
+
+    nodes = [part.run.node if part.run else None for part in parts.values()]
+    numbers = {node: i for i, node in enumerate(dict.fromkeys(nodes))}
+    each = []
+    for name, node in zip(parts, nodes, strict=True):
+        prefix = f"{numbers[node]}/" if len(numbers) > 1 else ""
+        path = str(_beside(name, _SAMPLES)).replace("'", "''")
+        named = f"SELECT * REPLACE ('{prefix}' || gpu AS gpu) FROM read_parquet('{path}')"  # noqa: S608 - names of ours
+        each.append(named)
+    draft = target.with_name(f".{target.name}.{os.uname().nodename}-{os.getpid()}.draft")
+    try:
+        with duckdb.connect() as database:
+            rows = database.sql(" UNION ALL BY NAME ".join(each))
+            rows.order("t_s, gpu").write_parquet(str(draft))
+        draft.replace(target)
+    except (duckdb.Error, OSError) as error:
+        draft.unlink(missing_ok=True)
+        first = str(error).splitlines()[0]
+        raise InputError(f"{target}: cannot be written: {first}.") from error
