@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
-from gpucost.profiling.profile_target import Wanted, claimed
+from gpucost.profiling.profile_target import WantedName, claimed
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from planner.telemetry.measure.command.child import Child, CommandError
@@ -84,7 +84,7 @@ class MeasureRequest:
     hints: Mapping[str, Any]
     metrics: tuple[str, ...] = ()
     applied: Application | None = None
-    wanted: Wanted | None = None
+    wanted: WantedName | None = None
 
     @property
     def job(self) -> str | None:

@@ -28,7 +28,7 @@ _MOST_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedName:
     """Where the profile of a run of several processes goes, once it turns out to be one.
 
     Attributes:
@@ -54,7 +54,7 @@ class Claim:
 
     path: Path
     reason: str = ""
-    wanted: Wanted | None = None
+    wanted: WantedName | None = None
     _lock: int | None = None
 
     def release(self) -> None:
@@ -82,7 +82,7 @@ def claimed(
     """
     first = Path(DEFAULT_PROFILE if asked is None else asked)
     launch = launch_of(environ, command)
-    wanted = Wanted(path=str(first.absolute()), asked=asked is not None, launch=launch)
+    wanted = WantedName(path=str(first.absolute()), asked=asked is not None, launch=launch)
     reason = ""
     for path in _names(first, job, environ):
         owner = None if asked is not None else _owner(path, job, environ)
@@ -99,7 +99,7 @@ def claimed(
     return Claim(first, wanted=wanted)
 
 
-def free_for_run(wanted: Wanted, own: Path, job: str | None, run: str) -> Path:
+def free_for_run(wanted: WantedName, own: Path, job: str | None, run: str) -> Path:
     """Return where the profile of a whole run goes.
 
     Args:

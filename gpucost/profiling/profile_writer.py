@@ -140,7 +140,7 @@ def _write(
     """Return the profile, where it lies, and which part of a run that is still to come it is."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
     from gpucost.profiling import run_parts  # noqa: PLC0415 - lazy
-    from gpucost.profiling.profile_target import Wanted  # noqa: PLC0415 - lazy
+    from gpucost.profiling.profile_target import WantedName  # noqa: PLC0415 - lazy
     from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
@@ -163,7 +163,7 @@ def _write(
 
     if wanted is None or not run_parts.is_part(measured):
         return write(measured, target), target, None
-    run = run_parts.put(measured, Wanted(**wanted), target, write)
+    run = run_parts.put(measured, WantedName(**wanted), target, write)
     said = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
     return run.profile, run.target, None if run.whole else said
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.files.writing import write_file
-from gpucost.profiling.profile_target import Wanted, free_for_run
+from gpucost.profiling.profile_target import WantedName, free_for_run
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
 from planner.profile.model import Profile, Series
@@ -61,7 +61,7 @@ def is_part(profile: Profile) -> bool:
 
 
 def put(
-    profile: Profile, wanted: Wanted, own: Path, write: Callable[[Profile, Path], Profile]
+    profile: Profile, wanted: WantedName, own: Path, write: Callable[[Profile, Path], Profile]
 ) -> Joined:
     """Add a part to its run, and write the run's profile anew.
 

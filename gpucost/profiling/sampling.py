@@ -54,7 +54,7 @@ class Task:
         metadata: ask a cloud's metadata service which machine this is.
         metrics: the metrics pages of the servers that are measured.
         hints: fields of `hints.Hints`, for the profile.
-        wanted: fields of `profile_target.Wanted`; None where no run of several is looked for.
+        wanted: fields of `profile_target.WantedName`; None where no run of several is looked for.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
     """

@@ -10,7 +10,7 @@ import duckdb
 
 from gpucost.files.writing import write_file
 from gpucost.profiling import run_parts
-from gpucost.profiling.profile_target import Wanted
+from gpucost.profiling.profile_target import WantedName
 from planner.profile.codec import dump
 from planner.profile.model import (
     Hardware,
@@ -59,7 +59,7 @@ def _write(profile: Profile, path: Path) -> Profile:
 
 def put(folder: Path, part: Profile, *, asked: bool = False) -> run_parts.Joined:
     """Add a part to the run's profile in a folder."""
-    wanted = Wanted(path=str(folder / "profile.json"), asked=asked)
+    wanted = WantedName(path=str(folder / "profile.json"), asked=asked)
     return run_parts.put(part, wanted, folder / f"own.{part.ranks[0].rank}.json", _write)
 
 
