@@ -64,7 +64,7 @@ class MachineBootstrap:
         jobs: names of jobs that share the machine.
         scratch: whether empty disks may be formatted.
         idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
-        interconnect: between its GPUs, as offers say it; only "nvlink" is checked.
+        interconnect: between its GPUs, as offers say it; "nvlink" and "xgmi" are checked.
         notices: where a spot machine reads that it is taken back: `token_url`, `token_life`,
             `token_header`, `taken_url`, `at_risk_url`; empty: nowhere.
         power_cap_w: of each GPU, in watts; None: as it is.

@@ -19,7 +19,9 @@ BOOT_S = 40
 
 _TOOLS = {
     "systemctl": 'echo "systemctl $*" >>"$GPUCOST_ROOT/calls"',
-    "rocm-smi": 'for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done',
+    # The matrix as in public captures of rocm-smi on machines with four and eight GPUs.
+    "rocm-smi": 'case "$*" in *--showtopotype*) cat "$GPUCOST_ROOT/links" ;;\n'
+    '*) for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done ;; esac',
     "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
     "*MOUNTPOINT*) ;; *) echo x ;; esac",
     "mkfs.ext4": 'echo "mkfs $*" >>"$GPUCOST_ROOT/calls"\n'

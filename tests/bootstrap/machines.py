@@ -54,6 +54,9 @@ MACHINES: dict[str, MachineBootstrap] = {
         notices=NOTICES,
         idle_s=1800,
     ),
+    "AMD over Infinity Fabric": a_machine(
+        gpu_vendor="amd", gpu_count=8, launcher=EIGHT, interconnect="xgmi"
+    ),
     "AMD": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT),
     "shared by MPS": a_machine(sharing="mps", jobs=("a", "b", "c")),
     "shared in turns": a_machine(sharing="time-slicing", jobs=("infer-a", "infer b")),

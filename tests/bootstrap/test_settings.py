@@ -11,15 +11,31 @@ from tests.bootstrap.machines import EIGHT, MACHINES, a_machine
 
 MIG, MPS, TURNS = (MACHINES[name] for name in ("sliced by MIG", "shared by MPS", "shared in turns"))
 SLICES = MACHINES["jobs on slices"]
+XGMI = MACHINES["AMD over Infinity Fabric"]
 NVLINK = MACHINES["eight over NVLink, capped"]
 _CHANGES = re.compile(
     r"nvidia-smi (-pm|-pl|-c |-mig|mig |--gpu-reset)|mps -d|mkfs|^mount|mdadm", re.MULTILINE
 )
 
 
+def links(gpus: int = 8, **apart: str) -> str:
+    """What rocm-smi says of links, in the form of its public captures: XGMI, but for some."""
+    title = f"{' Link Type between two GPUs ':=^90}"
+    rows = (
+        [f"GPU{i}", *("0" if i == j else apart.get(f"from_{i}_{j}", "XGMI") for j in range(gpus))]
+        for i in range(gpus)
+    )
+    head = " " * 7 + "".join(f"GPU{j}".ljust(13) for j in range(gpus))
+    table = [row[0].ljust(7) + "".join(word.ljust(13) for word in row[1:]) for row in rows]
+    return "\n".join(
+        (f"{' ROCm System Management Interface ':=^90}", title, head, *table, "=" * 90)
+    )
+
+
 def a_box(root: Path, machine: MachineBootstrap) -> Box:
     """A machine whose watch beats."""
     box = Box(root, machine)
+    box.write("links", links())
     box.write("run/gpucost/beat", "15\n")
     box.write("var/lib/cloud/scripts/per-boot/of-the-image", "")
     return box
@@ -94,6 +110,25 @@ def test_a_missing_link_is_a_failure(tmp_path: Path, broken: str, word: str, why
     other = a_box(tmp_path / "pcie", pcie)
     other.write(f"gpu/{broken}", word)
     assert bootstrap(other, pcie) == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (links(from_2_5="PCIE"), "no xGMI between GPUs: GPU2 to GPU5: PCIE"),
+        (links(4), "no xGMI between GPUs: GPU0 to GPU4: "),
+        ("", "no xGMI between GPUs: rocm-smi tells the links of 0 of them"),
+    ],
+    ids=["a pair over PCIe", "half of them", "nothing is told"],
+)
+def test_amd_gpus_without_xgmi_are_a_failure(tmp_path: Path, told: str, why: str) -> None:
+    """Eight GPUs that are sold with xGMI have it between every pair, or the machine has failed."""
+    box = a_box(tmp_path, XGMI)
+    assert bootstrap(box, XGMI) == 0, box.status
+    assert "xGMI between all 8 GPUs" in box.read("var/lib/gpucost/bootstrap.log")
+    box.write("links", told)
+    assert bootstrap(box, XGMI) == 1
+    assert box.status == f"failed: {why}".strip()
 
 
 def test_another_layout_gives_way(tmp_path: Path) -> None:
