@@ -41,6 +41,7 @@ _SCRIPTS = (
 )
 _CHECKPOINT = ("/opt/gpucost/checkpoint", "checkpoint.sh.j2")
 _ACTIVITY = ("/opt/gpucost/activity", "activity.sh.j2")
+_NOTICES_UNIT = "/etc/systemd/system/gpucost-notices.service"
 _NOTICES = ("/opt/gpucost/notices.sh", "notices.sh.j2")
 
 
@@ -66,7 +67,8 @@ class MachineBootstrap:
         idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
         interconnect: between its GPUs, as offers say it; "nvlink" and "xgmi" are checked.
         notices: where a spot machine reads that it is taken back: `token_url`, `token_life`,
-            `token_header`, `taken_url`, `at_risk_url`; empty: nowhere.
+            `token_header`, `taken_url`, `at_risk_url`, or as templates.spot_notices has it;
+            empty: nowhere.
         power_cap_w: of each GPU, in watts; None: as it is.
         mig: profiles of the slices of each GPU, such as "3g.40gb"; empty: MIG is left as it is.
         slices: profile of each job's slice, in the order of jobs; empty: no job has one.
@@ -137,7 +139,10 @@ def _packed(kind: str, text: str) -> MIMEBase:
 
 
 def render_arming(machine: MachineBootstrap) -> str:
-    """Return the script that arms the end of a machine which another tool sets up; for root."""
+    """Return what a machine gets that another tool sets up, as a script for root.
+
+    It arms its end, unless that is "none", and lets what runs there save before it goes.
+    """
     return _arming(machine, alone=True)
 
 
@@ -150,10 +155,15 @@ def _arming(machine: MachineBootstrap, *, alone: bool = False) -> str:
     """
     values = _values(machine) | {"alone": alone}
     looks = alone and machine.idle_s is not None
-    wanted = {**SCRIPTS, **(dict((_ACTIVITY,)) if looks else {})}
+    ends = machine.end != "none"
+    wanted = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
+    if alone:
+        wanted |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
     texts = {path: _environment().get_template(name) for path, name in wanted.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
-    watch = units(machine.deadline, machine.ttl_s)
+    watch = units(machine.deadline, machine.ttl_s) if ends else {}
+    if alone and machine.notices:
+        watch[_NOTICES_UNIT] = NOTICES_SERVICE
     files += [_file(path, "0644", text) for path, text in watch.items()]
     return _environment().get_template("arm.sh.j2").render(values, files=files)
 
@@ -191,7 +201,7 @@ def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:
     for path, name in scripts:
         yield _file(path, "0755", _environment().get_template(name).render(values))
     if machine.notices:
-        yield _file("/etc/systemd/system/gpucost-notices.service", "0644", NOTICES_SERVICE)
+        yield _file(_NOTICES_UNIT, "0644", NOTICES_SERVICE)
 
 
 def _file(path: str, mode: str, text: str) -> dict[str, str]:

@@ -14,6 +14,8 @@ from templates.bootstrap_deadline import ANY_DAY
 from templates.bootstrap_files import MachineBootstrap, render_arming, render_bootstrap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.documents.task import ToolTask
 
 FILES = {
@@ -30,15 +32,18 @@ _BEFORE_S = {"skypilot": 1800, "terraform": 0}
 _IDLE_MIN = 10  # minutes that SkyPilot waits after the command before it takes machines down
 
 
-def render_task(tool: str, task: ToolTask) -> str:
+def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
     """Return the file of a task.
 
     Args:
         tool: one of FILES.
         task: with the tool's own names.
+        notices: where a spot machine of its provider reads that it is taken back; empty: nowhere.
     """
     gpu = gpus().get(task.offer.gpu)
     ends = task.off_is_free and task.ttl_s is not None
+    ours = ends or (tool == "skypilot" and bool(notices) and task.spot)
+    machine = _machine(task, _BEFORE_S[tool], notices, ends=ends) if ours else None
     return (
         _environment()
         .get_template(FILES[tool].format(provider=task.provider))
@@ -46,14 +51,18 @@ def render_task(tool: str, task: ToolTask) -> str:
             task=task,
             idle_min=_IDLE_MIN,
             gpu_spec=f"{task.gpu}:{task.gpus}",
-            arming=render_arming(_machine(task, _BEFORE_S[tool])) if ends else "",
-            bootstrap=render_bootstrap(_machine(task, _BEFORE_S[tool])) if ends else "",
+            arming=render_arming(machine) if machine else "",
+            bootstrap=render_bootstrap(machine) if machine else "",
+            ends=ends,
+            has_notices=bool(notices),
             resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
         )
     )
 
 
-def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
+def _machine(
+    task: ToolTask, before_s: int, notices: Mapping[str, str], *, ends: bool
+) -> MachineBootstrap:
     """Return what the scripts on the machine need to know; it ends by being switched off."""
     gpu = gpus().get(task.offer.gpu)
     launcher = task.launcher or {"nproc_per_node": 1}
@@ -61,7 +70,7 @@ def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
         run=task.name,
         deadline=ANY_DAY,
         ttl_s=(task.ttl_s or 0) + before_s,
-        end="poweroff",
+        end="poweroff" if ends else "none",
         end_title="",
         end_id_url="",
         end_url="",
@@ -72,7 +81,8 @@ def _machine(task: ToolTask, before_s: int) -> MachineBootstrap:
         sharing=None,
         jobs=(),
         scratch=True,
-        idle_s=task.idle_s,
+        idle_s=task.idle_s if ends else None,
+        notices=notices if task.spot else {},
     )
 
 

@@ -1,11 +1,16 @@
 """Options as files of other tools: which option, what it may need, what to say."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
+
 from planner.documents.recipe import make_recipe
 from planner.documents.task import TaskRequest, ToolTask, make_task
 from planner.documents.tools import tools
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option, find_recommended
 from pricing.errors import InputError
+from providers.registry import CLOUDS
+from templates.spot_notices import NOTICES
 from templates.task_files import FILES, render_task
 
 TOOLS = tuple(FILES)
@@ -39,7 +44,13 @@ def task_text(
         raise InputError(problems)
     found = find_option(plan, named[0]) if named else find_recommended(plan)
     task = make_task(tool, found, make_recipe(found, numeric), asked)
-    return task, render_task(tool, task)
+    return task, render_task(tool, task, _notices(task.offer.provider))
+
+
+def _notices(provider: str) -> Mapping[str, str]:
+    """Return where a spot machine reads that it is taken back; empty where nobody says it."""
+    ours = CLOUDS[provider].notices if provider in CLOUDS else None
+    return asdict(ours) if ours else NOTICES.get(provider, {})
 
 
 def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from templates.spot_notices import NOTICES as NOTICES_ELSEWHERE
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.machines import NOTICES, a_machine
 from tests.waiting import CEILING_S, until
@@ -55,6 +56,32 @@ def test_a_notice_reaches_the_job(box: Box, job: subprocess.Popen[str]) -> None:
     assert "the provider takes this machine back at 2026-11-21T12:17:20Z" in told
     assert f"SIGTERM to job {job.pid}" in told
     assert "hook: the provider takes this machine back" in box.calls
+
+
+_EVENTS = '{"DocumentIncarnation":1,"Events":[{"EventType":"%s","ResourceType":"VirtualMachine"}]}'
+
+
+@pytest.mark.parametrize(
+    ("provider", "before", "taken"),
+    [("gcp", "FALSE", "TRUE"), ("azure", _EVENTS % "Freeze", _EVENTS % "Preempt")],
+)
+def test_a_notice_of_another_provider_reaches_the_hook(
+    tmp_path: Path, provider: str, before: str, taken: str
+) -> None:
+    """Their metadata always answer: only the word that means it starts the save."""
+    asked = NOTICES_ELSEWHERE[provider]
+    machine = a_machine(end="poweroff", notices=asked)
+    there = f"""case "$*" in *"{asked["header"]} {asked["taken_url"]}") cat "$GPUCOST_ROOT/told" ;;
+    *) exit 22 ;; esac"""
+    box = Box(tmp_path, machine, curl=there)
+    box.write("etc/gpucost/on-preempt", _HOOK).chmod(0o755)
+    box.write("told", before)
+    box.set_clock(NOW_S + BOOT_S + 100, up_s=100)
+    box.run("notices.sh", UNTIL_S="130")
+    assert "hook" not in box.calls
+    box.write("told", taken)
+    assert box.run("notices.sh", UNTIL_S="160").returncode == 0
+    assert "hook: the provider takes this machine back at once, 25" in box.calls
 
 
 def test_a_risk_stops_nothing(box: Box) -> None:

@@ -1,11 +1,13 @@
 """`gpucost export --to skypilot|dstack|kubernetes|terraform`: files that those tools start from."""
 
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from email import message_from_string
+from pathlib import Path
 from typing import Any
 
 import hcl2
@@ -23,6 +25,7 @@ from pricing.errors import InputError
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF
+from tests.waiting import CEILING_S, until
 
 COMMAND = "python train.py --name 'it''s' \"$HOME\" # ${x} %{y}\necho done"
 ASKED = TaskRequest(command=COMMAND, ttl_s=28_800, image="pytorch/pytorch:2.9.0")
@@ -182,6 +185,67 @@ def test_machines_carry_the_watch_of_a_launch(tool: str, plans: list[PlanDocumen
         assert told.returncode == 0
         seen.add(offer.provider)
     assert seen == {"aws", "gcp"}
+
+
+SAVES = "trap 'touch saved; exit 0' TERM; touch began; while :; do sleep 0.1; done"
+
+
+@pytest.mark.parametrize("provider", ["aws", "azure", "gcp"])
+def test_a_notice_lets_what_skypilot_started_save(
+    provider: str, plans: list[PlanDocument], tmp_path: Path
+) -> None:
+    """The file's own set-up and command, run here: the hook runs, the command gets SIGTERM."""
+    tool, asked = tools()["skypilot"], replace(ASKED, command=SAVES, image=None)
+    named = (
+        (p, n) for p, n, o in _options(plans) if (o.provider, o.purchase) == (provider, "spot")
+    )
+    plan, name = next(((p, n) for p, n in named if _starts(p, n)), (None, ""))
+    if plan is None:
+        pytest.skip(f"no example's plan has a spot machine at {provider}")
+    read = _read("skypilot", task_text("skypilot", plan, (name,), asked, ())[1])
+    for shim in ("sudo", "systemctl"):
+        path = tmp_path / "bin" / shim
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('#!/bin/sh\ncase "$0" in *sudo) exec "$@" ;; esac\n', encoding="ascii")
+        path.chmod(0o755)
+    environment = {"PATH": f"{path.parent}:{os.environ['PATH']}", "GPUCOST_ROOT": str(tmp_path)}
+    subprocess.run(["bash", "-c", read["setup"]], env=environment, check=True)
+    unit = tmp_path / "etc/systemd/system/gpucost-notices.service"
+    assert "notices.sh" in unit.read_text(encoding="utf-8")
+    assert (tmp_path / "opt/gpucost/deadline.sh").exists() == (provider in tool.off_is_free)
+    hook = tmp_path / "etc/gpucost/on-preempt"
+    hook.write_text('#!/bin/sh\ntouch "$GPUCOST_ROOT/hooked"\n', encoding="ascii")
+    hook.chmod(0o755)
+    place = {"cwd": tmp_path, "env": environment, "start_new_session": True}
+    with subprocess.Popen(["bash", "-c", read["run"]], **place) as job:
+        until((tmp_path / "began").exists, "the command")
+        subprocess.run(
+            [tmp_path / "opt/gpucost/checkpoint", "a test", "10"], env=environment, check=True
+        )
+        job.wait(CEILING_S)
+    assert (tmp_path / "saved").exists()
+    assert (tmp_path / "hooked").exists()
+
+
+def _starts(plan: PlanDocument, name: str) -> bool:
+    """Whether SkyPilot starts an option on one machine, without torchrun in front."""
+    option = find_option(plan, name).option
+    assert option is not None
+    alone = option.count == 1 and option.offer.gpu_count == 1 and option.sharing is None
+    return alone and "skypilot" in that_start(option.offer)
+
+
+def test_terraforms_machines_carry_notices_and_the_hook(plans: list[PlanDocument]) -> None:
+    """Each has the script that lets jobs save; spot machines look for notices, others do not."""
+    seen = set()
+    for plan, name, offer in _options(plans):
+        if "terraform" not in that_start(offer):
+            continue
+        text = _user_data(_read("terraform", task_text("terraform", plan, (name,), ASKED, ())[1]))
+        assert "/opt/gpucost/checkpoint" in text
+        assert ("gpucost-notices.service" in text) == (offer.purchase == "spot")
+        seen.add((offer.provider, offer.purchase == "spot"))
+    assert seen == {("aws", False), ("aws", True), ("gcp", False), ("gcp", True)}
 
 
 def _user_data(read: Any) -> str:
