@@ -345,7 +345,11 @@ def _hand_over(applied: Application, folder: Path) -> None:
             encoding="utf-8",
         )
         if applied.in_process:
-            told_probe = {"actions": dict(applied.in_process), "experiment": applied.experiment}
+            told_probe = {
+                "actions": dict(applied.in_process),
+                "experiment": applied.experiment,
+                "find_workers": applied.find_workers,
+            }
             text = json.dumps(told_probe)
             (folder / APPLY).write_text(text, encoding="utf-8")
     except OSError as error:

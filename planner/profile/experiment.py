@@ -9,6 +9,18 @@ KEPT = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One value of a setting that was tried for a while."""
+
+    setting: str | None = text("which: num_workers")
+    value: int | None = integer("the value")
+    step_s: float | None = number("a step with it, mean, seconds", above=0.0)
+    data_wait_s: float | None = number("of it waiting for input, seconds")
+    chosen: str | None = text("whether it was kept", choices=("yes", "no"))
+    where: str | None = text("which loader")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriedInTurns:
     """A designed experiment within one run: blocks of steps with the settings on and off."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from planner.profile.change import Change
-from planner.profile.experiment import TriedInTurns
+from planner.profile.experiment import Trial, TriedInTurns
 from planner.profile.fields import (
     FieldRule,
     anything,
@@ -344,6 +344,7 @@ class Profile:
     experiment: TriedInTurns | None = record(
         TriedInTurns, "settings tried in turns within this run"
     )
+    trials: tuple[Trial, ...] = records(Trial, "values that were tried in this run")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")

@@ -68,7 +68,7 @@ BUILT = {
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
-    "run": "--recipe --option --numeric --ab -o",
+    "run": "--recipe --option --numeric --ab --find-workers -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",

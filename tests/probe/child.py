@@ -63,7 +63,7 @@ def run(
     probe: bool = True,
     python: str = sys.executable,
     apply: Mapping[str, Any] | None = None,
-    experiment: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
     **environ: str,
 ) -> Ended:
     """Run a Python program with or without the probe, with the stand-in for PyTorch on its path.
@@ -74,7 +74,7 @@ def run(
         probe: whether the probe is put in front.
         python: the interpreter.
         apply: settings by action code, to be applied in the program.
-        experiment: how they are tried in turns; None where they stay on.
+        more: what the probe is told beside that: `experiment`, `find_workers`.
         environ: more of the environment.
     """
     events = folder / "events"
@@ -83,7 +83,7 @@ def run(
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     env = {**clean, "PYTHONPATH": str(STAND_IN), "PYTHONDONTWRITEBYTECODE": "1", **environ}
     if apply is not None:
-        told = {"actions": apply, "experiment": experiment}
+        told = {"actions": apply, **(more or {})}
         (events / APPLY).write_text(json.dumps(told), encoding="utf-8")
     if probe:
         env |= child_environment(env, events)

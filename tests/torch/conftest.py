@@ -26,12 +26,12 @@ def program(tmp_path: Path) -> Runner:
         *arguments: str,
         probe: bool = True,
         apply: Mapping[str, Any] | None = None,
-        experiment: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
         **environ: str,
     ) -> Ended:
         quiet = {"PYTHONPATH": "", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-        asked = {"probe": probe, "apply": apply, "experiment": experiment}
-        done = run(tmp_path, *arguments, **asked, **{**quiet, **environ})
+        told = {"apply": apply, "more": more}
+        done = run(tmp_path, *arguments, probe=probe, **told, **{**quiet, **environ})
         assert done.code == 0, done.err
         return done
 

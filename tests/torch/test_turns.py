@@ -21,7 +21,7 @@ def _found(done: Ended) -> Any:
 
 def test_workers_in_turns_measure_what_they_gain(program: Runner) -> None:
     """Blocks with and without workers, a gain that excludes 1, and every loss the same."""
-    done = program("starved.py", "turns", apply=WORKERS, experiment=hand_over(SHORT))
+    done = program("starved.py", "turns", apply=WORKERS, more={"experiment": hand_over(SHORT)})
     *losses, _ = done.out.split()
     *plain, _ = program("starved.py", "turns", probe=False).out.split()
     assert losses == plain
@@ -36,7 +36,7 @@ def test_workers_in_turns_measure_what_they_gain(program: Runner) -> None:
 
 def test_epochs_begin_and_end_within_turns(program: Runner) -> None:
     """Epochs of 26 batches, which end in either turn: orders, losses and counts stay."""
-    done = program("starved.py", "epochs", apply=WORKERS, experiment=hand_over(SHORT))
+    done = program("starved.py", "epochs", apply=WORKERS, more={"experiment": hand_over(SHORT)})
     *losses, _ = done.out.split()
     *plain, _ = program("starved.py", "epochs", probe=False).out.split()
     assert losses == plain
@@ -48,7 +48,7 @@ def test_the_model_is_called_in_both_ways(program: Runner) -> None:
     """Autocast and layout come and go with the turns; what cannot be switched is left, named."""
     actions = {"mixed-precision": {}, "channels-last": {}, "fused-optimizer": {}, "tf32": {}}
     short = Design(block_steps=3, settle_steps=1, warmup_steps=4, pilot_fours=3, most_fours=3)
-    done = program("fit.py", "long", apply=actions, experiment=hand_over(short))
+    done = program("fit.py", "long", apply=actions, more={"experiment": hand_over(short)})
     said = {event["action"]: (event["outcome"], event["what"]) for event in done.of("change")}
     assert said["mixed-precision"][0] == said["channels-last"][0] == "applied"
     assert said["fused-optimizer"][0] == "left"
@@ -66,3 +66,18 @@ def test_the_model_is_called_in_both_ways(program: Runner) -> None:
         assert seen[step - 1] == (
             ["torch.bfloat16", "True"] if is_on else ["torch.float32", "False"]
         )
+
+
+def test_the_number_of_workers_is_found_while_it_runs(program: Runner) -> None:
+    """Items wait as long as the program computes: workers end it; losses stay."""
+    done = program("starved.py", "search", apply=WORKERS, more={"find_workers": True})
+    *losses, _ = done.out.split()
+    *plain, _ = program("starved.py", "search", probe=False).out.split()
+    assert losses == plain
+    assert done.of("odd") == []
+    tried = {each["value"]: each for each in done.of("trial")}
+    assert {0, 1, 2} <= set(tried)
+    (kept,) = [value for value, each in tried.items() if each["chosen"]]
+    assert kept > 0
+    assert tried[kept]["step_s"] < tried[0]["step_s"] / 1.5
+    assert done.of("change")[-1]["outcome"] == "applied"

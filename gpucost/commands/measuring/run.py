@@ -14,6 +14,7 @@ from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
+    from planner.documents.application import Application
     from planner.documents.recipe_read import AskedRecipe
 
 DEFAULT_TARGET = "after.json"
@@ -61,6 +62,11 @@ class _BeforeTheCommand(click.Command):
 @click.option(
     "--ab", is_flag=True, help="Try the settings on and off in turns, and measure what they gain."
 )
+@click.option(
+    "--find-workers",
+    is_flag=True,
+    help="Apply no recipe: find how many loader workers end the wait for data.",
+)
 @common_options
 @click.pass_context
 def command(
@@ -81,16 +87,11 @@ def command(
     switched on and off within this one run, in blocks of steps in drawn order.
     """
     from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - lazy
-    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
-    from planner.documents.application import application, in_turns  # noqa: PLC0415 - lazy
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
-    _check(words, plan_path, recipe_path, named, target)
-    recipe = _recipe(plan_path, recipe_path, named).also(given["numeric"])
-    if given["ab"]:
-        applied = in_turns(recipe, words, _experiment())
-    else:
-        applied = application(recipe, words, os.environ, surroundings())
+    sources = (plan_path, recipe_path, named)
+    _check(words, sources, target, _searching(given))
+    applied = _applied(words, sources, given)
     asked = MeasureRequest(
         command=applied.command,
         pid=None,
@@ -106,6 +107,30 @@ def command(
     return measure(asked, output)
 
 
+def _searching(given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the options of a call that searches instead of applying; none where it does not."""
+    return ("--find-workers",) if given["find_workers"] else ()
+
+
+def _applied(
+    words: tuple[str, ...], sources: tuple[str | None, ...], given: dict[str, Any]
+) -> Application:
+    """Return what is done with the command."""
+    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
+    from planner.documents.application import (  # noqa: PLC0415 - lazy
+        application,
+        finding_workers,
+        in_turns,
+    )
+
+    if given["find_workers"]:
+        return finding_workers(words)
+    recipe = _recipe(*sources).also(given["numeric"])
+    if given["ab"]:
+        return in_turns(recipe, words, _experiment())
+    return application(recipe, words, os.environ, surroundings())
+
+
 def _experiment() -> dict[str, object]:
     """Return a design with an order of its own."""
     from planner.proof.experiment import hand_over  # noqa: PLC0415 - lazy
@@ -116,17 +141,19 @@ def _experiment() -> dict[str, object]:
 
 def _check(
     words: tuple[str, ...],
-    plan_path: str | None,
-    recipe_path: str | None,
-    named: str | None,
+    sources: tuple[str | None, ...],
     target: str,
+    searching: tuple[str, ...],
 ) -> None:
+    plan_path, recipe_path, named = sources
     problems = []
+    if searching and any(sources):
+        problems.append(f"{searching[0]} applies no recipe: leave out the recipe or the plan.")
     if not words:
         problems.append("no COMMAND: put it behind --, such as gpucost run ... -- python train.py.")
     if recipe_path is not None and (plan_path is not None or named is not None):
         problems.append("--recipe and a PLAN: one of the two says what to apply; leave one out.")
-    if recipe_path is None and plan_path is None and named is None:
+    if not searching and not any(sources):
         problems.append("nothing to apply: give --recipe FILE, or PLAN --option JOB/ID.")
     folder = Path(target).parent
     if target == "-" or target.endswith("/") or Path(target).is_dir():

@@ -15,7 +15,7 @@ from planner.telemetry.recording.changes import changes
 from planner.telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
 from planner.telemetry.recording.program_places import Seen, places
 from planner.telemetry.recording.step_times import StepTimes, add_up, of_line
-from planner.telemetry.recording.turns import turns
+from planner.telemetry.recording.turns import trials, turns
 
 Event = Mapping[str, Any]
 
@@ -98,6 +98,7 @@ def together(events: Sequence[Event]) -> JobEvents:
         **_ended(processes),
         "changes": changes(one.by_kind for one in processes),
         "turns": turns(one.by_kind for one in processes),
+        "trials": trials(one.by_kind for one in processes),
     }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:

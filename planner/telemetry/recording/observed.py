@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.change import Change
+    from planner.profile.experiment import Trial
     from planner.profile.model import Machine, Run
     from planner.telemetry.recording.program_places import Seen
 
@@ -146,6 +147,7 @@ class Observed:
         ranks: of a distributed run, by rank.
         changes: what of a recipe was applied, and what was left.
         turns: settings that were tried in turns; None where none were.
+        trials: values that were tried one after another.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
         run: which run it is a part of, and on which machine.
@@ -173,6 +175,7 @@ class Observed:
     ranks: tuple[RankSeen, ...] = ()
     changes: tuple[Change, ...] = ()
     turns: TurnsSeen | None = None
+    trials: tuple[Trial, ...] = ()
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
     run: Run | None = None

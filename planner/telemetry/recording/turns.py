@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.profile.experiment import Trial
 from planner.telemetry.recording.observed import TurnsSeen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+
+def trials(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> tuple[Trial, ...]:
+    """Return the values that the first process tried that tried any.
+
+    Args:
+        processes: the events of each, by kind.
+    """
+    found = next((tried for one in processes if (tried := one.get("trial"))), ())
+    return tuple(
+        Trial(
+            setting=str(each["setting"]),
+            value=int(each["value"]),
+            step_s=each.get("step_s") or None,
+            data_wait_s=each.get("wait_s"),
+            chosen="yes" if each.get("chosen") else "no",
+            where=str(each["where"]) if each.get("where") else None,
+        )
+        for each in found
+    )
 
 
 def turns(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> TurnsSeen | None:

@@ -45,6 +45,10 @@ BAD = {
         "allocator-tuning, fused-optimizer cannot be tried on and off within one run",
     ),
     "no actions": (("--ab", "--recipe", "none-of-it.json", "--", "true"), "has no actions"),
+    "search and recipe": (
+        ("--find-workers", "--recipe", "r.json", "--", "true"),
+        "--find-workers applies no recipe",
+    ),
     "no plan": (("--option", "j/o1", "--", "true"), "plan.json: no such file"),
 }
 

@@ -6,10 +6,11 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-BATCHES = {"waits": 100, "ready": 400, "turns": 260, "epochs": 26}
+BATCHES = {"waits": 100, "ready": 400, "turns": 260, "epochs": 26, "search": 500}
 EPOCHS = {"epochs": 10}
-ITEM_S = {"waits": 0.02, "ready": 0.0, "turns": 0.01, "epochs": 0.01}  # of four items each
-STEP_S = {"waits": 0.02, "ready": 0.01, "turns": 0.01, "epochs": 0.01}
+ITEM_S = {"waits": 0.02, "ready": 0.0}  # of four items each
+STEP_S = {"waits": 0.02, "ready": 0.01}
+SHORT_S = 0.01
 
 
 class Items(Dataset):
@@ -20,8 +21,8 @@ class Items(Dataset):
         return 4 * BATCHES[self.way]
 
     def __getitem__(self, index):
-        if ITEM_S[self.way]:
-            time.sleep(ITEM_S[self.way])
+        if wait_s := ITEM_S.get(self.way, SHORT_S):
+            time.sleep(wait_s)
         return torch.full((64,), float(index % 7)), torch.zeros(2)
 
 
@@ -38,7 +39,7 @@ def main(way):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        time.sleep(STEP_S[way])
+        time.sleep(STEP_S.get(way, SHORT_S))
         print(loss.item().hex())
     print(time.perf_counter() - begin_s)
 

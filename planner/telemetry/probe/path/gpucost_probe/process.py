@@ -94,7 +94,11 @@ def _asked(probe: Probe) -> Any:
     from .applying.turns import turns_of
 
     told = told_in(probe.folder)
-    return Asked(probe, told["actions"], turns_of(probe, told)) if told["actions"] else None
+    if not told["actions"]:
+        return None
+    asked = Asked(probe, told["actions"], turns_of(probe, told))
+    asked.finds_workers = bool(told.get("find_workers"))
+    return asked
 
 
 def ending() -> dict[str, object]:

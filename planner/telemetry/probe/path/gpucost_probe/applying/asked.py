@@ -25,6 +25,7 @@ class Asked:
     Attributes:
         probe: of this process.
         turns: where they are tried on and off in turns; None where they stay on.
+        finds_workers: whether the number of workers is to be found.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Asked:
     ) -> None:
         self.probe = probe
         self.turns = turns
+        self.finds_workers = False
         self._actions = actions
         self._told: dict[tuple[str, str], tuple[str, str]] = {}
 

@@ -53,11 +53,18 @@ class Feed:
         self._rounds_s: list[float] = []
         self._turns = inputs.asked.turns
         self._since: tuple[int, int] | None = None
+        self._waited_s = 0.0
 
     def __call__(self) -> Any:
         """Return the next batch."""
         iterator: Any = self._iterator()
+        reading = self._reading
         self._round()
+        if self._pool is not None and reading.search is not None and reading.search.changed:
+            self._close_quietly()
+            if reading.search.over and not reading.search.workers:
+                reading.left = reading.search.sentence
+                return self._give_back(iterator)
         if self._is_off() and (self._pool is None or not self._pool.ahead.is_used):
             return self._as_ever(iterator)
         if self._pool is None and (self._reading.left or not self._may_begin(iterator)):
@@ -105,6 +112,15 @@ class Feed:
         a_step = max(1, round((self._count - self._since[0]) / steps)) if steps > 0 else 1
         return len(pool.ahead.pending) < left * a_step
 
+    def _searched(self, round_s: float) -> None:
+        """Take a round while the number of workers is searched."""
+        search = self._reading.search
+        if search is None or search.over:
+            return
+        search.took(round_s, self._waited_s)
+        if search.over:
+            self._inputs.tell_search(self._reading)
+
     def _round(self) -> None:
         """Take the time since the last request."""
         self._count += 1
@@ -113,6 +129,8 @@ class Feed:
             round_s = max(now_s - self._asked_s - looking_s, 0.0)
             if self._pool is None:
                 self._reading.evidence.round_s.append(round_s)
+            elif self._reading.search is not None:
+                self._searched(round_s)
             else:
                 self._rounds_s.append(round_s)
         self._asked_s = now_s
@@ -182,7 +200,10 @@ class Feed:
         why = why_not_share(reading.watch.reach) or why_no_gain(evidence, batches)
         if why is not None:
             return why
-        count, prefetch, reason = inputs.count_for(evidence, batches)
+        if inputs.asked.finds_workers:
+            count, prefetch, reason = inputs.searched(reading)
+        else:
+            count, prefetch, reason = inputs.count_for(evidence, batches)
         if count < 1:
             return "shared memory has no room for its batches, or other loaders have all workers"
         self._ahead = Ahead([] if reading.repeated else evidence.indices, iterator._sampler_iter)
@@ -208,7 +229,10 @@ class Feed:
                 self._close()
                 return why
             reading.repeated, reading.workers = True, count
-            self._tell_applied(reason, prefetch)
+            if reading.search is None:
+                self._tell_applied(reason, prefetch)
+            else:
+                inputs.leave(reading.where, "the program ended before the number was found")
             if self._turns is not None:
                 for code in (WORKERS, PREFETCH, PINNED):
                     if inputs.asked.settings(code) is not None:
@@ -252,7 +276,9 @@ class Feed:
         if self._reading.watch.reach.state() != self._held:
             self._stop("the program changes the data set while it is read")
             return ()
+        begin_s = perf_counter()
         batch, said = pool.take()
+        self._waited_s = perf_counter() - begin_s
         if said is not None:
             self._stop("in a worker, %s" % said)
             return ()

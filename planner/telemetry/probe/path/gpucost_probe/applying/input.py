@@ -11,10 +11,11 @@ import sys
 import threading
 import weakref
 
-from .asked import LEFT
+from .asked import APPLIED, LEFT
 from .certificate import Evidence, Watch, affordable, why_not_begin
 from .feed import NEXT, PINNED, PREFETCH, WORKERS, Feed
 from .given import Given
+from .search import Search
 from .workers import in_forked_child
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ class Reading:
         lengths: batches of each iteration that ended or was left.
         repeated: whether workers have read the first batches again.
         workers: how many it has.
+        search: for the number of workers; None where none is made.
     """
 
     def __init__(self, loader: Any, where: str, left: str | None) -> None:
@@ -51,6 +53,7 @@ class Reading:
         self.lengths: list[int] = []
         self.repeated = False
         self.workers = 0
+        self.search: Search | None = None
 
 
 class Inputs:
@@ -138,6 +141,29 @@ class Inputs:
             return "the program sets pin_memory itself"
         torch: Any = sys.modules["torch"]
         return None if torch.cuda.is_available() else "there is no GPU to copy to"
+
+    def searched(self, reading: Reading) -> tuple[int, int, str]:
+        """Return workers and batches ahead that the search for their number tries next."""
+        if reading.search is None:
+            reading.search = Search(reading.evidence)
+        search, ahead = reading.search, self.asked.number(PREFETCH, "prefetch_factor", 2)
+        count, fits = affordable(search.workers, ahead, max(1, reading.evidence.size))
+        if count < search.workers or search.workers > _MOST_WORKERS - self.live:
+            search.refused()
+            self.tell_search(reading)
+            count, fits = search.workers, 2
+        search.started()
+        return count, fits, "the search's"
+
+    def tell_search(self, reading: Reading) -> None:
+        """Say what the search of a loader found."""
+        search = reading.search
+        if search is None or not search.over:
+            return
+        for trial in search.trials():
+            self.asked.probe.events.write("trial", where=reading.where, **trial)
+        outcome = APPLIED if search.workers else LEFT
+        self.asked.tell(WORKERS, outcome, search.sentence, reading.where)
 
     def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
         """Return workers and batches ahead for each, and what they follow from.
