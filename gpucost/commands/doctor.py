@@ -11,8 +11,9 @@ import click
 
 from gpucost.arguments.parameters import today
 from gpucost.arguments.settings import PROJECT_FILE
+from gpucost.files.cache_folder import CACHE
 from gpucost.launch.checks import check_launches
-from gpucost.prices.cache import CACHE, load_catalog, price_folder
+from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.version import __version__
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.refresh import store

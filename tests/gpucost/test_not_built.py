@@ -59,7 +59,8 @@ OPTIONS = (
 
 # Options of the contract that work, by command.
 BUILT = {
-    "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job --label",
+    "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job --label "
+    "--since --until --step --match --job-label",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments.parameters import DURATION, LABEL, MAPPING, WORK
+from gpucost.arguments.parameters import DURATION, INSTANT, LABEL, MAPPING, WORK
+from gpucost.files.live_metrics import LiveOptions, is_server, read_live
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
@@ -58,6 +59,32 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
     metavar="NAME=TEXT",
     help="Whose it is: team=, owner= or cost-center= (repeatable).",
 )
+@click.option(
+    "--since",
+    type=DURATION,
+    default="1d",
+    show_default=True,
+    help="How far back a server of metrics is asked (prometheus+http://HOST:9090).",
+)
+@click.option(
+    "--until",
+    type=INSTANT,
+    help="The end of that: 2026-07-31T12:00.  [default: the last full hour]",
+)
+@click.option(
+    "--step",
+    type=DURATION,
+    default="1m",
+    show_default=True,
+    help="Time between a server's points.",
+)
+@click.option(
+    "--match",
+    multiple=True,
+    metavar="LABEL=VALUE",
+    help="Which of a server's series, also with != =~ !~ (repeatable).",
+)
+@click.option("--job-label", help="The label that names a job, where it is not the pod's.")
 @click.option("--name", help="The job's name.")
 @click.option("--job", help="Which of several jobs in the source.")
 @common_options
@@ -66,6 +93,13 @@ def command(sources: tuple[str, ...], target: str, output: Output, **given: Any)
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
     from planner.telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
+    live = LiveOptions(
+        since_s=int(given.pop("since")),
+        until=given.pop("until"),
+        step_s=int(given.pop("step")),
+        match=given.pop("match"),
+        job_label=given.pop("job_label"),
+    )
     interval = given.pop("interval")
     hints = Hints(
         format=given.pop("format_name"),
@@ -74,7 +108,10 @@ def command(sources: tuple[str, ...], target: str, output: Output, **given: Any)
         **given,
     )
     skipped: list[Skipped] = []
-    profiles = read_telemetry(sources, hints, skipped=skipped)
+    if any(is_server(source) for source in sources):
+        profiles = read_live(sources, live, hints, output.say)
+    else:
+        profiles = read_telemetry(sources, hints, skipped=skipped)
     tell_skipped(skipped, output.say)
     for path, text in _files(profiles, target):
         there = path != "-" and Path(path).exists()

@@ -214,11 +214,14 @@ def _figures(
 def _by_device(
     used: Sequence[SampledSeries], builder: RecordingBuilder
 ) -> dict[str, list[SampledSeries]]:
-    """Return series by device: by uuid, else index if it names one uuid, else host and index."""
-    uuids: dict[int, set[str]] = defaultdict(set)
+    """Return series by device: by uuid, else index if it names one uuid, else host and index.
+
+    An index names no uuid of another host.
+    """
+    uuids: dict[int, set[tuple[str | None, str]]] = defaultdict(set)
     for one in used:
         if one.uuid is not None and one.index is not None:
-            uuids[one.index].add(one.uuid)
+            uuids[one.index].add((one.host, one.uuid))
     members: dict[str, list[SampledSeries]] = defaultdict(list)
     unlabelled: list[SampledSeries] = []
     for one in used:
@@ -226,7 +229,8 @@ def _by_device(
             # AMD gives power and activity of a device to its first partition, 0 to the others.
             builder.dropped["point of a later partition (AMD)"] += len(one.readings)
             continue
-        same = uuids.get(-1 if one.index is None else one.index, set())
+        named = uuids.get(-1 if one.index is None else one.index, set())
+        same = {uuid for host, uuid in named if None in {host, one.host} or host == one.host}
         uuid = one.uuid or (next(iter(same)) if len(same) == 1 else None)
         if uuid is None and one.index is None:
             unlabelled.append(one)

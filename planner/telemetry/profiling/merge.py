@@ -139,21 +139,23 @@ def _device_names(recordings: Sequence[Recording], places: Sequence[int]) -> lis
     models: dict[int | None, set[str]] = defaultdict(set)
     for gpu in (gpu for one in recordings for gpu in one.gpus):
         models[gpu.index] |= {gpu.model} if gpu.model else set()
-    by_index: dict[tuple[int, int, str], set[str]] = defaultdict(set)
+    by_index: dict[tuple[int, int, str], set[tuple[str | None, str]]] = defaultdict(set)
     everyone: dict[int, set[str]] = defaultdict(set)
     placed = [(place, g) for place, one in zip(places, recordings, strict=True) for g in one.gpus]
     for place, gpu in placed:
         if gpu.uuid is not None:
             everyone[place].add(_name(gpu.uuid, gpu))
             if gpu.index is not None:
-                by_index[place, gpu.index, gpu.partition or ""].add(_name(gpu.uuid, gpu))
+                own = (gpu.host, _name(gpu.uuid, gpu))
+                by_index[place, gpu.index, gpu.partition or ""].add(own)
     indexed: dict[str, str] = {}
     for place, gpu in placed:
         if gpu.uuid is None and gpu.index is not None:
-            same = by_index.get((place, gpu.index, gpu.partition or ""), set())
-            own = _indexed_name(gpu, models)
-            indexed[own] = next(iter(same)) if len(same) == 1 else own
-            everyone[place].add(indexed[own])
+            near = by_index.get((place, gpu.index, gpu.partition or ""), set())
+            same = {name for host, name in near if None in {host, gpu.host} or host == gpu.host}
+            name = _indexed_name(gpu, models)
+            indexed[name] = next(iter(same)) if len(same) == 1 else name
+            everyone[place].add(indexed[name])
 
     def name_of(gpu: GpuIdentity, place: int) -> str:
         if gpu.uuid is not None:

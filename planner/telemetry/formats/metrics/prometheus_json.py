@@ -37,7 +37,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     for number, answer in enumerate(answers):
         where = payload.name if len(answers) == 1 else f"{payload.name}: answer {number + 1}"
         try:
-            found += _series(answer, where, builder)
+            found += series_of(answer, where, builder)
         except InputError as error:
             problems += error.problems
     if problems:
@@ -56,9 +56,14 @@ def read(payload: Payload, hints: Hints) -> Recording:
     return series.recording(builder, by_job.series, hints, served=told, labels=by_job.labels)
 
 
-def _series(
+def series_of(
     answer: dict[str, object], where: str, builder: RecordingBuilder
 ) -> list[series.SampledSeries]:
+    """Return the series of one answer.
+
+    Raises:
+        InputError: it is an error, or of another kind.
+    """
     if answer.get("status") != "success":
         said = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
         raise InputError(

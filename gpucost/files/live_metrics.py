@@ -1,0 +1,100 @@
+"""A server of metrics as SOURCE: what the command line says of it, and who asks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpucost.files.cache_folder import cache_folder
+from planner.telemetry.live.asking import (
+    PASSWORD,
+    SCHEMES,
+    TOKEN,
+    USER,
+    LiveQuery,
+    matcher,
+    server_of,
+)
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from planner.profile.model import Profile
+    from planner.telemetry.parsing.hints import Hints
+
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """What the command line says of a server.
+
+    Attributes:
+        since_s: how far back, seconds.
+        until: last instant; None is the last full hour.
+        step_s: time between points.
+        match: selectors, LABEL=VALUE.
+        job_label: the label that names the workload.
+    """
+
+    since_s: int
+    until: datetime | None
+    step_s: int
+    match: tuple[str, ...]
+    job_label: str | None
+
+
+def is_server(source: str) -> bool:
+    """Return whether a SOURCE is the address of a server of metrics."""
+    return source.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
+
+
+def read_live(
+    sources: Sequence[str], options: LiveOptions, hints: Hints, say: Callable[[str], None]
+) -> tuple[Profile, ...]:
+    """Return the profiles that a server's metrics make; answers are kept until all have come.
+
+    Raises:
+        InputError: there is another SOURCE beside it, or the address or an option is wrong.
+        ProviderError: the server does not answer, or with an error.
+    """
+    from planner.telemetry.live.prometheus import profiles_live  # noqa: PLC0415 - pandas comes in
+
+    if len(sources) != 1:
+        raise InputError("a server of metrics is imported alone; give one SOURCE.")
+    if options.step_s < 1 or options.since_s < options.step_s:
+        raise InputError("--step must be 1s or more, and --since no shorter.")
+    until = options.until or datetime.now(UTC)
+    last_s = int(until.timestamp())
+    if options.until is None:
+        last_s -= last_s % _HOUR_S
+    end_s = last_s - last_s % options.step_s
+    start_s = end_s - options.since_s // options.step_s * options.step_s
+    query = LiveQuery(
+        url=server_of(sources[0]),
+        start_s=start_s,
+        end_s=end_s,
+        step_s=options.step_s,
+        matchers=tuple(matcher(text) for text in options.match),
+        headers=_headers(),
+    )
+    kept = cache_folder() / "live" / query.digest
+    profiles = profiles_live(query, hints, options.job_label, kept, say)
+    shutil.rmtree(kept, ignore_errors=True)
+    return profiles
+
+
+def _headers() -> dict[str, str]:
+    token, user = os.environ.get(TOKEN), os.environ.get(USER)
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    if not user:
+        return {}
+    import urllib3  # noqa: PLC0415 - only where a server is asked
+
+    pair = f"{user}:{os.environ.get(PASSWORD, '')}"
+    return {"Authorization": urllib3.make_headers(basic_auth=pair)["authorization"]}
