@@ -67,7 +67,7 @@ def profiles_live(
         groups = {hints.job: groups[hints.job]}
     if hints.name is not None and len(groups) > 1:
         raise InputError(f"--name {hints.name}: {len(groups)} jobs cannot share a name.")
-    profiles = []
+    profiles: list[Profile] = []
     for name, ours in sorted(groups.items()):
         recording = series.recording(_builder(query), [*ours, *about], hints)
         own = replace(hints, job=None, name=hints.name or name)
