@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments.parameters import DURATION, INSTANT, LABEL, MAPPING, WORK
-from gpucost.files.live_metrics import LiveOptions, is_server, read_live
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
+from gpucost.live.live_metrics import LiveOptions, is_server, read_live
 from gpucost.views.output import Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS

@@ -1,1 +1,1 @@
-"""Measurements that a server keeps: asked for in parts, kept until all have come, then read."""
+"""What a server of metrics answered, as the profiles of its jobs."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.telemetry.formats.metrics.prometheus_json import FORMAT, series_of
-from planner.telemetry.live.asking import LiveQuery, answers
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.payload import Payload
 from planner.telemetry.parsing.prometheus_metrics import IDENTITY_METRIC
@@ -19,7 +18,6 @@ from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from planner.profile.model import Profile
     from planner.telemetry.parsing.hints import Hints
@@ -30,32 +28,25 @@ _WORKLOADS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
 
 
 def profiles_live(
-    query: LiveQuery,
+    server: tuple[str, Iterable[dict[str, object]]],
     hints: Hints,
     job_label: str | None,
-    kept: Path,
     say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
     """Return one profile a workload, by name; a machine is one where no label names any.
 
     Args:
-        query: the server and what is asked for.
+        server: its name, and its answers to range queries.
         hints: what the server does not say.
         job_label: the label that names the workload, where it is not a pod's.
-        kept: where answers are kept until all have come.
-        say: told what is asked, and what is in no profile.
+        say: told what is in no profile.
 
     Raises:
-        UnreachableError: the server does not answer.
-        ProviderError: it answers with an error.
         InputError: nothing of it can be read.
     """
-    builder = _builder(query)
-    found = _joined(
-        one
-        for answer in answers(query, kept, say)
-        for one in series_of(answer, query.name, builder)
-    )
+    host, answers = server
+    builder = _builder(host)
+    found = _joined(one for answer in answers for one in series_of(answer, host, builder))
     if job_label is not None:
         found = [_labelled(one, job_label.lower()) for one in found]
     about = [one for one in found if one.name.lower() == IDENTITY_METRIC]
@@ -69,14 +60,14 @@ def profiles_live(
         raise InputError(f"--name {hints.name}: {len(groups)} jobs cannot share a name.")
     profiles: list[Profile] = []
     for name, ours in sorted(groups.items()):
-        recording = series.recording(_builder(query), [*ours, *about], hints)
+        recording = series.recording(_builder(host), [*ours, *about], hints)
         own = replace(hints, job=None, name=hints.name or name)
         profiles += jobs.all_profiles([recording], own)
     return tuple(profiles)
 
 
-def _builder(query: LiveQuery) -> RecordingBuilder:
-    return RecordingBuilder(Payload(name=query.name, data=b"", sha256=None, path=query.url), FORMAT)
+def _builder(host: str) -> RecordingBuilder:
+    return RecordingBuilder(Payload(name=host, data=b"", sha256=None, path=host), FORMAT)
 
 
 def _joined(parts: Iterable[SampledSeries]) -> list[SampledSeries]:

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpucost.files.cache_folder import cache_folder
-from planner.telemetry.live.asking import (
+from gpucost.live.asking import (
     PASSWORD,
     SCHEMES,
     TOKEN,
     USER,
     LiveQuery,
+    answers,
     matcher,
     server_of,
 )
@@ -83,7 +84,8 @@ def read_live(
         headers=_headers(),
     )
     kept = cache_folder() / "live" / query.digest
-    profiles = profiles_live(query, hints, options.job_label, kept, say)
+    come = answers(query, kept, say)
+    profiles = profiles_live((query.name, come), hints, options.job_label, say)
     shutil.rmtree(kept, ignore_errors=True)
     return profiles
 
