@@ -49,10 +49,6 @@ docs: $(VENV)/.docs ## build the docs site into site/; a link that leads nowhere
 golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
-$(VENV)/.research: $(VENV)/.dev
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[research]'
-	@touch $@
-
 data-given:
 	@test -d "$(DATA)" || { echo "DATA names no folder: make accuracy DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
 
@@ -62,10 +58,10 @@ prices-backtest: $(VENV)/.dev ## fit how far prices move with age on the bundled
 experiments: $(VENV)/.dev ## 10,000 simulated experiments: false proofs, power, coverage, beside simpler rules
 	$(BIN)/python -m research.experiments 10000
 
-accuracy: data-given $(VENV)/.research ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
+accuracy: data-given $(VENV)/.dev ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
 	$(BIN)/python -m research.accuracy "$(DATA)" --page docs/accuracy.md --scores planner/models/data/accuracy.json
 
-fit: data-given $(VENV)/.research ## fit the coefficients of predictions anew on the data sets in DATA
+fit: data-given $(VENV)/.dev ## fit the coefficients of predictions anew on the data sets in DATA
 	$(BIN)/python -m research.fit "$(DATA)" $$(date -u +%F)
 
 bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring

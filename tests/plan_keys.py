@@ -23,7 +23,7 @@ KEYS = {
     "jobs[].options[].move": "once_usd hours pays_back_days",
     "jobs[].rejected[]": "offer reason detail",
     "fleet": "gpus_before gpus_after gpus_lower_bound cost_before cost_after saves placements "
-    "unmoved alternatives",
+    "unmoved alternatives gap_fraction search_ended_early",
     "fleet.saves": "usd fraction",
     "fleet.placements[]": "id offer gpu mode slice jobs relative_speed",
     "roi": "saves_usd effort_hours payback_days",

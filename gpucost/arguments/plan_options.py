@@ -104,6 +104,16 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Most a job may slow down.",
         ),
         click.option(
+            "--max-moves",
+            type=click.IntRange(min=0),
+            help="Most jobs that may move to share a GPU.",
+        ),
+        click.option(
+            "--time-limit",
+            type=DURATION,
+            help="End the search for a better packing after this long, with the best found so far.",
+        ),
+        click.option(
             "--current", metavar="PROVIDER/TYPE[/REGION]", help="What runs the jobs today."
         ),
         click.option(
@@ -190,7 +200,6 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
         ),
         later_option("--allow-gpu-change", is_flag=True),
-        *(later_option(flag) for flag in ("--max-moves", "--time-limit")),
         click.option(
             "--history",
             type=click.Path(dir_okay=False),

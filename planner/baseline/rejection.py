@@ -17,6 +17,7 @@ Reason = Literal[
     "stale-price",
     "unknown-gpu",
     "interconnect",
+    "moves",
 ]
 
 

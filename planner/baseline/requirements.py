@@ -1,6 +1,6 @@
 """What the user asks of a plan: the objective, hard limits, and what may be offered."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, get_args
@@ -58,6 +58,11 @@ _RANGES: dict[str, NumberRange] = {
 }
 
 
+def _never() -> bool:
+    """Return False: nothing ends the search from outside."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
     """The wishes of one `plan`; every default is the contract's.
@@ -80,6 +85,9 @@ class Requirements:
         public_address: each machine has a public IPv4 address, on every bill.
         slo_ms: latency target of every job, in place of the profiles' own.
         consolidate: put several jobs on one GPU; None = when there is more than one job.
+        max_moves: the most jobs that may be moved to share a GPU; None = any number.
+        ends_search: says when the search for a better packing is to end with the best found so
+            far; by itself it ends after the same work on any machine.
         max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
@@ -122,6 +130,8 @@ class Requirements:
     public_address: bool = True
     slo_ms: float | None = None
     consolidate: bool | None = None
+    max_moves: int | None = None
+    ends_search: Callable[[], bool] = _never
     max_slowdown: float = 1.2
     current: str | None = None
     price_usd_per_hour: Decimal | None = None

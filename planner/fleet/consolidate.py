@@ -1,8 +1,8 @@
 """How few GPUs are enough: several jobs of one machine type share its GPU (MPS).
 
-A job joins a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
-else the reason is kept. A GPU freed in a machine of several saves nothing by itself: what counts is
-the machines that are left (planner/fleet/machines_left.py).
+Jobs share a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
+who does not is told why. A GPU freed in a machine of several saves nothing by itself: what counts
+is the machines that are left (planner/fleet/machines_left.py).
 """
 
 from collections import defaultdict
@@ -14,7 +14,9 @@ from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet import machines_left
 from planner.fleet.home import Home, today
-from planner.fleet.packing import CONTEXT_GIB, Tenant, Unmoved, lower_bound, pack, speeds
+from planner.fleet.limits import CONTEXT_GIB
+from planner.fleet.packing import Packing, Unmoved, pack, unmoved, with_fewer_moves
+from planner.fleet.tenant import Tenant, speeds
 from planner.models.estimate import Estimate, exactly
 from planner.models.saving import Saving, saving
 from planner.prediction.sharing import compute_share
@@ -85,9 +87,10 @@ class Fleet:
         cost_before: today's bill of all jobs with a known price.
         cost_after: the bill after packing.
         placements: who runs where; jobs with several GPUs are not among them.
-        unmoved: who could not join an earlier GPU.
+        unmoved: whom a GPU is held for while others are, and why it cannot join them.
         together: the jobs that share something, as groups to be packed or left.
         notes: what happens to machines of which GPUs become free.
+        search_ended_early: a time limit ended the search for a better packing.
     """
 
     gpus_before: int
@@ -99,6 +102,13 @@ class Fleet:
     unmoved: tuple[Unmoved, ...]
     together: tuple[Together, ...] = ()
     notes: tuple[str, ...] = ()
+    search_ended_early: bool = False
+
+    @property
+    def gap_fraction(self) -> float | None:
+        """How far the GPUs are above the bound, as a share of it: 0 is proven best."""
+        bound = self.gpus_lower_bound
+        return self.gpus_after / bound - 1.0 if bound else None
 
     @property
     def saving(self) -> Saving:
@@ -131,21 +141,20 @@ def consolidate(
     tenants = [_tenant(profile, baseline, homes) for profile, baseline in jobs]
     alone = {t.name: reason for t in tenants if (reason := _alone(t, asked)) is not None}
     fleet = _Fleet(unmoved=list(alone.values()))
-    for group in _by_machine(tenants):
-        shareable = [t for t in group if t.name not in alone]
-        bins, refused = pack(shareable, asked) if shareable else ([], [])
-        fleet.unmoved.extend(refused)
-        fleet.bound += lower_bound(shareable) if shareable else 0
-        if any(_has_neighbours(t) for t in group):
-            fleet.add_machines(bins, [t for t in group if t.name in alone], catalog)
-        else:
-            fleet.add_gpus(bins)
-            fleet.add_alone(t for t in group if t.name in alone)
+    pools = [
+        (group, pack([t for t in group if t.name not in alone], asked, asked.ends_search))
+        for group in _by_machine(tenants)
+    ]
+    if asked.max_moves is not None:
+        with_fewer_moves([packing for _, packing in pools], asked.max_moves)
+    for group, packing in pools:
+        fleet.add(packing, [t for t in group if t.name in alone], asked, catalog)
     fleet.add_alone(t for t in tenants if t.home is None)
     return Fleet(
         gpus_before=_gpus_before(tenants),
         gpus_after=len(fleet.placements) + fleet.held,
         gpus_lower_bound=fleet.bound + fleet.held,
+        search_ended_early=any(packing.stopped for _, packing in pools),
         cost_before=sum((t.baseline.cost or Decimal(0) for t in tenants), Decimal(0)),
         cost_after=sum((p.cost for p in fleet.placements), fleet.kept),
         placements=tuple(fleet.placements),
@@ -235,6 +244,18 @@ class _Fleet:
         self.together: list[Together] = []
         self.notes: list[str] = []
         self.kept, self.held, self.bound = Decimal(0), 0, 0
+
+    def add(
+        self, packing: Packing, alone: list[Tenant], asked: Requirements, catalog: Catalog | None
+    ) -> None:
+        """Place the jobs of one machine type; those in `alone` share with nobody."""
+        self.unmoved.extend(unmoved(packing, asked))
+        self.bound += packing.bound
+        if any(_has_neighbours(t) for t in (*alone, *(t for g in packing.groups for t in g))):
+            self.add_machines(packing.groups, alone, catalog)
+        else:
+            self.add_gpus(packing.groups)
+            self.add_alone(alone)
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:
         """Count jobs that stay as they are."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.fleet.packing import Tenant
+from planner.fleet.tenant import Tenant
 from planner.options.host_room import host_lacks, host_need, host_unknown, together
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Quote, Usage, part_of, quote

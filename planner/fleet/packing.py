@@ -1,223 +1,108 @@
-"""Puts jobs together on GPUs within every limit of sharing: first fit, and a proven lower bound."""
+"""Puts jobs of one machine type together on its GPUs, within every limit of sharing."""
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from planner.baseline.baseline import Baseline, gpu_memory_gib
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
-from planner.fleet.home import Home
-from planner.models.estimate import Estimate
-from planner.options.feasibility import BUSIEST, USABLE
-from planner.options.host_room import crowded, host_share
-from planner.prediction.sharing import shared_speed
-from planner.profile.model import Profile
-from planner.signals.signals import worst_latency_ms
+from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
+from planner.fleet.search import StopSearch, pack_rows
+from planner.fleet.tenant import Tenant
 
-CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
+Groups = list[list[Tenant]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmoved:
-    """A job that could not join an earlier GPU, and why."""
+    """A job that a GPU is held for while others are, and why it cannot join them."""
 
     job: str
     reason: Reason
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
-    """One job as the packing sees it.
+@dataclass(kw_only=True)
+class Packing:
+    """The jobs of one machine type on its GPUs.
 
     Attributes:
-        profile: what was measured.
-        baseline: what runs today.
-        home: the machine whose GPU it would share; None where there is none.
-        share: of a GPU's time, 0-1; None = not measured.
-        memory_gib: the most that it held; None = not measured.
+        groups: who shares a GPU; no limit is broken.
+        bound: GPUs that these jobs need in any packing.
+        stopped: whether the search was ended before it was done.
+        kept: jobs that could share but are not to be moved.
     """
 
-    profile: Profile
-    baseline: Baseline
-    home: Home | None
-    share: float | None
-    memory_gib: float | None
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.profile.job.name
-
-    @property
-    def there(self) -> Profile:
-        """What was measured, as it would be on the home's GPU."""
-        return self.home.profile if self.home else self.profile
-
-    @property
-    def latency_ms(self) -> float | None:
-        """The worst measured latency, alone on the home's GPU; None where none was measured."""
-        measured = worst_latency_ms(self.profile)
-        return measured / self.home.speed.low if measured and self.home else measured
+    groups: Groups
+    bound: int
+    stopped: bool = False
+    kept: set[str] = field(default_factory=set)
 
 
-def speeds(group: list[Tenant]) -> dict[str, Estimate]:
-    """Return each job's speed relative to running alone, by its name."""
-    found = shared_speed([one.there for one in group])
-    busy = host_share([one.profile for one in group], _vcpus(group))
-    return {
-        one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
-        for one, speed in zip(group, found, strict=True)
-    }
-
-
-def _vcpus(group: list[Tenant]) -> float | None:
-    """Return the cores of the host that a group would have; None if unknown.
-
-    On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.machines_left`.
-    """
-    home = group[0].home
-    if home is None or home.offer.gpu_count != 1:
-        return None
-    seen = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
-    return home.offer.vcpus or min(seen, default=None)
-
-
-_Order = Callable[[Tenant], tuple[float, str]]
-_ORDERS: tuple[_Order, ...] = (
-    lambda t: (-(t.memory_gib or 0.0), t.name),
-    lambda t: (-(t.share or 0.0), t.name),
-    lambda t: (-max(t.share or 0.0, (t.memory_gib or 0.0) / 80.0), t.name),
-)
-
-
-def pack(group: list[Tenant], asked: Requirements) -> tuple[list[list[Tenant]], list[Unmoved]]:
-    """Return the packing with the fewest GPUs over a few orders of first fit decreasing."""
-    tried = [_first_fit(sorted(group, key=order), asked) for order in _ORDERS]
-    bins, unmoved = min(tried, key=lambda result: len(result[0]))
-    return bins, [*unmoved, *_left_alone(bins, unmoved, asked)]
-
-
-def _left_alone(
-    bins: list[list[Tenant]], unmoved: list[Unmoved], asked: Requirements
-) -> Iterator[Unmoved]:
-    """Yield the jobs that opened a GPU which nobody could join."""
-    told = {one.job for one in unmoved}
-    for bin_ in bins:
-        others = [one for other in bins if other is not bin_ for one in other]
-        if len(bin_) > 1 or bin_[0].name in told or not others:
-            continue
-        refused = _refuses([bin_[0], others[0]], asked)
-        if refused is not None:
-            yield Unmoved(job=bin_[0].name, reason=refused[0], detail=refused[1])
-
-
-def _first_fit(
-    group: list[Tenant], asked: Requirements
-) -> tuple[list[list[Tenant]], list[Unmoved]]:
-    bins: list[list[Tenant]] = []
-    unmoved: list[Unmoved] = []
-    for one in group:
-        refusal: Unmoved | None = None
-        for bin_ in bins:
-            refused = _refuses([*bin_, one], asked)
-            if refused is None:
-                bin_.append(one)
-                break
-            refusal = refusal or Unmoved(job=one.name, reason=refused[0], detail=refused[1])
-        else:
-            bins.append([one])
-            if refusal is not None:
-                unmoved.append(refusal)
-    return bins, unmoved
-
-
-def _refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
-    """Return why these jobs cannot share one GPU; None when they can."""
-    checks = (_memory, _host, _unmeasured, _latency, _slowdown)
-    return next((refusal for check in checks if (refusal := check(group, asked))), None)
-
-
-def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = [t.name for t in group if t.memory_gib is None]
-    if unknown:
-        return "memory", f"memory use of {', '.join(sorted(unknown))} was not measured"
-    need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
-    room = _room(group)
-    if need <= room:
-        return None
-    return (
-        "memory",
-        f"{len(group)} jobs need {need:.1f} GiB with contexts; {room:.1f} may be filled",
-    )
-
-
-def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    home = group[0].home
-    if home is None or home.offer.gpu_count != 1:
-        return None
-    return crowded([t.profile for t in group], _vcpus(group), home.offer.ram_gib)
-
-
-def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    found = speeds(group)
-    for one in sorted(group, key=lambda t: t.name):
-        target, measured = one.profile.job.latency_slo_ms, one.latency_ms
-        if target is None:
-            continue
-        if measured is None:
-            return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
-        worst = measured / found[one.name].low
-        if worst > target:
-            return (
-                "latency",
-                f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
-            )
-    return None
-
-
-def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = sorted(t.name for t in group if t.share is None)
-    return ("slowdown", f"GPU use of {', '.join(unknown)} was not measured") if unknown else None
-
-
-def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
-    total = sum(t.share or 0.0 for t in group)
-    if total > BUSIEST:
-        return (
-            "slowdown",
-            f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
-        )
-    slowest = min(s.mid for s in speeds(group).values())
-    if slowest < 1.0 / asked.max_slowdown:
-        return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
-    return None
-
-
-def _room(group: list[Tenant]) -> float:
-    return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
-
-
-def lower_bound(group: list[Tenant]) -> int:
-    """Return a proven bound on the GPUs that one group needs.
-
-    Jobs that may share with nobody count one GPU each; the others at least the sum of each
-    resource, and no two that want over half of it fit together (Martello and Toth's L2 at 1/2).
-    """
-    solo = [t for t in group if t.memory_gib is None or t.share is None or _never_shares(t)]
-    rest = [t for t in group if t not in solo]
+def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: False) -> Packing:
+    """Return the packing with the fewest dollars, then GPUs, that the search finds."""
+    jobs = sorted(group, key=lambda t: t.name)
+    rest = [t for t in jobs if not shares_with_nobody(t)]
+    alone = [[t] for t in jobs if shares_with_nobody(t)]
     if not rest:
-        return len(solo)
-    room = _room(rest)
-    # A job may fill its GPU beyond the sharing limits; alone it still needs one GPU only.
-    shares = [min(1.0, (t.share or 0.0) / BUSIEST) for t in rest]
-    memory = [min(1.0, ((t.memory_gib or 0.0) + CONTEXT_GIB) / room) for t in rest]
-    sums = (math.ceil(sum(sizes) - 1e-9) for sizes in (shares, memory))
-    too_large_for_two = (sum(size > 0.5 for size in sizes) for sizes in (shares, memory))  # noqa: PLR2004
-    return len(solo) + max(*sums, *too_large_for_two)
+        return Packing(groups=alone, bound=len(alone))
+    found = pack_rows(sizes_of(rest), stop)
+    together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
+    groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
+    groups.sort(key=lambda one: (-len(one), one[0].name))
+    bound = min(found.bound, len(together)) + len(alone)
+    return Packing(groups=groups, bound=bound, stopped=found.stopped)
 
 
-def _never_shares(one: Tenant) -> bool:
-    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
-    return target is not None and (measured is None or measured > target)
+def _that_hold(groups: Groups, asked: Requirements) -> Iterator[list[Tenant]]:
+    """Yield groups within every limit as it is said to the user; who breaks one stands apart."""
+    for group in groups:
+        kept: list[Tenant] = []
+        for one in group:
+            if kept and refuses([*kept, one], asked):
+                yield [one]
+            else:
+                kept.append(one)
+        yield kept
+
+
+def holder(group: list[Tenant]) -> Tenant:
+    """Return the job that a group's GPU is held for: the one with the most hours."""
+    return max(group, key=lambda t: (t.home.hours if t.home else 0.0, t.name))
+
+
+def with_fewer_moves(packings: list[Packing], most: int) -> None:
+    """Take jobs back to GPUs of their own until no more than `most` of them move.
+
+    The holder of a GPU stays; who saves least by moving is taken back first.
+    """
+    moves = [
+        (one.home.quote.exact if one.home else 0, one.name, packing, number)
+        for packing in packings
+        for number, group in enumerate(packing.groups)
+        for one in group
+        if one is not holder(group)
+    ]
+    moves.sort(key=lambda move: (-move[0], move[1]))
+    for _, name, packing, number in moves[most:]:
+        group = packing.groups[number]
+        one = next(t for t in group if t.name == name)
+        packing.groups[number] = [t for t in group if t is not one]
+        packing.groups.append([one])
+        packing.kept.add(name)
+
+
+def unmoved(packing: Packing, asked: Requirements) -> Iterator[Unmoved]:
+    """Yield for each GPU why its job cannot join the emptiest other one."""
+    groups = packing.groups
+    open_to = [g for g in groups if not any(shares_with_nobody(t) for t in g)]
+    fullest_last = sorted(
+        open_to if len(open_to) > 1 else groups,
+        key=lambda g: (sum(t.share or 0.0 for t in g), sum(t.memory_gib or 0.0 for t in g)),
+    )
+    for group in groups if len(groups) > 1 else ():
+        one = holder(group)
+        other = next(g for g in fullest_last if g is not group)
+        if one.name in packing.kept:
+            yield Unmoved(job=one.name, reason="moves", detail="--max-moves leaves it where it is")
+        elif found := refuses([one, *other], asked) or refuses([*group, *other], asked):
+            yield Unmoved(job=one.name, reason=found[0], detail=found[1])

@@ -74,7 +74,7 @@ def crowded(
     if len(profiles) == 1:
         return None
     need = together(host_need(profile) for profile in profiles)
-    if not any(_is_full(profile) for profile in profiles):
+    if not any(is_full(profile) for profile in profiles):
         need = replace(need, cores=None)
     return host_lacks(need, vcpus, ram_gib)
 
@@ -90,6 +90,7 @@ def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
     return 1.0 if vcpus is None or len(used) == 1 or total <= vcpus else vcpus / total
 
 
-def _is_full(profile: Profile) -> bool:
+def is_full(profile: Profile) -> bool:
+    """Return whether a job keeps all cores of its own host busy."""
     used = profile.host.cpu_util if profile.host else None
     return used is not None and (used.typical or 0.0) >= CPU_FULL

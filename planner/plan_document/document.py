@@ -81,8 +81,11 @@ class FleetDocument:
         cost_after: the bill after packing.
         saves: the difference.
         placements: who runs where.
-        unmoved: who could not join.
+        unmoved: whom a GPU is held for while others are.
         alternatives: empty so far.
+        gap_fraction: GPUs above the bound, as a share of it: 0 is proven best; None in plans of
+            versions that did not say, or without a bound.
+        search_ended_early: a time limit ended the search.
     """
 
     gpus_before: int
@@ -94,6 +97,8 @@ class FleetDocument:
     placements: tuple[PlacementDocument, ...]
     unmoved: tuple[KeepsOwnGpu, ...] = ()
     alternatives: tuple[object, ...] = ()
+    gap_fraction: float | None = None
+    search_ended_early: bool = False
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)

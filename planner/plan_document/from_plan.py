@@ -89,6 +89,8 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
         unmoved=tuple(
             KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
         ),
+        gap_fraction=digits_of(fleet.gap_fraction),
+        search_ended_early=fleet.search_ended_early,
     )
 
 

@@ -7,6 +7,7 @@ run delays nobody. It reaches down to where every other share delays this job, 1
 and up to a job alone as it was measured again.
 """
 
+import math
 from collections.abc import Sequence
 
 from planner.models.coefficients import coefficients
@@ -40,6 +41,21 @@ def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
         return (exactly(1.0, "alone on its GPU"),)
     total = sum(share or 0.0 for share in shares)
     return tuple(_beside(total, total - (share or 0.0)) for share in shares)
+
+
+def most_beside(least: float) -> float:
+    """Return the share of a GPU that others may take so that a job surely keeps such a speed.
+
+    The other way round of the low end of `shared_speed`, while shares sum to at most 1.
+
+    Args:
+        least: of its speed alone, above 0.
+    """
+    if least >= 1.0:
+        return 0.0
+    factor = float(coefficients("sharing")["factor"])
+    by_pairs = math.log(1.0 / least) / math.log(factor)
+    return min(1.0 / least - 1.0, by_pairs if by_pairs < 1.0 else math.inf)
 
 
 def contention(others: float) -> float:

@@ -48,9 +48,6 @@ CONTRACT = (
 # Options of the contract that this version refuses: command, arguments.
 OPTIONS = (
     ("plan", "--allow-gpu-change"),
-    ("plan", "--max-moves", "2"),
-    ("plan", "--max-moves", "0"),
-    ("plan", "--time-limit", "30s"),
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
@@ -63,7 +60,8 @@ BUILT = {
     "--since --until --step --match --job-label",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
-    "--max-slowdown --current --include --engineer-rate --as-of -o --report --fail-over --price "
+    "--max-slowdown --max-moves --time-limit --current --include --engineer-rate --as-of -o "
+    "--report --fail-over --price "
     "--whole-machine --machine-only --fail-over-increase --base --launchable --history",
     "loop": "--budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",

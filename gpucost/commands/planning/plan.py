@@ -1,5 +1,7 @@
 """`gpucost plan`: the cheapest, fastest or best-value way to run measured jobs."""
 
+import time
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -68,6 +70,7 @@ def command(
 def _requirements(asked: dict[str, Any]) -> Requirements:
     deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
     probes, history = asked.pop("probes"), asked.pop("history")
+    limit = asked.pop("time_limit")
     checkpoints = CheckpointCosts(
         write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(asked.pop("restart_time")),
@@ -91,8 +94,25 @@ def _requirements(asked: dict[str, Any]) -> Requirements:
         engineer_usd_per_hour=asked.pop("engineer_rate"),
         probes=read_sources(probes) if probes else (),
         history=None if history is None else read_history(history),
+        ends_search=_never if limit is None else _after(float(limit)),
         **asked,
     )
+
+
+def _never() -> bool:
+    return False
+
+
+def _after(limit_s: float) -> Callable[[], bool]:
+    """Return what says whether the limit has passed since it was first asked."""
+    first: list[float] = []
+
+    def passed() -> bool:
+        now = time.monotonic()
+        first[:] = first or [now]
+        return now - first[0] >= limit_s
+
+    return passed
 
 
 def _write(plan: PlanDocument, target: str | None, report_path: str | None, output: Output) -> None:

@@ -146,7 +146,7 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
     )
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
     for one in fleet.unmoved:
-        output.say(f"note: {one.job} keeps a GPU of its own: {one.reason}, {one.detail}")
+        output.say(f"note: {one.job} stays on its GPU: {one.reason}, {one.detail}")
     click.echo("Job by job, on its own:\n")
 
 

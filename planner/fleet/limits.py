@@ -1,0 +1,130 @@
+"""Who may share one GPU: the limits of sharing as sentences, and as numbers for the search."""
+
+import math
+
+import numpy as np
+
+from planner.baseline.baseline import gpu_memory_gib
+from planner.baseline.rejection import Reason
+from planner.baseline.requirements import Requirements
+from planner.fleet.sizes import Sizes
+from planner.fleet.tenant import Tenant, speeds, vcpus_of
+from planner.options.feasibility import BUSIEST, USABLE
+from planner.options.host_room import crowded, host_need, is_full
+from planner.prediction.sharing import most_beside
+
+CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
+
+
+def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    """Return why these jobs cannot share one GPU; None when they can."""
+    checks = (_memory, _host, _unmeasured, _latency, _slowdown)
+    return next((refusal for check in checks if (refusal := check(group, asked))), None)
+
+
+def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    unknown = [t.name for t in group if t.memory_gib is None]
+    if unknown:
+        return "memory", f"memory use of {', '.join(sorted(unknown))} was not measured"
+    need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
+    room = room_gib(group)
+    if need <= room:
+        return None
+    return (
+        "memory",
+        f"{len(group)} jobs need {need:.1f} GiB with contexts; {room:.1f} may be filled",
+    )
+
+
+def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    home = group[0].home
+    if home is None or home.offer.gpu_count != 1:
+        return None
+    return crowded([t.profile for t in group], vcpus_of(group), home.offer.ram_gib)
+
+
+def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    found = speeds(group)
+    for one in sorted(group, key=lambda t: t.name):
+        target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+        if target is None:
+            continue
+        if measured is None:
+            return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
+        worst = measured / found[one.name].low
+        if worst > target:
+            return (
+                "latency",
+                f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
+            )
+    return None
+
+
+def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    unknown = sorted(t.name for t in group if t.share is None)
+    return ("slowdown", f"GPU use of {', '.join(unknown)} was not measured") if unknown else None
+
+
+def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    total = sum(t.share or 0.0 for t in group)
+    if total > BUSIEST:
+        return (
+            "slowdown",
+            f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
+        )
+    slowest = min(s.mid for s in speeds(group).values())
+    if slowest < 1.0 / asked.max_slowdown:
+        return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
+    return None
+
+
+def room_gib(group: list[Tenant]) -> float:
+    """Return the memory of the GPU that jobs may fill, GiB."""
+    return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
+
+
+def shares_with_nobody(one: Tenant) -> bool:
+    """Return whether no limit could hold beside any other job."""
+    if one.memory_gib is None or one.share is None:
+        return True
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    late = target is not None and (measured is None or measured > target)
+    full = one.share > BUSIEST or one.memory_gib + 2 * CONTEXT_GIB > room_gib([one])
+    return late or full
+
+
+def sizes_of(group: list[Tenant]) -> Sizes:
+    """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
+    room = room_gib(group)
+    rows = [_row(one, group, room) for one in group]
+    return Sizes(
+        takes=np.array([[takes for takes, _ in row] for row in rows]),
+        limits=np.array([[limit for _, limit in row] for row in rows]),
+        hours=np.array([one.home.hours if one.home else 0.0 for one in group]),
+    )
+
+
+def _row(one: Tenant, group: list[Tenant], room: float) -> list[tuple[float, float]]:
+    """Return what a job takes of each resource, and the most for it and those beside it."""
+    share = one.share or 0.0
+    most = min(BUSIEST, share + _most_beside(one))
+    ram, cores = (math.inf, math.inf)
+    home = one.home
+    if home is not None and home.offer.gpu_count == 1:
+        ram = math.inf if home.offer.ram_gib is None else home.offer.ram_gib
+        cores = math.inf if not is_full(one.profile) else vcpus_of(group) or math.inf
+    need = host_need(one.profile)
+    takes_and_most = [
+        ((one.memory_gib or 0.0) + CONTEXT_GIB, room),
+        (share, most),
+        (need.ram_gib or 0.0, ram),
+        (need.cores or 0.0, cores),
+    ]
+    # What a job takes beyond its limit alone does not forbid it a GPU of its own.
+    return [(min(takes, limit), limit) for takes, limit in takes_and_most]
+
+
+def _most_beside(one: Tenant) -> float:
+    """Return the share of a GPU that others may take before a latency target is missed."""
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    return math.inf if target is None or not measured else most_beside(measured / target)

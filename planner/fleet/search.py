@@ -1,0 +1,184 @@
+"""Better packings than by rule, and the proof of how good they are: column generation.
+
+A linear program chooses among groups of jobs; the prices that it gives jobs tell which groups are
+worth adding. Any prices bound from below what a packing needs: their sum over the most that one
+GPU can hold of them (Farley 1990). Groups are used only where the jobs' real sizes fit; the most
+that a GPU can hold comes from sizes rounded down, so the bound holds. Prices that are tried lean on
+those of the best bound so far, which steadies them (Wentges 1997).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.fleet.columns import Columns, Relaxed
+from planner.fleet.first_fit import best_fit, decreasing, first_fit, fullness
+from planner.fleet.patterns import Grid, best_groups, on_a_grid
+from planner.fleet.sizes import Bins, Numbers, Sizes
+
+StopSearch = Callable[[], bool]
+
+ROUNDS = 80
+WORK = 300_000
+"""Effort of a search, our choice: rounds, and jobs plus entries of the linear program over all of
+them. It counts work, not time: the same jobs get the same packing on any machine."""
+ALIKE = 3  # groups that a round adds for one job: more of them say little that is new
+STEADY = 0.6  # part of the steady prices in those that are tried
+KEPT = (0.999, 0.7, 0.5, 0.3, 0.1)
+"""Least parts of groups to be kept whole when the linear program is rounded."""
+_MORE = 1e-6
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A packing of jobs and what is proven about it.
+
+    Attributes:
+        bins: rows of the jobs on each GPU.
+        bound: GPUs that any packing needs.
+        stopped: whether the search was ended from outside.
+    """
+
+    bins: Bins
+    bound: int
+    stopped: bool = False
+
+
+def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
+    """Return the best packing that is found, never worse than by first fit."""
+    if not len(sizes):
+        return Packed(bins=[], bound=0)
+    best = min((first_fit(sizes, order) for order in decreasing(sizes)), key=sizes.worth)
+    search = _Search(sizes=sizes, best=best, bound=plain_bound(sizes), pool=Columns(sizes=sizes))
+    search.run(stop)
+    return Packed(bins=search.best, bound=search.bound, stopped=search.stopped)
+
+
+def plain_bound(sizes: Sizes) -> int:
+    """Return a bound without a search.
+
+    On one GPU the jobs' parts of their own limits sum to at most 1, for no limit is below the least
+    one; and no two jobs that take over half of their limits fit together.
+    """
+    share = fullness(sizes)
+    sums = np.ceil(share.sum(axis=0) - _MORE)
+    return int(max(sums.max(), (share > _HALF + _MORE).sum(axis=0).max(), 1))
+
+
+@dataclass(kw_only=True)
+class _Search:
+    sizes: Sizes
+    best: Bins
+    bound: int
+    pool: Columns
+    proven: float = 0.0
+    steady: Numbers = field(default_factory=lambda: np.zeros(0))
+    stopped: bool = False
+
+    def run(self, stop: StopSearch) -> None:
+        """Improve until the bound is met, nothing helps, the effort is spent, or it is stopped."""
+        if self._done(stop):
+            return
+        for order in decreasing(self.sizes):
+            for rule in (first_fit, best_fit):
+                self._offer(rule(self.sizes, order))
+        relaxed = None if self._done(stop) else self._generate(stop)
+        if relaxed is None or self._done(stop):
+            return
+        if not self.sizes.one_length:
+            relaxed = self.pool.relaxed(in_gpus=False) or relaxed
+        for least in KEPT:
+            if self._done(stop):
+                return
+            self._round(relaxed, least)
+
+    def _generate(self, stop: StopSearch) -> Relaxed | None:
+        """Add groups while they help; return the last solution of the linear program."""
+        grid, left = on_a_grid(self.sizes), WORK
+        for prices in _plain_prices(self.sizes):
+            self._grow(grid, prices, prices)
+        relaxed = None
+        for _ in range(ROUNDS):
+            left -= len(self.sizes) + self.pool.entries
+            if left < 0 or self._done(stop):
+                break
+            found = self.pool.relaxed(in_gpus=True)
+            if found is None:
+                break
+            relaxed, now = found, found.prices
+            tried = STEADY * self.steady + (1.0 - STEADY) * now
+            if not self._grow(grid, tried, now) and not self._grow(grid, now, now):
+                break
+        return relaxed
+
+    def _done(self, stop: StopSearch) -> bool:
+        proven = self.sizes.one_length and len(self.best) <= self.bound
+        self.stopped = self.stopped or (not proven and stop())
+        return self.stopped or proven
+
+    def _offer(self, bins: Bins) -> None:
+        """Take a packing if it is better; its groups may be used either way."""
+        self.pool.add(bins)
+        if self.sizes.worth(bins) < self.sizes.worth(self.best):
+            self.best = bins
+
+    def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
+        """Raise the bound by prices, add groups that are worth it now; return whether it helped."""
+        top, groups = best_groups(grid, tried)
+        if top <= 0.0:
+            return False
+        proven = float(tried.sum()) / top
+        better = proven > self.proven + _MORE
+        if better or not len(self.steady):
+            self.proven, self.steady = proven, tried
+        self.bound = max(self.bound, int(np.ceil(proven - _MORE)))
+        return self.pool.add(list(self._worth(groups, now))) or better
+
+    def _worth(self, groups: Bins, now: Numbers) -> Iterator[list[int]]:
+        """Yield the groups that would pay, the best first, few for any one job."""
+        values = sorted((-float(now[rows].sum()), rows) for rows in groups)
+        uses = np.zeros(len(self.sizes), dtype=int)
+        for value, rows in values:
+            if -value > 1.0 + _MORE and uses[rows].min() < ALIKE:
+                uses[rows] += 1
+                yield self._that_fits(rows, now)
+
+    def _that_fits(self, rows: list[int], now: Numbers) -> list[int]:
+        """Return the jobs of a group that really fit together, the dearest first."""
+        if self.sizes.fits(rows):
+            return rows
+        kept: list[int] = []
+        for row in sorted(rows, key=lambda r: (-now[r], r)):
+            if self.sizes.fits([*kept, row]):
+                kept.append(row)
+        return kept
+
+    def _round(self, relaxed: Relaxed, least: float) -> None:
+        """Keep the groups with at least such a part, and pack the other jobs by rule."""
+        groups = list(self.pool.groups)
+        seen: set[int] = set()
+        kept: Bins = []
+        for at in np.argsort(-relaxed.parts, kind="stable"):
+            if relaxed.parts[at] < least:
+                break
+            if seen.isdisjoint(groups[at]):
+                kept.append(list(groups[at]))
+                seen.update(groups[at])
+        rest = np.array([row for row in range(len(self.sizes)) if row not in seen], dtype=np.intp)
+        if not len(rest):
+            self._offer(kept)
+            return
+        for order in decreasing(self.sizes.of(rest)):
+            for rule in (first_fit, best_fit):
+                self._offer(rule(self.sizes, rest[order], kept))
+
+
+def _plain_prices(sizes: Sizes) -> Iterator[Numbers]:
+    """Yield prices to begin with: parts of each resource, of two of them, of half a GPU."""
+    share = fullness(sizes)
+    main = np.argsort(-share.sum(axis=0), kind="stable")[:2]
+    yield from (share[:, column] for column in main)
+    yield share[:, main].sum(axis=1)
+    yield (share.max(axis=1) > _HALF).astype(float)

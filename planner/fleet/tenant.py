@@ -1,0 +1,68 @@
+"""Jobs as the packing sees them, and how fast they run together."""
+
+from dataclasses import dataclass, replace
+
+from planner.baseline.baseline import Baseline
+from planner.fleet.home import Home
+from planner.models.estimate import Estimate
+from planner.options.host_room import host_share
+from planner.prediction.sharing import shared_speed
+from planner.profile.model import Profile
+from planner.signals.signals import worst_latency_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """One job as the packing sees it.
+
+    Attributes:
+        profile: what was measured.
+        baseline: what runs today.
+        home: the machine whose GPU it would share; None where there is none.
+        share: of a GPU's time, 0-1; None = not measured.
+        memory_gib: the most that it held; None = not measured.
+    """
+
+    profile: Profile
+    baseline: Baseline
+    home: Home | None
+    share: float | None
+    memory_gib: float | None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.profile.job.name
+
+    @property
+    def there(self) -> Profile:
+        """What was measured, as it would be on the home's GPU."""
+        return self.home.profile if self.home else self.profile
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The worst measured latency, alone on the home's GPU; None where none was measured."""
+        measured = worst_latency_ms(self.profile)
+        return measured / self.home.speed.low if measured and self.home else measured
+
+
+def speeds(group: list[Tenant]) -> dict[str, Estimate]:
+    """Return each job's speed relative to running alone, by its name."""
+    found = shared_speed([one.there for one in group])
+    busy = host_share([one.profile for one in group], vcpus_of(group))
+    return {
+        one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
+        for one, speed in zip(group, found, strict=True)
+    }
+
+
+def vcpus_of(group: list[Tenant]) -> float | None:
+    """Return the cores of the host that a group would have; None if unknown.
+
+    On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.machines_left`.
+    """
+    home = group[0].home
+    if home is None or home.offer.gpu_count != 1:
+        return None
+    seen = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
+    return home.offer.vcpus or min(seen, default=None)

@@ -1,0 +1,78 @@
+"""Four under-used GPUs become one, and why not, on single machines and on one of eight."""
+
+from typing import Any
+
+import pytest
+
+from planner.baseline.requirements import Requirements
+from planner.fleet.consolidate import Fleet, consolidate
+from planner.profile.model import Latency, Profile, Statistics
+from pricing.catalog.catalog import load_catalog
+from tests.planner.factories import a_baseline, a_profile, running
+from tests.pricing.factories import ASKED_ON
+
+DROPLET = load_catalog(ASKED_ON).find("digitalocean", "gpu-h100x1-80gb")
+
+
+def job(name: str, **fields: Any) -> Profile:
+    """A job on a machine of its own with one H100."""
+    busy, gib = fields.pop("busy", 0.2), fields.pop("gib", 8.0)
+    metrics = {"util.kernel_time": busy, "mem.used_gib": Statistics(max=gib)}
+    asked = {"kind": "inference_online", "gpu": "H100"} | fields
+    return running(a_profile(metrics, name=name, **asked), DROPLET)
+
+
+def packed(*profiles: Profile, **asked: Any) -> Fleet:
+    """The fleet of jobs on their droplets."""
+    return consolidate([(p, a_baseline(p, DROPLET)) for p in profiles], Requirements(**asked))
+
+
+LATE = {"latency_slo_ms": 50.0, "latency_ms": Latency(p99=45.0)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "after", "why"),
+    [({}, 1, set()), ({"gib": 40.0}, 4, {"memory"}), (LATE, 4, {"latency"})],
+    ids=["they fit", "memory", "latency"],
+)
+def test_four_machines_become_one_or_stay(
+    fields: dict[str, Any], after: int, why: set[str]
+) -> None:
+    """Three of four bills go where they fit; none goes for want of memory or of latency."""
+    fleet = packed(*(job(f"j{i}", **fields) for i in range(4)))
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gap_fraction) == (4, after, 0.0)
+    assert fleet.saving.fraction == pytest.approx(1 - after / 4)
+    assert {one.reason for one in fleet.unmoved} == why
+
+
+def test_services_join_a_training_job() -> None:
+    """A training job that takes 70 % leaves room for one service of 20 %; the others pair up."""
+    train = job("train", busy=0.7, gib=30.0, kind="training")
+    fleet = packed(train, *(job(f"j{i}") for i in range(4)))
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (5, 2, 2)
+
+
+@pytest.mark.parametrize(("most", "after"), [(0, 4), (1, 3), (2, 2), (3, 1), (9, 1)])
+def test_no_more_jobs_move_than_may(most: int, after: int) -> None:
+    """Each move frees one GPU; who could move and may not is told so."""
+    fleet = packed(*(job(f"j{i}") for i in range(4)), max_moves=most)
+    assert fleet.gpus_after == after
+    moved = sum(len(placement.jobs) - 1 for placement in fleet.placements)
+    assert moved == min(most, 3)
+    kept = {one.job for one in fleet.unmoved if one.reason == "moves"}
+    assert len(kept) == 3 - moved
+
+
+def test_moves_that_save_most_come_first() -> None:
+    """With one move allowed the job of 500 h moves, not that of 10 h."""
+    hours = {"long": 700.0, "half": 500.0, "short": 10.0}
+    fleet = packed(*(job(name, hours=h) for name, h in hours.items()), max_moves=1)
+    assert ("half", "long") in {placement.jobs for placement in fleet.placements}
+
+
+def test_a_time_limit_leaves_a_packing() -> None:
+    """A search that ends at once still packs by first fit, and says that it ended early."""
+    jobs = [job(f"j{i}", busy=0.1 + 0.03 * i, gib=10.0 + i) for i in range(9)]
+    fleet = packed(*jobs, ends_search=lambda: True)
+    assert fleet.gpus_after < 9
+    assert fleet.search_ended_early or fleet.gap_fraction == 0.0

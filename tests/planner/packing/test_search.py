@@ -1,0 +1,110 @@
+"""The packing search beside every packing there is, and beside first fit."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.fleet.first_fit import decreasing, first_fit
+from planner.fleet.search import Packed, pack_rows, plain_bound
+from planner.fleet.sizes import Bins, Sizes
+
+ROOM = 76.0
+
+
+def sizes(jobs: list[tuple[float, float, float]], hours: list[float] | None = None) -> Sizes:
+    """Jobs of a share, of memory in GiB, and of the most that is taken of the GPU beside them."""
+    rows = [(share, gib, max(share, most)) for share, gib, most in jobs]
+    return Sizes(
+        takes=np.array([(share, gib) for share, gib, _ in rows]),
+        limits=np.array([(most, ROOM) for _, _, most in rows]),
+        hours=np.array(hours or [1.0] * len(rows)),
+    )
+
+
+def packings(count: int) -> Iterator[Bins]:
+    """Every way to put so many jobs into groups."""
+    if count == 0:
+        yield []
+        return
+    for smaller in packings(count - 1):
+        for at in range(len(smaller)):
+            yield [[*g, count - 1] if i == at else g for i, g in enumerate(smaller)]
+        yield [*smaller, [count - 1]]
+
+
+def searched(some: Sizes) -> Packed:
+    """The packing that the search ends with by itself."""
+    return pack_rows(some, lambda: False)
+
+
+JOBS = st.lists(
+    st.tuples(st.floats(0.01, 0.9), st.floats(0.5, 76), st.sampled_from((0.3, 0.5, 0.7, 0.9))),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(JOBS)
+@settings(max_examples=40, deadline=None)
+def test_the_bound_is_below_every_packing_and_the_search_above_none_by_rule(
+    jobs: list[tuple[float, float, float]],
+) -> None:
+    """Bound <= the fewest GPUs of any packing <= found <= first fit; all jobs fit, each once."""
+    some = sizes(jobs)
+    fewest = min(len(bins) for bins in packings(len(jobs)) if all(some.fits(g) for g in bins))
+    found = searched(some)
+    assert plain_bound(some) <= found.bound <= fewest <= len(found.bins)
+    assert all(some.fits(group) for group in found.bins)
+    assert sorted(row for group in found.bins for row in group) == list(range(len(jobs)))
+    assert len(found.bins) <= min(len(first_fit(some, order)) for order in decreasing(some))
+
+
+@given(JOBS, st.data())
+@settings(max_examples=25, deadline=None)
+def test_unequal_hours_are_dollars(
+    jobs: list[tuple[float, float, float]], data: st.DataObject
+) -> None:
+    """Where jobs hold GPUs for different hours, no more GPU-hours than by first fit."""
+    hours = [data.draw(st.sampled_from((10.0, 100.0, 730.0))) for _ in jobs]
+    some = sizes(jobs, hours)
+    least = min(some.cost(first_fit(some, order)) for order in decreasing(some))
+    assert some.cost(searched(some).bins) <= least + 1e-6
+
+
+def test_it_finds_what_first_fit_misses() -> None:
+    """Eighteen jobs for six GPUs; each order of first fit needs seven."""
+    shares = (
+        *(0.53, 0.24, 0.14, 0.1, 0.26, 0.54, 0.28, 0.16, 0.45),
+        *(0.38, 0.22, 0.3, 0.18, 0.55, 0.17, 0.15, 0.46, 0.29),
+    )
+    some = sizes([(share, 1.0, 0.9) for share in shares])
+    assert {len(first_fit(some, order)) for order in decreasing(some)} == {7}
+    found = searched(some)
+    assert (found.bound, len(found.bins)) == (6, 6)
+
+
+def test_tight_limits_of_some_raise_the_bound() -> None:
+    """Twelve jobs of 20 % of which each wants the GPU at most half busy need six, not three."""
+    found = searched(sizes([(0.2, 1.0, 0.5)] * 12))
+    assert (found.bound, len(found.bins)) == (6, 6)
+
+
+def test_the_same_jobs_get_the_same_packing() -> None:
+    """Nothing is drawn, no time is read: two searches are one."""
+    rng = np.random.default_rng(3)
+    jobs = [(float(s), float(m), 0.9) for s, m in rng.uniform((0.05, 1), (0.6, 30), (40, 2))]
+    assert searched(sizes(jobs)) == searched(sizes(jobs))
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 5])
+def test_ended_early_it_has_a_packing(after: int) -> None:
+    """Whenever it is stopped there is a packing, and it is said where it was not proven best."""
+    rng = np.random.default_rng(5)
+    some = sizes([(float(s), float(m), 0.9) for s, m in rng.uniform((0.1, 1), (0.5, 40), (60, 2))])
+    asked = iter(range(after))
+    found = pack_rows(some, lambda: next(asked, None) is None)
+    assert sorted(row for group in found.bins for row in group) == list(range(60))
+    assert found.stopped or len(found.bins) == found.bound
