@@ -78,7 +78,7 @@ class _Search:
     stopped: bool = False
 
     def run(self, stop: StopSearch) -> None:
-        """Improve until the bound is met, nothing helps, the effort is spent, or it is stopped."""
+        """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
         for order in decreasing(self.sizes):

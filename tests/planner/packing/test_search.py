@@ -76,11 +76,8 @@ def test_unequal_hours_are_dollars(
 
 def test_it_finds_what_first_fit_misses() -> None:
     """Eighteen jobs for six GPUs; each order of first fit needs seven."""
-    shares = (
-        *(0.53, 0.24, 0.14, 0.1, 0.26, 0.54, 0.28, 0.16, 0.45),
-        *(0.38, 0.22, 0.3, 0.18, 0.55, 0.17, 0.15, 0.46, 0.29),
-    )
-    some = sizes([(share, 1.0, 0.9) for share in shares])
+    shares = ".53 .24 .14 .1 .26 .54 .28 .16 .45 .38 .22 .3 .18 .55 .17 .15 .46 .29"
+    some = sizes([(share, 1.0, 0.9) for share in map(float, shares.split())])
     assert {len(first_fit(some, order)) for order in decreasing(some)} == {7}
     found = searched(some)
     assert (found.bound, len(found.bins)) == (6, 6)
