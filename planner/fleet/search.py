@@ -48,12 +48,20 @@ class Packed:
 
 def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
     """Return the best packing that is found, never worse than by first fit."""
-    if not len(sizes):
-        return Packed(bins=[], bound=0)
-    best = min((first_fit(sizes, order) for order in decreasing(sizes)), key=sizes.worth)
-    search = _Search(sizes=sizes, best=best, bound=plain_bound(sizes), pool=Columns(sizes=sizes))
+    paired = np.array([sizes.may_pair(row) for row in range(len(sizes))], dtype=bool)
+    alone: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
+    rows = np.flatnonzero(paired)
+    if not len(rows):
+        return Packed(bins=alone, bound=len(alone))
+    some = sizes.of(rows)
+    best = min((first_fit(some, order) for order in decreasing(some)), key=some.worth)
+    search = _Search(sizes=some, best=best, bound=plain_bound(some), pool=Columns(sizes=some))
     search.run(stop)
-    return Packed(bins=search.best, bound=search.bound, stopped=search.stopped)
+    return Packed(
+        bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
+        bound=search.bound + len(alone),
+        stopped=search.stopped,
+    )
 
 
 def plain_bound(sizes: Sizes) -> int:
@@ -137,13 +145,15 @@ class _Search:
         return self.pool.add(list(self._worth(groups, now))) or better
 
     def _worth(self, groups: Bins, now: Numbers) -> Iterator[list[int]]:
-        """Yield the groups that would pay, the best first, few for any one job."""
+        """Yield new groups that would pay, the best first, few for any one job."""
         values = sorted((-float(now[rows].sum()), rows) for rows in groups)
         uses = np.zeros(len(self.sizes), dtype=int)
         for value, rows in values:
             if -value > 1.0 + _MORE and uses[rows].min() < ALIKE:
-                uses[rows] += 1
-                yield self._that_fits(rows, now)
+                fitting = sorted(self._that_fits(rows, now))
+                if tuple(fitting) not in self.pool.groups:
+                    uses[fitting] += 1
+                    yield fitting
 
     def _that_fits(self, rows: list[int], now: Numbers) -> list[int]:
         """Return the jobs of a group that really fit together, the dearest first."""

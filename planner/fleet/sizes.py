@@ -47,6 +47,13 @@ class Sizes:
         least = self.limits[rows].min(axis=0)
         return bool((self.takes[rows].sum(axis=0) <= least + _slack(least)).all())
 
+    def may_pair(self, row: int) -> bool:
+        """Return whether a job fits on one GPU with any other."""
+        least = np.minimum(self.limits, self.limits[row])
+        fits = (self.takes + self.takes[row] <= least + _slack(least)).all(axis=1)
+        fits[row] = False
+        return bool(fits.any())
+
     def cost(self, bins: Bins) -> float:
         """Return the hours of GPUs that a packing holds: of each as long as its longest job."""
         return float(sum(self.hours[rows].max() for rows in bins))
