@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from providers.aws.provider import PROVIDER as AWS
 from providers.digitalocean.provider import PROVIDER as DIGITALOCEAN
 from providers.doks.provider import PROVIDER as DOKS
+from providers.eks.provider import PROVIDER as EKS
 from providers.lambda_cloud.provider import PROVIDER as LAMBDA
 from providers.provider import Provider
 from providers.ssh.provider import PROVIDER as SSH
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
 
 MEMORY = Provider(name="memory", title="memory", cloud="providers.in_memory", offered=False)
 
-ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, DOKS, LAMBDA, MEMORY, SSH)}
+ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, MEMORY, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 """Provider -> what it is."""
 

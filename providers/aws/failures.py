@@ -27,6 +27,7 @@ _MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
         "VolumeLimitExceeded",
         "SecurityGroupLimitExceeded",
         "ResourceLimitExceeded",
+        "ResourceLimitExceededException",
     ),
     ThrottledError: (
         "RequestLimitExceeded",

@@ -14,13 +14,14 @@ from providers.registry import CLOUDS, connect, launchable
 from tests.conftest import ROOT
 from tests.providers import test_clouds
 from tests.providers.launches import a_spec, an_offer
-from tests.providers.pools import test_doks
+from tests.providers.pools import test_doks, test_eks
 
 OFFERED = sorted(launchable())
 CONTRACTS = {
     "aws": test_clouds.TestAws,
     "digitalocean": test_clouds.TestDigitalOcean,
     "doks": test_doks.TestDoks,
+    "eks": test_eks.TestEks,
     "lambda": test_clouds.TestLambda,
     "memory": test_clouds.TestMemory,
     "ssh": test_clouds.TestSsh,

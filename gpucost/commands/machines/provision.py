@@ -74,7 +74,9 @@ _MOST = 64
 )
 @click.option("--recipe", metavar="FILE", help="With --run: of `gpucost recipe`, to run it under.")
 @click.option("--container", metavar="IMAGE", help="With --run: run it in this container.")
-@click.option("--kubernetes", metavar="CLUSTER", help="As nodes of a new pool of this cluster.")
+@click.option(
+    "--kubernetes", metavar="CLUSTER", help="As nodes of a new pool of this cluster: DOKS or EKS."
+)
 @click.option(
     "--min", "min_nodes", type=click.IntRange(0, _MOST), help="Least nodes for its autoscaler."
 )

@@ -26,6 +26,8 @@ from moto.scheduler.models import scheduler_backends
 from werkzeug.wrappers import Response
 
 from tests.providers.fakes.aws import Aws, error_response
+from tests.providers.fakes.eks import ACTIONS as EKS_ACTIONS
+from tests.providers.fakes.eks import Eks, eks_action
 from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of, names, things
 from tests.providers.fakes.world import World
 
@@ -69,6 +71,7 @@ class AwsAccount:
         ended: when the end of an instance was asked for.
         world: how it misbehaves.
         lost: answers that each world has lost.
+        eks: its clusters.
         shutdown: what instances do when they power off, whatever they were asked for; empty: that.
     """
 
@@ -81,6 +84,7 @@ class AwsAccount:
     world: World = field(default_factory=World)
     lost: Counter[World] = field(default_factory=Counter)
     shutdown: str = ""
+    eks: Eks = field(init=False)
     _sight: Sight = field(default_factory=Sight)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -99,6 +103,7 @@ class AwsAccount:
         self.world = World()
         self.lost.clear()
         self._sight = Sight(ended=self.ended)
+        self.eks = Eks(account=self)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
@@ -108,6 +113,7 @@ class AwsAccount:
         action = action or _rest_action(environ)
         self.requests.append(action)
         self.run_schedules()
+        self.eks.settle()
         if self.world.latency_s:
             time.sleep(self.world.latency_s)
         region = _region(environ)
@@ -139,7 +145,7 @@ class AwsAccount:
 
     def _loses(self, action: str) -> AwsFault | None:
         """Whether the world cuts off the answer, once a machine was asked for."""
-        asked = "RunInstances" in self.requests
+        asked = not {"RunInstances", "CreateNodegroup"}.isdisjoint(self.requests)
         if not asked or not self.world.loses(self.lost[self.world], changes=is_change(action)):
             return None
         self.lost[self.world] += 1
@@ -180,6 +186,8 @@ class AwsAccount:
     ) -> Response:
         if action == "GetServiceQuota":
             return self._quota()
+        if action in EKS_ACTIONS:
+            return self.eks.answer(action, environ["PATH_INFO"], body, _region(environ))
         if action == "DescribeRegions":
             return _regions()
         if action == "GetCallerIdentity":
@@ -311,6 +319,7 @@ class AwsAccount:
             log.clear()
         self.world = World()
         self._sight = Sight(ended=self.ended)
+        self.eks = Eks(account=self)
 
     def backend(self, region: str) -> Any:
         """Moto's own view of a region."""
@@ -330,7 +339,7 @@ def _rest_action(environ: dict[str, Any]) -> str:
     """The action of a call that names it by method and path; empty: none that is known."""
     method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
     if not path.startswith(_SCHEDULES):
-        return ""
+        return eks_action(method, path)
     if method == "GET" and path.rstrip("/") == _SCHEDULES:
         return "ListSchedules"
     verbs = {"POST": "Create", "GET": "Get", "PUT": "Update", "DELETE": "Delete"}
@@ -339,7 +348,7 @@ def _rest_action(environ: dict[str, Any]) -> str:
 
 def _error(action: str, status: int, code: str) -> Response:
     """An error in the form of the action's service."""
-    if "Schedule" not in action:
+    if "Schedule" not in action and action not in EKS_ACTIONS:
         return error_response(status, code)
     told = Response(json.dumps({"Message": "told by the fake"}), status)
     told.headers["x-amzn-ErrorType"] = code

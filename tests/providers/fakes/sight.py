@@ -18,6 +18,8 @@ _KINDS = {
     "KeyPair": "key-pair",
     "SpotInstanceRequest": "spot-request",
     "Schedule": "schedule",
+    "Nodegroup": "pool",
+    "Cluster": "pool",
     "Tag": "tag",
 }
 _ENDING = ("shutting-down", 32)
@@ -81,7 +83,8 @@ class Sight:
             shown = [p for p in oldest if self._age_s(region, table[p]) >= lag_s]
             kept = shown if named else world.listed(shown)
             for thing in table.values():
-                if self._age_s(region, thing) < world.tag_lag_s and _id(thing) in backend.tags:
+                late = self._age_s(region, thing) < world.tag_lag_s
+                if late and _taken_off(backend.tags.get(_id(thing), {})):
                     untagged[_id(thing)] = backend.tags.pop(_id(thing))
             hidden += [(table, place, table.pop(place)) for place in oldest if place not in kept]
         ending = list(self._ending(world, backend))
@@ -106,6 +109,11 @@ class Sight:
                 if (datetime.now(UTC) - at).total_seconds() < world.end_lag_s:
                     yield one, state.name, state.code
                     state.name, state.code = _ENDING
+
+
+def _taken_off(tags: dict[str, str]) -> bool:
+    """Whether tags may be late or lost: not those that AWS itself puts on nodes of EKS."""
+    return bool(tags) and not any(key.startswith("eks:") for key in tags)
 
 
 def things(backend: Any) -> Iterator[dict[str, Any]]:

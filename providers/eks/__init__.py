@@ -1,0 +1,1 @@
+"""Managed node groups of Amazon EKS clusters, through boto3."""

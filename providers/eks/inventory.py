@@ -1,0 +1,268 @@
+"""What there is of ours in EKS clusters: node groups by their tags, nodes by their group's name.
+
+Instances of a managed node group carry the tags `eks:cluster-name` and `eks:nodegroup-name`, which
+EKS sets; they tell a node of ours also where its group is not shown any more. A region that cannot
+be asked is said, and hides no other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pricing.errors import ProviderError
+from pricing.json_value import objects
+from providers.aws.failures import is_not_found, launch_errors
+from providers.aws.regions import in_each
+from providers.eks import calls
+from providers.eks.calls import PROVIDER
+from providers.interface import JournaledResource, Resource, State
+from providers.lifecycle.presence import Listing, Presence, Unasked
+from providers.ownership_tags import PREFIX, OwnershipTags
+from providers.pools.node_pool import NODE, POOL, run_of_pool
+
+GROUP_TAG = "eks:nodegroup-name"
+_STATES: Mapping[str, State] = {
+    "CREATING": "starting",
+    "ACTIVE": "running",
+    "UPDATING": "running",
+    "DEGRADED": "running",
+    "DELETING": "ending",
+    "CREATE_FAILED": "failed",
+    "DELETE_FAILED": "failed",
+}
+_NODES: Mapping[str, State] = {
+    "pending": "starting",
+    "running": "running",
+    "stopping": "running",
+    "stopped": "running",  # its disk costs, and its group replaces it
+    "shutting-down": "ending",
+    "terminated": "gone",
+}
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksReader:
+    """What reading needs.
+
+    Attributes:
+        eks, ec2: clients of a region, which repeat what fails.
+        secrets: what no sentence may hold.
+    """
+
+    eks: Callable[[str], Any]
+    ec2: Callable[[str], Any]
+    secrets: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class _GroupsThere:
+    """What a region tells."""
+
+    runs: dict[str, OwnershipTags]
+    resources: dict[str, Resource] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+
+
+def listing(
+    reader: EksReader,
+    regions: tuple[str, ...],
+    kinds: tuple[str, ...],
+    known: Mapping[str, OwnershipTags],
+) -> Listing:
+    """Return the node groups of ours and their nodes, as far as they are shown.
+
+    Args:
+        reader: of the account.
+        regions: there.
+        kinds: of `pool` and `node`.
+        known: marks by run, for what has lost its tags.
+    """
+    told = in_each(regions, lambda region: _listed(reader, region, kinds, known))
+    silent = "AWS: no answer in time"
+    gaps = [
+        Unasked(provider=PROVIDER, kind="", region=region, why=silent)
+        for region, one in told.items()
+        if one is None
+    ]
+    found = [one for one in told.values() if one is not None]
+    there = (one for part in found for one in part.resources.values())
+    return Listing(
+        resources=tuple(one for one in there if one.kind in kinds),
+        unasked=(*gaps, *(one for part in found for one in part.unasked)),
+        strangers=tuple(one for part in found for one in part.strangers),
+    )
+
+
+def _listed(
+    reader: EksReader, region: str, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
+) -> _GroupsThere:
+    found = _GroupsThere(runs=dict(known))
+    try:
+        with launch_errors(f"listing node groups in {region}", reader.secrets):
+            for cluster in clusters(reader.eks(region)):
+                for group in _groups(reader.eks(region), cluster):
+                    _take_group(group, region, found)
+    except ProviderError as error:
+        _miss(found, POOL, region, error)
+    if NODE in kinds:
+        try:
+            with launch_errors(f"listing nodes in {region}", reader.secrets):
+                for item in _instances(reader.ec2(region)):
+                    _take_node(item, region, found)
+        except ProviderError as error:
+            _miss(found, NODE, region, error)
+    return found
+
+
+def _miss(found: _GroupsThere, kind: str, region: str, error: ProviderError) -> None:
+    why = error.problems[0]
+    found.unasked.append(Unasked(provider=PROVIDER, kind=kind, region=region, why=why))
+
+
+def clusters(eks: Any) -> Iterator[str]:  # noqa: ANN401 - boto3's
+    """Yield the names of a region's clusters."""
+    for page in eks.get_paginator("list_clusters").paginate():
+        yield from page["clusters"]
+
+
+def group_names(eks: Any, cluster: str) -> Iterator[str]:  # noqa: ANN401 - boto3's
+    """Yield the names of a cluster's node groups."""
+    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
+        yield from page["nodegroups"]
+
+
+def _groups(eks: Any, cluster: str) -> Iterator[_Json]:  # noqa: ANN401 - boto3's
+    """Yield the groups of a cluster that are named as ours are; a name never changes."""
+    for name in group_names(eks, cluster):
+        group = read_group(eks, cluster, name) if run_of_pool(name) else None
+        if group is not None:
+            yield group
+
+
+def read_group(eks: Any, cluster: str, name: str) -> _Json | None:  # noqa: ANN401 - boto3's
+    """Return a node group; None where EKS knows no such one."""
+    try:
+        told: _Json = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+    except Exception as error:
+        if not is_not_found(error):
+            raise
+        return None
+    return told
+
+
+def _take_group(group: _Json, region: str, found: _GroupsThere) -> None:
+    name = str(group["nodegroupName"])
+    run = run_of_pool(name)
+    told = calls.read_tags(group.get("tags"))
+    marks = told if told is not None and told.run == run else found.runs.get(run)
+    if marks is None:
+        found.strangers.append(
+            f"node group {name} of cluster {group['clusterName']} in {region} is named like one of "
+            "ours, and nothing says whose it is; it is left alone. End it in the EKS console if it "
+            "is yours."
+        )
+        return
+    found.runs[run] = marks
+    one = group_resource(group, region, marks)
+    found.resources[one.id] = one
+
+
+def _instances(ec2: Any) -> Iterator[_Json]:  # noqa: ANN401 - boto3's
+    wanted = [
+        {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{POOL}"]},
+        {"Name": "instance-state-name", "Values": [s for s in _NODES if s != "terminated"]},
+    ]
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=wanted):
+        for reservation in page["Reservations"]:
+            yield from reservation["Instances"]
+
+
+def _take_node(item: _Json, region: str, found: _GroupsThere) -> None:
+    group = _tag(item, GROUP_TAG)
+    marks = found.runs.get(run_of_pool(group))
+    if marks is None:
+        found.strangers.append(
+            f"instance {item['InstanceId']} in {region} is a node of {group}, and nothing says "
+            "whose that is; it is left alone."
+        )
+        return
+    one = node_resource(item, region, marks)
+    found.resources[one.id] = one
+
+
+def _tag(item: Mapping[str, Any], key: str) -> str:
+    tags = objects(item.get("Tags") or ())
+    return next((str(tag["Value"]) for tag in tags if tag.get("Key") == key), "")
+
+
+def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
+    """Return a node group of EKS that is of a run, with what EKS says is wrong with it."""
+    issues = objects((group.get("health") or {}).get("issues") or ())
+    said = (f"{one.get('code')}: {one.get('message')}" for one in issues)
+    return Resource(
+        kind=POOL,
+        id=str(group["nodegroupArn"]),
+        name=str(group["nodegroupName"]),
+        region=region,
+        marks=marks,
+        state=_STATES.get(str(group.get("status")), "running"),
+        instance_type=next(iter(group.get("instanceTypes") or ()), ""),
+        fault=" ".join("; ".join(dict.fromkeys(said)).split())[:_MOST_TEXT],
+    )
+
+
+_MOST_TEXT = 400
+
+
+def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
+    """Return an instance that a node group of a run has made."""
+    return Resource(
+        kind=NODE,
+        id=str(item["InstanceId"]),
+        name=f"{_tag(item, GROUP_TAG)}-{item['InstanceId']}",
+        region=region,
+        marks=marks,
+        state=_NODES.get(str(item["State"]["Name"]), "running"),
+        created_at=item.get("LaunchTime"),
+        instance_type=str(item.get("InstanceType", "")),
+    )
+
+
+def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    """Return what AWS answers about an id of the journal.
+
+    Raises:
+        ProviderError: no answer that says whether it is there.
+    """
+    with launch_errors(f"looking at {kept.kind} {kept.name}", reader.secrets):
+        if kept.kind == NODE:
+            return _look_at_node(reader, kept, marks)
+        group = read_group(reader.eks(kept.region), *calls.parts(kept.id))
+    if group is None or group["nodegroupArn"] != kept.id:
+        return Presence(state="not-shown", why=f"EKS knows no such node group in {kept.region}")
+    told = calls.read_tags(group.get("tags"))
+    if run_of_pool(str(group["nodegroupName"])) != marks.run:
+        return Presence(state="not-asked", why=f"it is the node group {group['nodegroupName']}")
+    fits = told if told is not None and told.run == marks.run else marks
+    return Presence(state="present", resource=group_resource(group, kept.region, fits))
+
+
+def _look_at_node(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    try:
+        told = reader.ec2(kept.region).describe_instances(InstanceIds=[kept.id])
+    except Exception as error:
+        if not is_not_found(error):
+            raise
+        return Presence(state="not-shown", why=f"EC2 knows no such instance in {kept.region}")
+    items = [one for part in told["Reservations"] for one in part["Instances"]]
+    if not items:
+        return Presence(state="not-shown", why=f"EC2 shows no such instance in {kept.region}")
+    one = node_resource(items[0], kept.region, marks)
+    if one.state == "gone":
+        return Presence(state="gone", why="EC2 calls it terminated")
+    run = run_of_pool(_tag(items[0], GROUP_TAG))
+    if run and run != marks.run:
+        return Presence(state="not-asked", why=f"it is a node of run {run}")
+    return Presence(state="present", resource=one)
