@@ -142,3 +142,13 @@ def error_response(status: int, code: str) -> Response:
         "</Errors><RequestID>4d9d8375</RequestID></Response>"
     )
     return Response(told, status, content_type="text/xml")
+
+
+def identity(account: str) -> Response:
+    """Whose account it is, as STS prints it."""
+    text = (
+        '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
+        f"<GetCallerIdentityResult><Account>{account}</Account></GetCallerIdentityResult>"
+        "</GetCallerIdentityResponse>"
+    )
+    return Response(text, HTTPStatus.OK, content_type="text/xml")

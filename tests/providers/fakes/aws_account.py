@@ -25,7 +25,7 @@ from moto.ec2.models import ec2_backends
 from moto.scheduler.models import scheduler_backends
 from werkzeug.wrappers import Response
 
-from tests.providers.fakes.aws import Aws, error_response
+from tests.providers.fakes.aws import Aws, error_response, identity
 from tests.providers.fakes.eks import ACTIONS as EKS_ACTIONS
 from tests.providers.fakes.eks import Eks, eks_action
 from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of, names, things
@@ -191,7 +191,7 @@ class AwsAccount:
         if action == "DescribeRegions":
             return _regions()
         if action == "GetCallerIdentity":
-            return _identity("999999999999" if self.world.elsewhere else DEFAULT_ACCOUNT_ID)
+            return identity("999999999999" if self.world.elsewhere else DEFAULT_ACCOUNT_ID)
         token = form.get("ClientToken", "")
         if token in self.tokens:
             return Response(self.tokens[token], HTTPStatus.OK, content_type="text/xml")
@@ -392,14 +392,5 @@ def _regions() -> Response:
     text = (
         '<DescribeRegionsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
         f"<regionInfo>{items}</regionInfo></DescribeRegionsResponse>"
-    )
-    return Response(text, HTTPStatus.OK, content_type="text/xml")
-
-
-def _identity(account: str) -> Response:
-    text = (
-        '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
-        f"<GetCallerIdentityResult><Account>{account}</Account></GetCallerIdentityResult>"
-        "</GetCallerIdentityResponse>"
     )
     return Response(text, HTTPStatus.OK, content_type="text/xml")
