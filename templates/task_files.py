@@ -16,6 +16,7 @@ from templates.bootstrap_files import MachineBootstrap, render_arming, render_bo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.documents.shared_gpus import SharedGpu
     from planner.documents.task import ToolTask
 
 FILES = {
@@ -25,6 +26,8 @@ FILES = {
     "terraform": "terraform.{provider}.tf.j2",
 }
 """The template of each tool, for each provider where they differ."""
+
+_FLEETS = {"kubernetes": "fleet.kubernetes.yaml.j2", "slurm": "fleet.slurm.sh.j2"}
 
 _BEFORE_S = {"skypilot": 1800, "terraform": 0}
 """Seconds that a tool has before the command begins, in which the machine does not end."""
@@ -58,6 +61,19 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
             resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
         )
     )
+
+
+def render_fleet(cluster: str, gpus: tuple[SharedGpu, ...], period: str, ttl_s: int | None) -> str:
+    """Return the file that puts the jobs of a fleet on their shared GPUs.
+
+    Args:
+        cluster: kubernetes or slurm.
+        gpus: who is where.
+        period: of the dollars, in words.
+        ttl_s: longest life of what does not serve; None where all serve.
+    """
+    template = _environment().get_template(_FLEETS[cluster])
+    return template.render(gpus=gpus, period=period, ttl_s=ttl_s)
 
 
 def _machine(

@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from gpucost.cli import cli
 from gpucost.files.plan_file import load_plan
+from gpucost.launch.fleet_export import fleet_text
 from gpucost.launch.task_export import TOOLS, task_text
+from planner.documents.shared_gpus import FleetRequest
 from planner.documents.task import TaskRequest
 from pricing.errors import InputError
 from tests.conftest import ROOT
@@ -35,7 +37,20 @@ def main(folder: Path) -> int:
                         text = task_text(tool, plan, (name,), what, ())[1]
                         target = folder / tool / f"{name.replace('/', '-')}-{number}"
                         target.write_text(text, encoding="utf-8")
+    _fleets(folder)
     return 0
+
+
+def _fleets(folder: Path) -> None:
+    """Write the jobs that share GPUs, as a cluster takes them."""
+    plan_file = folder / "fleet.plan"
+    CliRunner().invoke(cli, ["plan", str(ROOT / "examples" / "fleet"), "-q", "-o", str(plan_file)])
+    asked = FleetRequest(command="python serve.py {job}", image="registry/{job}:1", ttl_s=28_800)
+    serves = FleetRequest(command="python serve.py {job}", image="registry/{job}:1", ttl_s=None)
+    for number, what in enumerate((asked, serves)):
+        with contextlib.suppress(InputError):
+            text, _ = fleet_text("kubernetes", load_plan(str(plan_file)), what)
+            (folder / "kubernetes" / f"fleet-{number}").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,6 @@ OPTIONS = (
     ("report", "--style", "html"),
     ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
-    ("export", "--to", "slurm"),
 )
 
 # Options of the contract that work, by command.

@@ -2,21 +2,22 @@
 
 import click
 
-from gpucost.arguments.later import BuiltChoice
 from gpucost.arguments.parameters import DURATION, chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
+from gpucost.launch.fleet_export import fleet_text
 from gpucost.launch.framework_export import WORDS, config_text, what_is_left
 from gpucost.launch.task_export import TOOLS, task_text, what_was_written
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import select
+from planner.documents.shared_gpus import FleetRequest
 from planner.documents.task import TaskRequest
 from planner.plan_document.document import PlanDocument
 
 _FOCUS = "focus"
-_LATER = ("slurm",)
-_FOR = (_FOCUS, *TOOLS, *WORDS)
+_SLURM = "slurm"
+_FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
 
 
 @click.command(
@@ -26,7 +27,7 @@ _FOR = (_FOCUS, *TOOLS, *WORDS)
 @click.option(
     "--to",
     "tool",
-    type=BuiltChoice(_FOR, _LATER),
+    type=click.Choice(_FOR),
     required=True,
     help="For what.",
 )
@@ -50,6 +51,11 @@ _FOR = (_FOCUS, *TOOLS, *WORDS)
     show_default=True,
     help="Version of FOCUS.",
 )
+@click.option(
+    "--fleet",
+    is_flag=True,
+    help="All jobs that share GPUs, for Kubernetes; {job} in --run and --image is each job's name.",
+)
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @common_options
 def command(
@@ -64,12 +70,15 @@ def command(
     focus_version: str,
     target: str,
     output: Output,
+    *,
+    fleet: bool,
 ) -> None:
     """Write a plan for another tool.
 
     --to focus: its cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file from
-    which that tool starts an option, with the plan's settings and an end. --to a framework: what
-    an option sets in it, in the form that it reads.
+    which that tool starts an option, with the plan's settings and an end. --to kubernetes --fleet,
+    --to slurm: the jobs that share GPUs, where each goes and how. --to a framework: what an option
+    sets in it, in the form that it reads.
     """
     plan = load_plan(plan_path)
     if tool == _FOCUS:
@@ -78,6 +87,13 @@ def command(
     if tool in WORDS:
         config, text = config_text(tool, plan, named, numeric)
         _written(text, target, what_is_left(config, target), output)
+        return
+    if fleet or tool == _SLURM:
+        if named:
+            raise click.UsageError("--option is one job's; a fleet is exported whole.")
+        shared = FleetRequest(command=command_line or "", image=image, ttl_s=ttl)
+        text, said = fleet_text(tool, plan, shared)
+        _written(text, target, said if target == "-" else (f"wrote {target}.", *said), output)
         return
     asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image, idle_s=idle)
     task, text = task_text(tool, plan, named, asked, numeric)

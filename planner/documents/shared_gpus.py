@@ -1,0 +1,149 @@
+"""A fleet on shared GPUs as a cluster is told: which jobs share which GPU, and in which mode."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from decimal import Decimal
+
+from planner.plan_document.document import PlacementDocument, PlanDocument
+from planner.profile.kinds import JobKind
+from pricing.errors import InputError
+
+_NAME = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME = 41
+_OF_JOB = "{job}"
+CLUSTERS = ("kubernetes", "slurm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedJob:
+    """One job on a shared GPU.
+
+    Attributes:
+        name: lower-case letters, digits and dashes.
+        planned: its name in the plan.
+        command: what runs, in a shell.
+        image: of its container; None where it runs without.
+        serves: whether it answers requests and has no end of its own.
+        slice: the MIG profile that it gets; None without MIG.
+        slowest: its speed at the low end, alone = 1.
+    """
+
+    name: str
+    planned: str
+    command: str
+    image: str | None
+    serves: bool
+    slice: str | None
+    slowest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedGpu:
+    """One GPU and who is on it.
+
+    Attributes:
+        id: of the placement in the plan.
+        where: the machine, in words.
+        mode: mps, time-slicing or mig; None: one job alone.
+        jobs: who runs there.
+        cost: dollars of the period.
+    """
+
+    id: int
+    where: str
+    mode: str | None
+    jobs: tuple[SharedJob, ...]
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRequest:
+    """What only the user knows; `{job}` in it stands for each job's name.
+
+    Attributes:
+        command: what to run.
+        image: container to run it in.
+        ttl_s: longest life of what does not serve; None: not said.
+    """
+
+    command: str
+    image: str | None
+    ttl_s: float | None
+
+
+def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[SharedGpu, ...]:
+    """Return the GPUs on which the plan puts several jobs.
+
+    Args:
+        plan: read back.
+        cluster: one of CLUSTERS.
+        asked: what runs there.
+
+    Raises:
+        InputError: nothing is shared, something was not said, or the cluster cannot do it; all at
+            once.
+    """
+    packed = [one for one in plan.fleet.placements if len(one.jobs) > 1] if plan.fleet else []
+    if not packed:
+        raise InputError(
+            "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "
+            "--to kubernetes --option JOB/ID."
+        )
+    problems = []
+    if not asked.command.strip():
+        problems.append("what runs there? Give --run, such as --run 'python serve.py {job}'.")
+    if cluster == "kubernetes" and asked.image is None:
+        problems.append("in which container? Give --image, such as --image 'registry/{job}:1'.")
+    of_several = [one.id for one in packed if one.offer.gpu_count > 1]
+    if cluster == "kubernetes" and of_several:
+        problems.append(
+            f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and the "
+            "device plugin shares all GPUs of a node alike. `gpucost provision --placement N` can."
+        )
+    if asked.ttl_s is None and not all(_serves(plan, job) for one in packed for job in one.jobs):
+        problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
+    if problems:
+        raise InputError(problems)
+    names = [_name(job) for one in packed for job in one.jobs]
+    alike = sorted({name for name in names if names.count(name) > 1})
+    if alike:
+        raise InputError(
+            f"several jobs would be called {', '.join(alike)} in the cluster, which takes letters, "
+            "digits and dashes: give them other names (`gpucost import --name`)."
+        )
+    return tuple(_gpu(one, plan, asked) for one in packed)
+
+
+def _serves(plan: PlanDocument, name: str) -> bool:
+    job = next(one for one in plan.jobs if one.name == name)
+    return JobKind(job.kind).answers
+
+
+def _gpu(placement: PlacementDocument, plan: PlanDocument, asked: FleetRequest) -> SharedGpu:
+    slices = (placement.slice or "").split(",") if placement.mode == "mig" else [""]
+    slices = slices * len(placement.jobs) if len(slices) == 1 else slices
+    offer = placement.offer
+    return SharedGpu(
+        id=placement.id,
+        where=f"{offer.provider}/{offer.instance_type}",
+        mode=placement.mode,
+        cost=placement.cost,
+        jobs=tuple(
+            SharedJob(
+                name=_name(job),
+                planned=job,
+                command=asked.command.replace(_OF_JOB, shlex.quote(job)),
+                image=asked.image.replace(_OF_JOB, _name(job)) if asked.image else None,
+                serves=_serves(plan, job) and asked.ttl_s is None,
+                slice=piece or None,
+                slowest=placement.relative_speed[job].low,
+            )
+            for job, piece in zip(placement.jobs, slices, strict=True)
+        ),
+    )
+
+
+def _name(text: str) -> str:
+    short = _NAME.sub("-", text.lower()).strip("-")[:_LONGEST_NAME].rstrip("-")
+    return short if short[:1].isalpha() else f"job-{short}"[:_LONGEST_NAME]
