@@ -12,8 +12,6 @@ from pricing.money import cents
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, changed, inference, training, unpriced
 
-LATER = ("slurm",)
-
 
 @pytest.fixture
 def plan(call: Call, write: Write) -> str:
@@ -64,14 +62,6 @@ def test_focus_1_3_says_who_provides_and_hosts(plan: str, call: Call) -> None:
     assert tuple(new[0]) == columns("1.3")
     assert [{k: v for k, v in row.items() if k not in added} for row in new] == old
     assert {row[name] for row in new for name in added} == {"AWS"}
-
-
-@pytest.mark.parametrize("tool", LATER)
-def test_other_targets_are_not_built(tool: str, plan: str, call: Call) -> None:
-    """A target of the contract that is not built exits 2 and says so."""
-    ran = call("export", plan, "--to", tool)
-    assert (ran.code, ran.out) == (2, "")
-    assert f"--to {tool} is not built yet" in ran.err
 
 
 @pytest.mark.parametrize(
