@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments prices-backtest focus-test export-test torch-test loop chaos vm-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loop chaos vm-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ accuracy: data-given $(VENV)/.dev ## score predictions on DATA left out of their
 
 fit: data-given $(VENV)/.dev ## fit the coefficients of predictions anew on the data sets in DATA
 	$(BIN)/python -m research.fit "$(DATA)" $$(date -u +%F)
+
+fuzz-telemetry: $(VENV)/.dev ## 20,000 damaged files of telemetry: each is read or refused with a sentence
+	$(BIN)/python -m tests.fuzz 20000 --seed $$(date -u +%s) --jobs 2 --seconds 1800
 
 bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring
 	$(BIN)/python benchmarks/startup.py

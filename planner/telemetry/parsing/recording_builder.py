@@ -33,8 +33,9 @@ _POWER_OVER_LIMIT = 1.3
 # No board draws more; the largest superchip modules are below 3 kW.
 _MOST_WATTS = 3000.0
 _MEMORY_OVER_TOTAL = 1.05
-_MOST_GIB = 10_000.0
+_LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
+_MOST_FIGURE = 1e15  # what a profile may hold
 
 
 class RecordingBuilder:
@@ -85,7 +86,7 @@ class RecordingBuilder:
 
     def figures(self, column: Column, figures: tuple[float, float, float] | None) -> None:
         """Keep a column whose mean, least and greatest value are known; None: it has none."""
-        mean, least, most = map(_rounded, figures) if figures else (None, None, None)
+        mean, least, most = map(_figure, figures) if figures else (None, None, None)
         if column.scale == 1.0 and column.slot is not None:
             self._ratios.add(column.slot)
         slot = column.slot if column.slot in SLOTS else None
@@ -153,7 +154,7 @@ class RecordingBuilder:
         """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
         totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
         values = samples[slot].to_numpy(dtype=float, copy=True)
-        self._drop(values, np.abs(values) > MOST, slot, "beyond all measure")
+        self._drop(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
         known = SLOTS.get(slot)
         if known is not None and known.low is not None:
             self._drop(values, values < known.low, slot, f"below {known.low:g}")
@@ -210,13 +211,14 @@ class RecordingBuilder:
             values[wrong] = np.nan
 
 
-def _rounded(value: float) -> float:
-    return round(float(value), 6)
+def _figure(value: float) -> float | None:
+    """Return a figure for people; None for one that no file of readings holds."""
+    return round(float(value), 6) if abs(value) <= _MOST_FIGURE else None
 
 
 def with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
     """Return a device without a memory size that no device has."""
-    plausible = gpu.memory_gib is not None and 0 < gpu.memory_gib < _MOST_GIB
+    plausible = gpu.memory_gib is not None and _LEAST_GIB <= gpu.memory_gib < _MOST_GIB
     return gpu if plausible else replace(gpu, memory_gib=None)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import MOST, THROTTLE_MOST
 from planner.telemetry.parsing.csv_columns import BITMASK, meaning
+from planner.telemetry.parsing.devices.json_texts import whole_of
 from planner.telemetry.parsing.prometheus_metrics import (
     BLANKS,
     IDENTITY_METRIC,
@@ -93,7 +94,7 @@ class SampledSeries:
     def index(self) -> int | None:
         """The device's index."""
         found = (self.labels.get(label, "") for label in _ID_LABELS)
-        return next((int(text) for text in found if text.isdecimal()), None)
+        return next((known for text in found if (known := whole_of(text)) is not None), None)
 
     @property
     def host(self) -> str | None:

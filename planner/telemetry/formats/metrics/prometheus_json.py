@@ -100,7 +100,7 @@ def _columns(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     try:
         table = np.array(points, dtype=float).reshape(-1, 2)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         pairs = [pair for point in points if (pair := _pair(point)) is not None]
         builder.rows_read += len(points) - len(pairs)
         builder.dropped["point of a wrong shape"] += len(points) - len(pairs)
@@ -114,6 +114,6 @@ def _pair(point: object) -> tuple[float, float] | None:
         return None
     try:
         time, value = float(point[0]), float(point[1])
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return (time, value) if np.isfinite(time) else None

@@ -9,6 +9,7 @@ import pandas as pd
 
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import numbers
+from planner.telemetry.parsing.devices.json_texts import whole_of
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.parsing.units import Meaning
 from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -94,7 +95,7 @@ def _cells(payload: Payload, builder: RecordingBuilder) -> pd.DataFrame:
 
 
 def _is_row(words: list[str], header: list[str]) -> bool:
-    return words[header.index("gpu")].isdecimal()
+    return whole_of(words[header.index("gpu")]) is not None
 
 
 def _values(cells: pd.DataFrame, builder: RecordingBuilder) -> pd.DataFrame:

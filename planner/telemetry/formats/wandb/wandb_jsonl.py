@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.payload import Payload
 
 FORMAT = "wandb-jsonl"
-_GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d+)\.(\w+)(?:/l:.*)?")
+_GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d{1,4})\.(\w+)(?:/l:.*)?")
 # W&B multiplies DCGM's ratios by 100; `memory` is the controller's time.
 NAMES = {
     "gpu": Meaning(target="util.kernel_time", unit="%"),
@@ -187,6 +187,7 @@ def _host(wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64]) -> pd.
         return None
     known = {name: np.where(column >= 0, column, np.nan) for name, column in columns.items()}
     frame = pd.DataFrame({TIME: t_s, **known}).dropna(subset=list(columns), how="all")
+    frame = frame[np.isfinite(frame[TIME])]
     return frame if len(frame) else None
 
 
