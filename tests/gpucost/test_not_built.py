@@ -66,7 +66,7 @@ BUILT = {
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",
     "recipe": "--option --numeric -o",
-    "run": "--recipe --option --numeric --ab --find-workers -o",
+    "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",

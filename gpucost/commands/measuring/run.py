@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.views.output import Output, common_options
@@ -67,6 +68,11 @@ class _BeforeTheCommand(click.Command):
     is_flag=True,
     help="Apply no recipe: find how many loader workers end the wait for data.",
 )
+@click.option(
+    "--find-batch",
+    is_flag=True,
+    help="Run COMMAND in trials of a few steps each: find the largest batch that fits.",
+)
 @common_options
 @click.pass_context
 def command(
@@ -91,6 +97,9 @@ def command(
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)
     _check(words, sources, target, _searching(given))
+    if given["find_batch"]:
+        is_named = ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE
+        return _find_batch(words, target if is_named else None, output, no_gpu=given["no_gpu"])
     applied = _applied(words, sources, given)
     asked = MeasureRequest(
         command=applied.command,
@@ -109,7 +118,32 @@ def command(
 
 def _searching(given: dict[str, Any]) -> tuple[str, ...]:
     """Return the options of a call that searches instead of applying; none where it does not."""
-    return ("--find-workers",) if given["find_workers"] else ()
+    names = ("--find-workers", "--find-batch")
+    return tuple(each for each in names if given[each[2:].replace("-", "_")])
+
+
+def _find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
+    """Find the largest batch in trials, print what was found, and return the exit code."""
+    from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
+    from gpucost.profiling.batch_search import (  # noqa: PLC0415 - lazy
+        attempt_in_child,
+        free_gib,
+        room_bytes,
+        search,
+    )
+    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
+
+    room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
+    found = search(attempt_in_child(words, os.environ, room), output.say)
+    click.echo(f"largest batch that fits: {found.largest} (it has {found.own}); {found.why}")
+    output.say(
+        "the program itself has not run, and stays as it is. A larger batch changes what is "
+        "learned: the learning rate goes with it."
+    )
+    if target is not None:
+        write_file(target, found.document)
+        output.say(f"wrote {target}")
+    return 0
 
 
 def _applied(
@@ -147,6 +181,8 @@ def _check(
 ) -> None:
     plan_path, recipe_path, named = sources
     problems = []
+    if len(searching) > 1:
+        problems.append(f"{' and '.join(searching)}: one at a time; leave one out.")
     if searching and any(sources):
         problems.append(f"{searching[0]} applies no recipe: leave out the recipe or the plan.")
     if not words:

@@ -49,6 +49,7 @@ BAD = {
         ("--find-workers", "--recipe", "r.json", "--", "true"),
         "--find-workers applies no recipe",
     ),
+    "two searches": (("--find-workers", "--find-batch", "--", "true"), "one at a time"),
     "no plan": (("--option", "j/o1", "--", "true"), "plan.json: no such file"),
 }
 
@@ -127,3 +128,14 @@ def test_an_experiment_says_what_it_cannot_switch(write: Write) -> None:
     assert "ALLOC_CONF" not in ran.stdout
     assert "left allocator-tuning: cannot be tried on and off within one run" in ran.stderr
     assert json.loads(Path("a.json").read_text(encoding="utf-8"))["experiment"] is None
+
+
+def test_a_search_that_finds_no_steps_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that trains nothing: exit 2, how it ended, and no file."""
+    monkeypatch.chdir(tmp_path)
+    ran = _run("--find-batch", "-o", "b.json", "--", sys.executable, "-c", "raise SystemExit(5)")
+    assert ran.returncode == 2
+    assert "it ended with 5 before 4 optimizer steps were seen" in ran.stderr
+    assert not Path("b.json").exists()

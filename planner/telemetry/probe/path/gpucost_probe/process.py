@@ -33,6 +33,7 @@ class Probe:
         others: a framework was imported whose steps are not seen.
         by_hand: the program tells its steps itself, so optimizers do not.
         asked: what is to be applied; None where nothing is.
+        trial: of a batch, which this process was started for; None where it was not.
     """
 
     def __init__(self, folder: str) -> None:
@@ -41,6 +42,7 @@ class Probe:
         self.autocast: Any = None
         self.others = False
         self.by_hand = False
+        self.trial: Any = None
         self.asked = _asked(self)
         self._watched = False
         self.watch = Watch(
@@ -51,7 +53,9 @@ class Probe:
     def _begin(self) -> None:
         self.events = Events(self.folder)
         self.steps = Steps(self.events)
-        if self.asked is not None and self.asked.turns is not None:
+        if self.trial is not None:
+            self.steps.taken = self.trial.stepped
+        elif self.asked is not None and self.asked.turns is not None:
             self.steps.taken = self.asked.turns.stepped
         self.events.greet = self.watch.start
         self.events.finish = self._finish
@@ -94,6 +98,10 @@ def _asked(probe: Probe) -> Any:
     from .applying.turns import turns_of
 
     told = told_in(probe.folder)
+    if told.get("trial"):
+        from .applying.trial import trial_of
+
+        probe.trial = trial_of(probe, told)
     if not told["actions"]:
         return None
     asked = Asked(probe, told["actions"], turns_of(probe, told))

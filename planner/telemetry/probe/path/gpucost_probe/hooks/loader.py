@@ -225,6 +225,8 @@ def _inputs(module: ModuleType, probe: Probe) -> Any:
 
 def patch(module: ModuleType, probe: Probe) -> None:
     """Patch torch.utils.data.dataloader."""
+    if probe.trial is not None:
+        probe.trial.watch(module)
     loaders = Loaders(module, probe)
     attach(module.DataLoader, "__iter__", IterHook(loaders), ("self",))
     attach(module._BaseDataLoaderIter, "__next__", NextHook(loaders), ("self",))
