@@ -271,6 +271,11 @@ HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK
 SLOWDOWN, GRID = NumberType(ranges.SLOWDOWN), NumberType(ranges.GRID_G_PER_KWH)
 PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)
 
+jobs_by_option = click.option(
+    "--jobs-by",
+    type=click.Choice(("file", "folder")),
+    help="In a folder, each file is a job, or what lies in one folder.",
+)
 chosen_options = click.option(
     "--option",
     "named",

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from planner.profile.join import join_runs
 from planner.telemetry.folder import Belonging, FolderListing, files_below
 from planner.telemetry.formats.sniff import StrangerError
+from planner.telemetry.run_folder import is_run_folder
 from planner.telemetry.source_file import format_of, open_source, profiles_of
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planner.profile.model import Profile
     from planner.telemetry.folder import Skipped
     from planner.telemetry.parsing.hints import Hints
@@ -32,8 +35,23 @@ class _Found:
     profile: Profile
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderManner:
+    """How a folder is read.
+
+    Attributes:
+        jobs_by: "file": every telemetry file is a job, with what has no GPU of its own (a server's
+            page) beside it, where it is the only one in its folder; "folder": the telemetry of one
+            folder complements each other.
+        told: called with the number of telemetry files read and of all.
+    """
+
+    jobs_by: str
+    told: Callable[[int, int], None] | None = None
+
+
 def read_folder(
-    folder: str, hints: Hints, skipped: list[Skipped], *, apart: bool
+    folder: str, hints: Hints, skipped: list[Skipped], manner: FolderManner
 ) -> tuple[Profile, ...]:
     """Return the profiles of every file in a folder and below it that gpucost knows, by path.
 
@@ -45,15 +63,18 @@ def read_folder(
         folder: where to look.
         hints: what the files do not say themselves.
         skipped: takes what is left out, with the reason.
-        apart: whether every telemetry file is a job; else those of one folder complement each
-            other.
+        manner: which files are of one job.
 
     Raises:
         InputError: nothing in it can be read.
     """
     listing = files_below(folder)
     ready, telemetry = _recognised(listing, hints)
-    found = ready + _of_telemetry(_groups(telemetry, apart=apart), ready, listing, hints)
+    apart = manner.jobs_by == "file"
+    groups = _groups(telemetry, apart=apart)
+    found = ready + _of_telemetry(groups, ready, listing, hints, manner)
+    if apart:
+        found = _completed(found, telemetry, hints)
     skipped += listing.skipped
     if not found:
         reasons = [f"{one.path}: {one.why}." for one in listing.skipped]
@@ -97,15 +118,48 @@ def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
         return [[path] for path in telemetry]
     groups: dict[Path, list[Path]] = defaultdict(list)
     for path in telemetry:
-        groups[path.parent].append(path)
+        groups[path if is_run_folder(path) else path.parent].append(path)
     return list(groups.values())
 
 
+def _completed(found: list[_Found], telemetry: list[Path], hints: Hints) -> list[_Found]:
+    """Return the jobs with what has no GPU of its own in the one job that lies beside it."""
+    beside: dict[Path, list[_Found]] = defaultdict(list)
+    for one in found:
+        if one.path in telemetry and not is_run_folder(one.path):
+            beside[one.path.parent].append(one)
+    together: dict[Path, _Found] = {}
+    parts: set[Path] = set()
+    for members in beside.values():
+        jobs = [one for one in members if one.profile.gpus]
+        rest = [one for one in members if not one.profile.gpus]
+        if len(jobs) != 1 or not rest:
+            continue
+        paths = [jobs[0].path, *(one.path for one in rest)]
+        try:
+            joined = profiles_of([open_source(str(path), hints) for path in paths], hints)
+        except InputError:
+            continue
+        if len(joined) == 1:
+            job = replace(joined[0].job, name=jobs[0].profile.job.name)
+            together[jobs[0].path] = replace(jobs[0], profile=replace(joined[0], job=job))
+            parts |= {one.path for one in rest}
+    return [together.get(one.path, one) for one in found if one.path not in parts]
+
+
 def _of_telemetry(
-    groups: list[list[Path]], ready: list[_Found], listing: FolderListing, hints: Hints
+    groups: list[list[Path]],
+    ready: list[_Found],
+    listing: FolderListing,
+    hints: Hints,
+    manner: FolderManner,
 ) -> list[_Found]:
     found: list[_Found] = []
+    total, done = sum(len(group) for group in groups), 0
     for group in groups:
+        done += len(group)
+        if manner.told is not None:
+            manner.told(done, total)
         opened = []
         for path in group:
             try:

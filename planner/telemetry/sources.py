@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import join_runs
-from planner.telemetry.folder_jobs import read_folder
+from planner.telemetry.folder_jobs import FolderManner, read_folder
 from planner.telemetry.run_folder import is_run_folder
 from planner.telemetry.source_file import SourceFile, open_source, profiles_of
 from pricing.errors import InputError
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.hints import Hints
 
 
+BY_FILE, BY_FOLDER = FolderManner(jobs_by="file"), FolderManner(jobs_by="folder")
+
+
 def read_source(
-    path: str, hints: Hints, stdin: BinaryIO | None = None, skipped: list[Skipped] | None = None
+    path: str,
+    hints: Hints,
+    stdin: BinaryIO | None = None,
+    skipped: list[Skipped] | None = None,
+    manner: FolderManner = BY_FILE,
 ) -> tuple[Profile, ...]:
     """Return the profiles of one SOURCE.
 
@@ -31,6 +38,7 @@ def read_source(
         hints: what the source does not say itself.
         stdin: what `-` reads; the process's standard input when None.
         skipped: takes what was left out of a folder.
+        manner: how folders are read; each telemetry file in them is a job unless it says otherwise.
 
     Returns:
         The profiles of a file in its order, those of telemetry by job name, those of a folder by
@@ -40,7 +48,8 @@ def read_source(
         InputError: nothing of it can be read, with every problem of every file.
     """
     if _is_folder(path):
-        return read_folder(path, hints, [] if skipped is None else skipped, apart=True)
+        left_out = [] if skipped is None else skipped
+        return read_folder(path, hints, left_out, manner)
     return profiles_of([open_source(path, hints, stdin)], hints)
 
 
@@ -49,6 +58,7 @@ def read_telemetry(
     hints: Hints,
     stdin: BinaryIO | None = None,
     skipped: list[Skipped] | None = None,
+    manner: FolderManner = BY_FOLDER,
 ) -> tuple[Profile, ...]:
     """Return the profiles of files that complement each other, usually one.
 
@@ -62,6 +72,7 @@ def read_telemetry(
         hints: what they do not say themselves.
         stdin: what `-` reads.
         skipped: takes what was left out of folders.
+        manner: how folders are read.
 
     Raises:
         InputError: a file cannot be read, with every problem of every file; a profile beside
@@ -74,7 +85,7 @@ def read_telemetry(
         try:
             if _is_folder(path):
                 left_out: list[Skipped] = [] if skipped is None else skipped
-                found += read_folder(path, hints, left_out, apart=False)
+                found += read_folder(path, hints, left_out, manner)
             else:
                 opened.append(open_source(path, hints, stdin))
         except InputError as error:

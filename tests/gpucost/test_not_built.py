@@ -56,12 +56,13 @@ OPTIONS = (
 # Options of the contract that work, by command.
 BUILT = {
     "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job --label "
-    "--since --until --step --match --job-label",
+    "--since --until --step --match --job-label --jobs-by",
+    "diagnose": "--jobs-by",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --max-moves --time-limit --current --include --engineer-rate --as-of -o "
     "--report --fail-over --price "
-    "--whole-machine --machine-only --fail-over-increase --base --launchable --history",
+    "--whole-machine --machine-only --fail-over-increase --base --launchable --history --jobs-by",
     "loop": "--budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import click
 
+from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.actions import action
@@ -23,10 +24,11 @@ from templates import report_text
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@jobs_by_option
 @output_options
-def command(sources: tuple[str, ...], output: Output) -> None:
+def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
-    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources, output.say))]
+    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources, output.say, jobs_by))]
     if output.format == "json":
         print_json(_document(found))
         return

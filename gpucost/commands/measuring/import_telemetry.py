@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments.parameters import DURATION, INSTANT, LABEL, MAPPING, WORK
-from gpucost.files.sources import tell_skipped
+from gpucost.arguments.parameters import (
+    DURATION,
+    INSTANT,
+    LABEL,
+    MAPPING,
+    WORK,
+    jobs_by_option,
+)
+from gpucost.files.sources import progress, tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live
 from gpucost.views.output import Output, common_options
@@ -85,11 +92,15 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
     help="Which of a server's series, also with != =~ !~ (repeatable).",
 )
 @click.option("--job-label", help="The label that names a job, where it is not the pod's.")
+@jobs_by_option
 @click.option("--name", help="The job's name.")
 @click.option("--job", help="Which of several jobs in the source.")
 @common_options
-def command(sources: tuple[str, ...], target: str, output: Output, **given: Any) -> None:
+def command(
+    sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **given: Any
+) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
+    from planner.telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
     from planner.telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
@@ -108,10 +119,11 @@ def command(sources: tuple[str, ...], target: str, output: Output, **given: Any)
         **given,
     )
     skipped: list[Skipped] = []
+    manner = FolderManner(jobs_by=jobs_by or "folder", told=progress(output.say))
     if any(is_server(source) for source in sources):
         profiles = read_live(sources, live, hints, output.say)
     else:
-        profiles = read_telemetry(sources, hints, skipped=skipped)
+        profiles = read_telemetry(sources, hints, skipped=skipped, manner=manner)
     tell_skipped(skipped, output.say)
     for path, text in _files(profiles, target):
         there = path != "-" and Path(path).exists()

@@ -10,6 +10,7 @@ import click
 
 from gpucost.api import make_plan
 from gpucost.arguments.parameters import (
+    jobs_by_option,
     today,
 )
 from gpucost.arguments.plan_options import plan_options
@@ -38,6 +39,7 @@ _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written 
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
+@jobs_by_option
 @click.option("--all", "all_options", is_flag=True, help="Show every option, not one screen.")
 @output_options
 def command(
@@ -48,6 +50,7 @@ def command(
     fail_over_increase: tuple[Decimal, bool] | None,
     base: str | None,
     as_of: date | None,
+    jobs_by: str | None,
     output: Output,
     *,
     all_options: bool,
@@ -57,7 +60,7 @@ def command(
     gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
-    profiles = read_sources(sources, output.say)
+    profiles = read_sources(sources, output.say, jobs_by)
     plan = make_plan(profiles, catalog, _requirements(asked), as_of=day)
     document = plan_document(plan)
     _write(document, target, report_path, output)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib
 import io
 import sys
 import zlib
@@ -19,7 +20,7 @@ MOST_HOLE_BYTES = 64 << 20
 # Deflate reaches 1032:1 on constant bytes; telemetry stays under 100:1.
 MOST_RATIO, RATIO_FROM_BYTES = 300, 16 << 20
 MOST_LAYERS = 3
-_MAGIC = b"\x1f\x8b"
+_MAGIC, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 20
 
 
@@ -155,11 +156,14 @@ class Stream:
         for _ in range(MOST_LAYERS):
             first = next(chunks, b"")
             chunks = _chain(first, chunks)
+            if first.startswith(_ZSTANDARD):
+                chunks = self._of_zstandard(chunks)
+                continue
             if not first.startswith(_MAGIC):
                 return chunks
             chunks = self._inflated(chunks)
         raise InputError(
-            f"{self.name}: packed with gzip more than {MOST_LAYERS - 1} times, which no tool does. "
+            f"{self.name}: packed more than {MOST_LAYERS - 1} times, which no tool does. "
             "Unpack it and give the telemetry file itself."
         )
 
@@ -172,6 +176,28 @@ class Stream:
             raise InputError(
                 f"{self.name}: the gzip data is damaged or cut off, so nothing in it can be "
                 "trusted. Copy the file again, or unpack what is left with `gzip -dc`."
+            ) from None
+
+    def _of_zstandard(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            library = importlib.import_module("zstandard")
+        except ImportError:
+            raise InputError(
+                f"{self.name}: packed with Zstandard. Install the package that unpacks it: "
+                "pip install zstandard, or unpack it with `zstd -d`."
+            ) from None
+        try:
+            source = io.BufferedReader(_Pull(chunks), _CHUNK)
+            with library.ZstdDecompressor().stream_reader(
+                source, read_across_frames=True
+            ) as unpacked:
+                while data := unpacked.read(_CHUNK):
+                    yield data
+            # The library ends quietly where the last frame is cut: what follows is not known.
+        except library.ZstdError:
+            raise InputError(
+                f"{self.name}: the Zstandard data is damaged or cut off, so nothing in it can be "
+                "trusted. Copy the file again."
             ) from None
 
     def _fill(self, size: int | None) -> None:

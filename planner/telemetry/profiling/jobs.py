@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.telemetry.profiling.build import build
-from planner.telemetry.profiling.merge import ANY_JOB, Merged, merge
+from planner.telemetry.profiling.merge import ANY_JOB, Merged, device_of, merge
 from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 from pricing.errors import InputError
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from planner.profile.model import Profile
     from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.recording.recording import Recording
+
+
+_DIGITS = 12
 
 
 def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
@@ -56,7 +60,35 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
             f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
             "cannot share a name. Pick one with --job NAME."
         )
-    return tuple(build(_of_job(merged, name), name, hints) for name in wanted)
+    parts = [_of_job(merged, name) for name in wanted]
+    built = [build(part, name, hints) for part, name in zip(parts, wanted, strict=True)]
+    return _on_machines(built, parts)
+
+
+def _on_machines(built: Sequence[Profile], parts: Sequence[Merged]) -> tuple[Profile, ...]:
+    """Return the jobs, those that held one device on one machine, though it has no name.
+
+    Pods that take turns on a GPU, or share it, are paid for once. A device counts as the same where
+    its uuid, or its host and index, are known.
+    """
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, part in enumerate(parts):
+        devices = {device_of(gpu.key) for gpu in part.gpus if gpu.uuid or gpu.host}
+        members = [place]
+        for group in [one for one in groups if one[0] & devices]:
+            groups.remove(group)
+            devices |= group[0]
+            members += group[1]
+        groups.append((devices, members))
+    machine: dict[int, str] = {}
+    for devices, members in groups:
+        if len(members) > 1:
+            digest = sha256(" ".join(sorted(devices)).encode()).hexdigest()[:_DIGITS]
+            machine |= dict.fromkeys(members, f"gpus-{digest}")
+    return tuple(
+        replace(one, hardware=replace(one.hardware, machine=one.hardware.machine or machine.get(i)))
+        for i, one in enumerate(built)
+    )
 
 
 def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
