@@ -1,6 +1,7 @@
 """Who may share one GPU: the limits of sharing as sentences, and as numbers for the search."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,13 +13,23 @@ from planner.fleet.tenant import Tenant, speeds, vcpus_of
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.sharing import most_beside
+from planner.profile.model import Profile
+from planner.signals.signals import pcie_share
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
+PARTS: tuple[tuple[str, Callable[[Profile], float | None]], ...] = (
+    ("memory bandwidth", lambda profile: profile.mean("util.dram_active")),
+    ("PCIe link", pcie_share),
+    ("video encoder", lambda profile: profile.mean("util.encoder")),
+    ("video decoder", lambda profile: profile.mean("util.decoder")),
+)
+"""Parts of a GPU beside its compute that jobs use together; what was not measured is unused."""
+_ROUNDING = 1e-9
 
 
 def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
     """Return why these jobs cannot share one GPU; None when they can."""
-    checks = (_memory, _host, _unmeasured, _latency, _slowdown)
+    checks = (_memory, _host, _unmeasured, _latency, _slowdown, _peaks, _other_parts)
     return next((refusal for check in checks if (refusal := check(group, asked))), None)
 
 
@@ -51,12 +62,53 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
             continue
         if measured is None:
             return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
-        worst = measured / found[one.name].low
+        queued = measured + _queueing_ms(one, measured) * (_wait(group, one) - 1.0)
+        worst = max(measured / found[one.name].low, queued)
         if worst > target:
             return (
                 "latency",
                 f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
             )
+    return None
+
+
+def _wait(group: list[Tenant], one: Tenant) -> float:
+    """Return how much longer a request waits and runs beside others at their peaks.
+
+    The time in an M/M/1 queue grows as 1 / (1 - load).
+    """
+    together = sum(t.peak for t in group)
+    return max(1.0 - one.peak, _ROUNDING) / max(1.0 - together, _ROUNDING)
+
+
+def _queueing_ms(one: Tenant, measured_ms: float) -> float:
+    """Return the part of a latency that was spent on the GPU or in its queue, at the most.
+
+    With a known rate of requests the time on the GPU is known, and 99 % of requests take less than
+    4.6 (ln 100) times its mean there; else all of the latency is taken.
+    """
+    per_second, share = one.profile.job.requests_per_s, one.share or 0.0
+    if not per_second:
+        return measured_ms
+    return min(measured_ms, 4.6 * 1000.0 * share / per_second / max(1.0 - one.peak, _ROUNDING))
+
+
+def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    together = sum(t.peak for t in group)
+    if not any(t.profile.job.kind.answers for t in group) or together <= 1.0 + _ROUNDING:
+        return None
+    return (
+        "slowdown",
+        f"at their 95th percentiles they would want {together:.0%} of the GPU at once",
+    )
+
+
+def _other_parts(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    for title, part in PARTS:
+        together = sum(part(t.profile) or 0.0 for t in group)
+        if together > BUSIEST + _ROUNDING:
+            busy = f"together they would keep the {title} {together:.0%} busy"
+            return "slowdown", f"{busy}; {BUSIEST:.0%} is the limit"
     return None
 
 
@@ -119,6 +171,8 @@ def _row(one: Tenant, group: list[Tenant], room: float) -> list[tuple[float, flo
         (share, most),
         (need.ram_gib or 0.0, ram),
         (need.cores or 0.0, cores),
+        (one.peak, _most_at_peak(one)),
+        *((part(one.profile) or 0.0, BUSIEST) for _, part in PARTS),
     ]
     # What a job takes beyond its limit alone does not forbid it a GPU of its own.
     return [(min(takes, limit), limit) for takes, limit in takes_and_most]
@@ -128,3 +182,13 @@ def _most_beside(one: Tenant) -> float:
     """Return the share of a GPU that others may take before a latency target is missed."""
     target, measured = one.profile.job.latency_slo_ms, one.latency_ms
     return math.inf if target is None or not measured else most_beside(measured / target)
+
+
+def _most_at_peak(one: Tenant) -> float:
+    """Return the share that all may want at their peaks: 1 beside a service, less for a target."""
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    most = 1.0 if one.profile.job.kind.answers else math.inf
+    if target is None or not measured:
+        return most
+    longest = 1.0 + (target - measured) / _queueing_ms(one, measured)
+    return min(most, 1.0 - (1.0 - one.peak) / longest)

@@ -6,7 +6,7 @@ from planner.baseline.baseline import Baseline
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
-from planner.prediction.sharing import shared_speed
+from planner.prediction.sharing import peak_share, shared_speed
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms
 
@@ -38,6 +38,11 @@ class Tenant:
     def there(self) -> Profile:
         """What was measured, as it would be on the home's GPU."""
         return self.home.profile if self.home else self.profile
+
+    @property
+    def peak(self) -> float:
+        """The share of the GPU's time that it takes at the 95th percentile, at most 1."""
+        return min(1.0, peak_share(self.there) or 0.0)
 
     @property
     def latency_ms(self) -> float | None:

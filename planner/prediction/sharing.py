@@ -27,6 +27,14 @@ def compute_share(profile: Profile) -> float | None:
     return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
 
 
+def peak_share(profile: Profile) -> float | None:
+    """Return the 95th percentile of the share that the job takes; its mean where none is known."""
+    mean = compute_share(profile)
+    slot = next((slot for slot in SHARES if profile.mean(slot) is not None), None)
+    seen = [one.p95 for one in profile.readings(slot) if one.p95 is not None] if slot else []
+    return max(seen, default=mean)
+
+
 def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     """Return each job's speed relative to running alone (1.0), in order of the input.
 

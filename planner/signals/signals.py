@@ -158,7 +158,8 @@ _PCIE_GB_S = {3: 15.75, 4: 31.5, 5: 63.0, 6: 121.0}
 _MIB = 2**20
 
 
-def _pcie_share(profile: Profile) -> float | None:
+def pcie_share(profile: Profile) -> float | None:
+    """Return the share of the PCIe link, inwards, that is in use."""
     gpu, rate_mib_s = _known_gpu(profile), profile.mean("io.pcie_rx_mib_s")
     link = _PCIE_GB_S.get(gpu.pcie_gen) if gpu and gpu.pcie_gen else None
     return _share(rate_mib_s * _MIB / 1e9 if rate_mib_s is not None else None, link)
@@ -341,7 +342,7 @@ SIGNALS: dict[str, Signal] = {
     "io.pcie_rx_mib_s.mean": Signal(
         lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s", "MiB/s"
     ),
-    "io.pcie_rx_fraction": Signal(_pcie_share, "PCIe link in, of its rate", FRACTION),
+    "io.pcie_rx_fraction": Signal(pcie_share, "PCIe link in, of its rate", FRACTION),
     "host.cpu_util.mean": Signal(_host("cpu_util"), "CPU", FRACTION),
     "host.cpu_busiest_core.mean": Signal(_host("cpu_busiest_core"), "busiest CPU core", FRACTION),
     "host.cpu_cores_used": Signal(_one_core, "CPU cores used"),

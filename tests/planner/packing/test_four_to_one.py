@@ -1,12 +1,13 @@
 """Four under-used GPUs become one, and why not, on single machines and on one of eight."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.baseline.requirements import Requirements
 from planner.fleet.consolidate import Fleet, consolidate
-from planner.profile.model import Latency, Profile, Statistics
+from planner.profile.model import GpuReadings, Latency, Profile, Statistics
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_baseline, a_profile, running
 from tests.pricing.factories import ASKED_ON
@@ -76,3 +77,36 @@ def test_a_time_limit_leaves_a_packing() -> None:
     fleet = packed(*jobs, ends_search=lambda: True)
     assert fleet.gpus_after < 9
     assert fleet.search_ended_early or fleet.gap_fraction == 0.0
+
+
+PEAKY = Statistics(mean=0.2, p95=0.95)
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"), [("inference_online", 4), ("training", 1)], ids=["services", "training"]
+)
+def test_services_are_packed_by_their_peaks(kind: str, after: int) -> None:
+    """Four services at a 95th percentile of 95 % do not share; four training jobs do."""
+    assert packed(*(job(f"j{i}", busy=PEAKY, kind=kind) for i in range(4))).gpus_after == after
+
+
+@pytest.mark.parametrize("slot", ["util.dram_active", "util.encoder", "util.decoder"])
+def test_other_parts_of_a_gpu_fill_up(slot: str) -> None:
+    """Two jobs that keep the memory or a video engine 40 % busy share; a third does not join."""
+    jobs = [job(f"j{i}") for i in range(3)]
+    full = [replace(one, gpus=(_with(one.gpus[0], slot, 0.4),)) for one in jobs]
+    fleet = packed(*full)
+    assert fleet.gpus_after == 2
+    assert {one.reason for one in fleet.unmoved} == {"slowdown"}
+
+
+def _with(gpu: GpuReadings, slot: str, mean: float) -> GpuReadings:
+    return replace(gpu, metrics={**gpu.metrics, slot: Statistics(mean=mean)})
+
+
+def test_a_known_rate_of_requests_tells_what_the_gpu_takes_of_a_latency() -> None:
+    """At 200 requests/s 6 of 20 ms are the GPU's: the four keep 50 ms, which else they do not."""
+    target = {"latency_slo_ms": 50.0, "latency_ms": Latency(p99=20.0)}
+    assert packed(*(job(f"j{i}", **target) for i in range(4))).gpus_after == 2
+    known = [job(f"j{i}", requests_per_s=200.0, **target) for i in range(4)]
+    assert packed(*known).gpus_after == 1
