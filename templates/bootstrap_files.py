@@ -74,7 +74,8 @@ class MachineBootstrap:
         slices: profile of each job's slice, in the order of jobs; empty: no job has one.
 
     Raises:
-        InputError: `end` or `sharing` is of no known kind, or it cannot end when it is idle.
+        InputError: `end` or `sharing` is of no known kind, it cannot end when it is idle, or it is
+            shared by MIG and has not a slice for each job.
     """
 
     run: str
@@ -103,6 +104,8 @@ class MachineBootstrap:
             raise InputError("a machine that does not end itself, or has no GPU, cannot when idle.")
         if self.end not in ENDS or self.sharing not in (None, "mps", "time-slicing", "mig"):
             raise InputError(f"a machine cannot be set up for {self.end}, {self.sharing}.")
+        if self.sharing == "mig" and not len(self.jobs) == len(self.slices) > 0:
+            raise InputError("each job on a machine that is shared by MIG has a slice of it.")
 
 
 def render_bootstrap(machine: MachineBootstrap, *, most_bytes: int | None = None) -> str:

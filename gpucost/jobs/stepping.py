@@ -103,14 +103,15 @@ class RunningJob:
     def follow(self, show: Callable[[str], None]) -> int:
         """Pass the command's output on until it has ended everywhere; return its exit status.
 
-        That is the first one that is not 0. What is left of a job whose first process failed is
-        ended a minute later.
+        That is of the first that failed; what we end has no say. What is left of a job whose first
+        process failed is ended a minute later.
 
         Raises:
             StepFailedError: its end is not known: the machine was restarted, or it was killed.
             PartialError: a machine cannot be reached any more.
         """
         first, ends, watch = self.machines[0], dict[int, TaskState](), None
+        failed: int | None = None
         seen = [0] * len(self.machines)
         wait_s = _LOOK_S if len(self.machines) == 1 else 1
         while True:
@@ -126,10 +127,11 @@ class RunningJob:
                 break
             if watch is None and any(not state.is_done for state in ends.values()):
                 watch = Stopwatch(self.session.clock)
+                failed = next((state.code for state in ends.values() if state.code), None)
             elif watch is not None and watch.elapsed_s > _OTHERS_S:
                 for machine in self.machines:
                     machine.stop()
-        return self._exit_status(ends)
+        return failed or self._exit_status(ends)
 
     def _exit_status(self, ends: dict[int, TaskState]) -> int:
         codes = [ends[machine.rank].code for machine in self.machines]

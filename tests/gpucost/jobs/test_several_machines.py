@@ -32,7 +32,7 @@ class Scripted:
         assert (step, wait_s) == ("job", 1)
         _ = seen
         if self.stopped and self.answers[0][0] == RUNNING:
-            return TaskState(word="lost"), b""
+            return TaskState(word="ended", code=143), b""
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def stop(self) -> None:
