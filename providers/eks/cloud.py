@@ -166,7 +166,9 @@ class EksCloud:
         eks = self._client("eks", region)
         for name in inventory.group_names(eks, cluster):
             group = inventory.read_group(eks, cluster, name)
-            if group is not None and group.get("status") in ("ACTIVE", "UPDATING", "DEGRADED"):
+            if group is None or group.get("status") not in ("ACTIVE", "UPDATING", "DEGRADED"):
+                continue
+            if group.get("nodeRole") and group.get("subnets"):
                 yield group
 
     def _subnets(

@@ -40,6 +40,8 @@ def bill_run(deployment: Deployment, now: datetime) -> RunCost:
     born = [one for one in deployment.machines if one.billed_from is not None]
     burning = ("made", "intended") if deployment.ended_at is None else ("made",)
     alive = sum(one.state in burning for one in deployment.machines)
+    if not deployment.machines and any(one.state in burning for one in deployment.computing):
+        alive = deployment.count  # a pool whose nodes nobody has seen yet
     bills = [bill_machine(one, deployment.offer, now) for one in born]
     billed_s = sum(billed for billed, _ in bills)
     if deployment.offer is None:

@@ -6,13 +6,15 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.chaos.accounts import ACCOUNTS
+from tests.chaos.accounts import ACCOUNTS as OF_MACHINES
 from tests.chaos.laptop import HEAD, gone_table, variants
+from tests.chaos.pool_accounts import POOL_ACCOUNTS
 from tests.chaos.programme import everything, some
 from tests.chaos.trials import Job, Stage
 from tests.chaos.truth import BAD, Count
 from tests.chaos.workers import Task, work_all
 
+ACCOUNTS = {**OF_MACHINES, **POOL_ACCOUNTS}
 _TITLES = {
     "machines": "machines left",
     "late": "after the deadline",

@@ -12,6 +12,8 @@ from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import NEVER, Denied, World
 
 _HOUR_S = 3600.0
+POOLS = ("doks", "eks")
+_MACHINES = ("digitalocean", "aws", "lambda")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class Case:
     world: World = field(default_factory=World)
     boot: Boot = field(default_factory=Boot)
     heals: bool = False
-    kinds: tuple[str, ...] = ("digitalocean", "aws", "lambda")
+    kinds: tuple[str, ...] = ("digitalocean", "aws", "lambda", *POOLS)
     before: str = ""
 
 
@@ -48,7 +50,7 @@ CASES: dict[str, Case] = {
     "tags 60 s late": Case(world=World(tag_lag_s=60)),
     "tags never": Case(world=World(tag_lag_s=NEVER)),
     "tags deleted by somebody": Case(before="untag"),
-    "tags copied to a snapshot": Case(before="copy_tags"),
+    "tags copied to a snapshot": Case(before="copy_tags", kinds=_MACHINES),
     "a machine copied by somebody": Case(before="copy_machine", heals=True, kinds=_AWS),
     "credentials of another account": Case(before="leave", heals=True),
     "a page of each list lost": Case(world=World(page_size=1, lost_page=2)),
@@ -66,9 +68,12 @@ CASES: dict[str, Case] = {
     "another region denied": Case(
         world=World(denied=(Denied(region="eu-west-1", calls="all"),)), heals=True, kinds=_AWS
     ),
-    "cloud-init stuck": Case(boot=Boot(bootstraps=False)),
-    "the bootstrap fails": Case(boot=Boot(fails=True)),
-    "not reachable over SSH": Case(boot=Boot(reachable=False)),
+    "cloud-init stuck": Case(boot=Boot(bootstraps=False), kinds=_MACHINES),
+    "the bootstrap fails": Case(boot=Boot(fails=True), kinds=_MACHINES),
+    "not reachable over SSH": Case(boot=Boot(reachable=False), kinds=_MACHINES),
+    "pools denied": Case(
+        world=World(denied=(Denied(kind="pool", calls="change"),)), heals=True, kinds=POOLS
+    ),
     "calls take 10 s": Case(world=World(latency_s=10)),
     **{f"{k} reads lost": Case(world=World(lost_answers=k)) for k in (1, 2, 3, 5, 8, 13, 20)},
     **{
@@ -151,7 +156,7 @@ def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
         for name in ("8x GPU", "two nodes", "spot", "end role")
         if name in LAUNCHES[kind]
     }
-    return jobs | troubles(kind) | _with_jobs(step)
+    return jobs | troubles(kind) | ({} if kind in POOLS else _with_jobs(step))
 
 
 def _with_jobs(step: int) -> dict[str, Job]:
@@ -169,6 +174,8 @@ def _with_jobs(step: int) -> dict[str, Job]:
 def some(kind: str) -> dict[str, Job]:
     """A few trials of the worlds that have found most, for every test run."""
     one = LAUNCHES[kind]["1x GPU"]
+    if kind in POOLS:
+        return _some_pools(one)
     jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=13)}
     jobs |= {name: partial(in_world, case=CASES[name], step=19, first=7) for name in _SAMPLE}
     return jobs | {
@@ -177,3 +184,11 @@ def some(kind: str) -> dict[str, Job]:
         "full disk": partial(full_disk, command=one, limits=(40_000,)),
         "a job": partial(jobs_killed, world=World(), step=16, first=5),
     }
+
+
+def _some_pools(launch: Command) -> dict[str, Job]:
+    """A few trials of launches that are node pools."""
+    jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=7)}
+    names = ("every read 60 s late", "tags deleted by somebody", "5 reads lost")
+    jobs |= {name: partial(in_world, case=CASES[name], step=17, first=5) for name in names}
+    return jobs | {"kill -9 in extend": partial(extends, launch=launch, step=11)}

@@ -16,6 +16,7 @@ from tests.chaos.accounts import ACCOUNTS, Account
 from tests.chaos.computers import BOOT_S, LOOK_S, Boot
 from tests.chaos.exchange import exchange
 from tests.chaos.job_machines import JobMachines
+from tests.chaos.pool_accounts import POOL_ACCOUNTS
 from tests.chaos.surroundings import forget_aws, load, prepare_aws, prepared
 from tests.chaos.truth import Count, check_ledger, lies
 from tests.chaos.wire import Command, Ended, Trouble, run, run_here
@@ -33,6 +34,8 @@ _LAUNCH = (
     "--allow-stale",
     *(("--ssh-from", "anywhere") if _REACH else ()),
 )
+_PLAIN_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale")
+_POOL = ("--kubernetes", "prod-1", "--no-self-destroy")
 END_ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
 LAUNCHES: dict[str, dict[str, Command]] = {
     "digitalocean": {
@@ -44,6 +47,21 @@ LAUNCHES: dict[str, dict[str, Command]] = {
         "1x GPU": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--no-self-destroy"),
         "8x GPU": (*_LAUNCH, "--type", "lambda/gpu_8x_h100_sxm5", "--no-self-destroy"),
         "two nodes": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--count", "2", "--no-self-destroy"),
+    },
+    "doks": {
+        "1x GPU": (*_PLAIN_LAUNCH, *_POOL, "--type", "digitalocean/gpu-h100x1-80gb"),
+        "two nodes": (
+            *_PLAIN_LAUNCH,
+            *_POOL,
+            "--type",
+            "digitalocean/gpu-h100x8-640gb",
+            "--count",
+            "2",
+        ),
+    },
+    "eks": {
+        "1x GPU": (*_PLAIN_LAUNCH, *_POOL, "--type", "aws/g6.xlarge/us-east-1"),
+        "two nodes": (*_PLAIN_LAUNCH, *_POOL, "--type", "aws/g6.xlarge/us-east-1", "--count", "2"),
     },
     "aws": {
         "1x GPU": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1"),
@@ -239,10 +257,10 @@ def stage(kind: str) -> Iterator[Stage]:
     folder = Path(
         tempfile.mkdtemp(prefix="gpucost-chaos-", dir=memory if memory.is_dir() else None)
     )
-    account = ACCOUNTS[kind]()
+    account = (ACCOUNTS | POOL_ACCOUNTS)[kind]()
     forget_aws()
     with prepared(), mock.patch.dict("os.environ", account.environment() | _PLAIN):
-        if kind == "aws":
+        if kind in ("aws", "eks"):
             prepare_aws(REGIONS)
         with driven_time() as time:
             here = Stage(kind=kind, account=account, time=time, folder=folder)

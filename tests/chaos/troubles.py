@@ -27,7 +27,56 @@ Fault = dict[str, Any]
 
 def faults_of(kind: str) -> dict[str, list[Fault]]:
     """Faults of single calls, by what they are."""
-    return {"digitalocean": _of_digitalocean, "aws": _of_aws, "lambda": _of_lambda}[kind]()
+    made = {
+        "digitalocean": _of_digitalocean,
+        "aws": _of_aws,
+        "lambda": _of_lambda,
+        "doks": _of_doks,
+        "eks": _of_eks,
+    }
+    return made[kind]()
+
+
+def _of_doks() -> dict[str, list[Fault]]:
+    path = "/v2/kubernetes/clusters"
+    post: Fault = {"path": path, "method": "POST", "below": True}
+    end: Fault = {"path": path, "method": "DELETE", "below": True}
+    gets: list[Fault] = [{"path": path, "method": "GET"}, {"path": "/v2/droplets"}]
+    body = b'{"id":"unprocessable_entity","message":"creating this will exceed your GPU limit"}'
+    wait = (("Retry-After", "0"),)
+    return {
+        "lost answers": [{**one, "drop": True} for one in (post, end, *gets)],
+        "5xx after the work": [
+            {**one, "status": status, "after": True}
+            for one in (post, end)
+            for status in (500, 503, 504)
+        ],
+        "5xx without the work": [{**one, "status": 500} for one in (post, end, *gets)],
+        "throttling": [
+            {**one, "status": 429, "headers": wait, "times": n}
+            for one in (post, end)
+            for n in (1, 9)
+        ],
+        "quota and capacity": [{**post, "status": 422, "body": body}],
+    }
+
+
+def _of_eks() -> dict[str, list[Fault]]:
+    calls: list[Fault] = [{"action": one} for one in ("CreateNodegroup", "DeleteNodegroup")]
+    reads: list[Fault] = [{"action": one} for one in ("ListNodegroups", "DescribeInstances")]
+    return {
+        "lost answers": [{**one, "drop": True} for one in (*calls, *reads)],
+        "5xx after the work": [{**one, "after": True} for one in calls],
+        "5xx without the work": [*calls, *reads],
+        "throttling": [
+            {**one, "status": 429, "code": "TooManyRequestsException", "times": n}
+            for one in calls
+            for n in (1, 9)
+        ],
+        "quota and capacity": [
+            {**calls[0], "status": 400, "code": "ResourceLimitExceededException"}
+        ],
+    }
 
 
 def _of_lambda() -> dict[str, list[Fault]]:

@@ -129,6 +129,8 @@ def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None
             continue  # counted as left
         if key not in known and key in account.computers.ended:
             continue  # its making was never told, and nobody came before it ended itself
+        if key not in known and died - born < getattr(account, "unseen", timedelta()):
+            continue  # its pool was ended before any list showed it
         count.billed += 1
         run, one = known.get(key, (None, None))
         told = "is not in the journal"
