@@ -125,7 +125,8 @@ def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) ->
     if why:
         columns += ("why",)
     rows = tuple(_row(offer, catalog, output, why=why) for offer in shown)
-    print_table(Table(columns=columns, rows=rows, right=frozenset(("USD/h", "GPUs"))), output)
+    right, spare = frozenset(("USD/h", "GPUs")), ("purchase", "GPU", "region")
+    print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
     output.say(

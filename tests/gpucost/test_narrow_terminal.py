@@ -44,6 +44,7 @@ def test_no_amount_is_broken(
     amounts = re.compile(r"(?:>= )?\$[\d,.]*\d|[\d,]*\d\.\d+|\d+ %")
     assert set(amounts.findall(narrow)) <= set(amounts.findall(wide))
     assert re.search(r"\$[\d,.]*…", narrow) is None
+    assert [line for line in narrow.splitlines() if len(line) > columns] == []
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120])
@@ -61,7 +62,7 @@ def test_a_plan_is_one_screen(
 def test_the_answer_is_the_last_thing_on_a_real_terminal() -> None:
     """On a terminal of 90x24 the chosen row is marked, and the advice stands below the table."""
     command = [GPUCOST, "plan", EXAMPLE, *DAY, "--no-color"]
-    shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"})
+    shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"}, "nothing")
     assert shown.code == 0
     text = [line.rstrip() for line in shown.text if line.strip()]
     chosen = next(n for n, line in enumerate(text) if re.match(r" ?o\d+\*", line))

@@ -7,7 +7,7 @@ import click
 
 from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from planner.actions import action
 from planner.actions.machine_settings import today_settings
 from planner.actions.settings import profiled_run
@@ -21,6 +21,8 @@ from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS, read_signals
 from templates import report_text
 
+_MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
+
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
@@ -32,12 +34,35 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> No
     if output.format == "json":
         print_json(_document(found))
         return
+    if output.format == "table":
+        _print_prose(found)
+        output.say(_MORE)
+        return
     rows = tuple(_row(p.job.name, finding) for p, findings in found for finding in findings)
     columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
     print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
-    output.say(
-        "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
-    )
+    output.say(_MORE)
+
+
+def _print_prose(found: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
+    """Print each job's findings as sentences, the verdict first."""
+    for profile, findings in found:
+        print_prose(f"{profile.job.name}: {findings[0].cause if findings else 'nothing found.'}")
+        for finding in findings:
+            share = finding.waste_fraction
+            wastes = "" if share is None else f", wastes {100 * share:.0f} %"
+            print_prose(
+                f"{finding.code}: {finding.severity}, {finding.confidence}{wastes}", indent="  "
+            )
+            if finding is not findings[0]:
+                print_prose(finding.cause, indent="    ")
+            for word, text in (
+                ("seen", _shown(finding.evidence)),
+                ("against", _shown(finding.against)),
+                ("try", ", ".join(finding.actions[:3])),
+            ):
+                if text:
+                    print_prose(f"{word}: {text}", indent="    ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,9 +51,9 @@ class Terminal:
         self.views: list[list[str]] = []
         sized = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
         pid, handle = pty.fork()
-        if pid == 0:
+        if pid == 0:  # sized before the command asks
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
             os.execvpe(command[0], command, sized)  # noqa: S606 - our own command
-        fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._read(handle, awaited)
         self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os.close(handle)
