@@ -39,14 +39,12 @@ class LiveOptions:
         until: last instant; None is the last full hour.
         step_s: time between points.
         match: selectors, LABEL=VALUE.
-        job_label: the label that names the workload.
     """
 
     since_s: int
     until: datetime | None
     step_s: int
     match: tuple[str, ...]
-    job_label: str | None
 
 
 def is_server(source: str) -> bool:
@@ -85,7 +83,7 @@ def read_live(
     )
     kept = cache_folder() / "live" / query.digest
     come = answers(query, kept, say)
-    profiles = profiles_live((query.name, come), hints, options.job_label, say)
+    profiles = profiles_live((query.name, come), hints, say)
     shutil.rmtree(kept, ignore_errors=True)
     return profiles
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import join_runs
 from planner.telemetry.folder_jobs import FolderManner, read_folder
+from planner.telemetry.lake.place import place_of
 from planner.telemetry.run_folder import is_run_folder
 from planner.telemetry.source_file import SourceFile, open_source, profiles_of
 from pricing.errors import InputError
@@ -33,8 +34,8 @@ def read_source(
 
     Args:
         path: a profile.json or an array of them, a telemetry file (also gzipped), `-` for standard
-            input, or a folder: every file in it and below it that is one of these, each read by
-            itself.
+            input, a Parquet file or a folder of nothing but Parquet (one table), or another folder:
+            every file in it and below it that is one of these, each read by itself.
         hints: what the source does not say itself.
         stdin: what `-` reads; the process's standard input when None.
         skipped: takes what was left out of a folder.
@@ -47,6 +48,8 @@ def read_source(
     Raises:
         InputError: nothing of it can be read, with every problem of every file.
     """
+    if (counted := _of_table(path, hints)) is not None:
+        return counted
     if _is_folder(path):
         left_out = [] if skipped is None else skipped
         return read_folder(path, hints, left_out, manner)
@@ -83,7 +86,9 @@ def read_telemetry(
     problems: list[str] = []
     for path in paths:
         try:
-            if _is_folder(path):
+            if (counted := _of_table(path, hints)) is not None:
+                found += counted
+            elif _is_folder(path):
                 left_out: list[Skipped] = [] if skipped is None else skipped
                 found += read_folder(path, hints, left_out, manner)
             else:
@@ -102,6 +107,16 @@ def read_telemetry(
         names = ", ".join(profile.job.name for profile in joined)
         raise InputError(f"--name {hints.name}: {len(joined)} jobs ({names}) cannot share a name.")
     return joined
+
+
+def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
+    """Return the profiles of a Parquet file or a folder of nothing else; None for other sources."""
+    place = place_of(path) if path != "-" and hints.format is None else None
+    if place is None:
+        return None
+    from planner.telemetry.lake.finish import profiles_of_place  # noqa: PLC0415 - an extra
+
+    return profiles_of_place(place, {}, hints)
 
 
 def _unfit(opened: Sequence[SourceFile]) -> list[str]:

@@ -17,10 +17,12 @@ from gpucost.arguments.parameters import (
 from gpucost.files.sources import progress, tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live
+from gpucost.live.warehouse import read_warehouse
 from gpucost.views.output import Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile
+from planner.telemetry.lake.place import is_address
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
     metavar="LABEL=VALUE",
     help="Which of a server's series, also with != =~ !~ (repeatable).",
 )
-@click.option("--job-label", help="The label that names a job, where it is not the pod's.")
+@click.option("--job-label", help="The label or column that names a job, where not the pod's.")
 @jobs_by_option
 @click.option("--name", help="The job's name.")
 @click.option("--job", help="Which of several jobs in the source.")
@@ -109,7 +111,6 @@ def command(
         until=given.pop("until"),
         step_s=int(given.pop("step")),
         match=given.pop("match"),
-        job_label=given.pop("job_label"),
     )
     interval = given.pop("interval")
     hints = Hints(
@@ -120,7 +121,9 @@ def command(
     )
     skipped: list[Skipped] = []
     manner = FolderManner(jobs_by=jobs_by or "folder", told=progress(output.say))
-    if any(is_server(source) for source in sources):
+    if any(is_address(source) for source in sources):
+        profiles = read_warehouse(sources, hints)
+    elif any(is_server(source) for source in sources):
         profiles = read_live(sources, live, hints, output.say)
     else:
         profiles = read_telemetry(sources, hints, skipped=skipped, manner=manner)

@@ -30,15 +30,13 @@ _WORKLOADS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
 def profiles_live(
     server: tuple[str, Iterable[dict[str, object]]],
     hints: Hints,
-    job_label: str | None,
     say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
     """Return one profile a workload, by name; a machine is one where no label names any.
 
     Args:
         server: its name, and its answers to range queries.
-        hints: what the server does not say.
-        job_label: the label that names the workload, where it is not a pod's.
+        hints: what the server does not say; `job_label` names the workload.
         say: told what is in no profile.
 
     Raises:
@@ -47,8 +45,8 @@ def profiles_live(
     host, answers = server
     builder = _builder(host)
     found = _joined(one for answer in answers for one in series_of(answer, host, builder))
-    if job_label is not None:
-        found = [_labelled(one, job_label.lower()) for one in found]
+    if hints.job_label is not None:
+        found = [_labelled(one, hints.job_label.lower()) for one in found]
     about = [one for one in found if one.name.lower() == IDENTITY_METRIC]
     groups = _groups([one for one in found if one.name.lower() != IDENTITY_METRIC], say)
     if hints.job is not None:

@@ -32,6 +32,7 @@ class Hints:
         name: the job's name.
         job: which of several jobs in the source to read.
         interval_s: seconds between samples of a source without timestamps.
+        job_label: the label or column that names jobs.
         labels: whose the jobs are, as pairs of a name of LABELS and its text.
 
     Raises:
@@ -49,6 +50,7 @@ class Hints:
     name: str | None = None
     job: str | None = None
     interval_s: float | None = None
+    job_label: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

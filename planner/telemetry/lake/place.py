@@ -1,0 +1,175 @@
+"""Where a table lies: a Parquet file or folder, or ENGINE://PLACE#[SCHEMA.]TABLE."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pricing.errors import InputError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+USER, PASSWORD = "GPUCOST_WAREHOUSE_USER", "GPUCOST_WAREHOUSE_PASSWORD"
+FILES, SERVERS = ("duckdb", "sqlite"), ("postgres", "mysql", "clickhouse", "trino")
+
+ENGINES = (*FILES, *SERVERS)
+_PARQUET = b"PAR1"
+_INSTALL = "Install the extra: pip install 'gpucost[lake]'."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlace:
+    """A table.
+
+    Attributes:
+        name: for messages and provenance.
+        engine: who counts.
+        where: what it connects to: a file, or host, port and database.
+        schema: the table's schema.
+        table: its name; None for Parquet.
+        files: Parquet files.
+    """
+
+    name: str
+    engine: str = "duckdb"
+    where: str = ""
+    schema: str | None = None
+    table: str | None = None
+    files: tuple[str, ...] = ()
+
+
+def is_address(source: str) -> bool:
+    """Return whether a SOURCE names a table of an engine."""
+    return source.partition("://")[0] in ENGINES and "://" in source
+
+
+def place_of(source: str) -> TablePlace | None:
+    """Return the table that a SOURCE names; None where it is of another kind.
+
+    Raises:
+        InputError: an address names no table, or has a user or a password in it.
+    """
+    if is_address(source):
+        return _address(source)
+    path = Path(source)
+    try:
+        if path.is_dir():
+            files = sorted(f for f in path.rglob("*") if f.is_file() and not _hidden(f, path))
+            if not files or any(f.suffix != ".parquet" for f in files):
+                return None
+            return TablePlace(name=path.name or source, files=tuple(map(str, files)))
+        if not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            if stream.read(len(_PARQUET)) != _PARQUET:
+                return None
+    except (OSError, ValueError):
+        return None
+    return TablePlace(name=path.name, files=(source,))
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _address(source: str) -> TablePlace:
+    engine, _, rest = source.partition("://")
+    where, _, table = rest.partition("#")
+    if "@" in where.partition("/")[0]:
+        raise InputError(
+            f"{engine}://...: an address with a user or password ends up in logs. Set {USER} and "
+            f"{PASSWORD}, and give the address without."
+        )
+    schema, _, name = table.rpartition(".")
+    if not where or not name:
+        raise InputError(f"{source}: names no table. Give {engine}://PLACE#[SCHEMA.]TABLE.")
+    if engine in FILES and not Path(where).is_file():
+        raise InputError(f"{source}: no file {where}. Check the name.")
+    return TablePlace(name=name, engine=engine, where=where, schema=schema or None, table=name)
+
+
+@contextmanager
+def opened(place: TablePlace, who: Mapping[str, str | None]) -> Iterator[Any]:
+    """Give the table, and end the connection behind it.
+
+    Args:
+        place: where it lies.
+        who: values of `USER` and `PASSWORD`.
+
+    Raises:
+        InputError: what reads it is not installed, or there is no such table.
+        UnreachableError: the engine does not answer.
+    """
+    # What libraries say of each other is not for users.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _connected(place, who) as table:
+            yield table
+
+
+@contextmanager
+def _connected(place: TablePlace, who: Mapping[str, str | None]) -> Iterator[Any]:
+    """Give the table, and end the connection behind it."""
+    try:
+        import ibis  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise InputError(f"{place.name}: a table, which Ibis reads. {_INSTALL}") from None
+    try:
+        backend = getattr(ibis, place.engine)
+        connection = backend.connect(**_arguments(place, who))
+    except (ImportError, AttributeError):
+        raise InputError(
+            f"{place.name}: Ibis has no {place.engine} here. Install it: "
+            f"pip install 'ibis-framework[{place.engine}]'."
+        ) from None
+    except Exception as error:
+        raise UnreachableError(
+            f"{place.name}: {place.engine} does not answer: {_said(error)}"
+        ) from error
+    try:
+        try:
+            if place.files:
+                table = connection.read_parquet(list(place.files), union_by_name=True)
+            else:
+                database = {"database": place.schema} if place.schema else {}
+                table = connection.table(place.table, **database)
+        except Exception as error:
+            raise InputError(f"{place.name}: cannot be read: {_said(error)}") from error
+        try:
+            yield table
+        except InputError:
+            raise
+        except Exception as error:
+            raise UnreachableError(
+                f"{place.name}: {place.engine} failed: {_said(error)}"
+            ) from error
+    finally:
+        connection.disconnect()
+
+
+def _arguments(place: TablePlace, who: Mapping[str, str | None]) -> dict[str, Any]:
+    if place.files:
+        return {}
+    if place.engine == "duckdb":
+        return {"database": place.where, "read_only": True}
+    if place.engine == "sqlite":
+        return {"database": place.where}
+    host, _, database = place.where.strip("/").partition("/")
+    named, _, port = host.partition(":")
+    found = {
+        "host": named,
+        "port": int(port) if port.isdecimal() else None,
+        "user": who.get(USER),
+        "password": who.get(PASSWORD),
+        "database": database or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{lines[0][:200] if lines else type(error).__name__}."
