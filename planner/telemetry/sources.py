@@ -67,8 +67,8 @@ def read_telemetry(
 
     The order of the paths does not matter. Where labels in the data name two or more jobs, there is
     one profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
-    other is of one job, each capture of `gpucost profile` is a job, and a finished profile stays
-    what it is; parts of one run are one profile.
+    other is of one job, each capture of `gpucost profile` is a job, a finished profile stays what it
+    is; parts of one run are one profile.
 
     Args:
         paths: files and folders; `-` is standard input.
@@ -82,14 +82,13 @@ def read_telemetry(
             telemetry; no such job; one name for several.
     """
     found: list[Profile] = []
-    opened: list[SourceFile] = []
-    problems: list[str] = []
+    opened, problems = list[SourceFile](), list[str]()
+    left_out: list[Skipped] = [] if skipped is None else skipped
     for path in paths:
         try:
             if (counted := _of_table(path, hints)) is not None:
                 found += counted
             elif _is_folder(path):
-                left_out: list[Skipped] = [] if skipped is None else skipped
                 found += read_folder(path, hints, left_out, manner)
             else:
                 opened.append(open_source(path, hints, stdin))
