@@ -67,8 +67,8 @@ def read_telemetry(
 
     The order of the paths does not matter. Where labels in the data name two or more jobs, there is
     one profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
-    other is of one job, each capture of `gpucost profile` is a job, a finished profile stays what it
-    is; parts of one run are one profile.
+    other is of one job, each capture of `gpucost profile` is a job, a finished profile stays
+    what it is; parts of one run are one profile.
 
     Args:
         paths: files and folders; `-` is standard input.
