@@ -151,7 +151,7 @@ def consolidate(
         fleet.add(packing, [t for t in group if t.name in alone], asked, catalog)
     fleet.add_alone(t for t in tenants if t.home is None)
     return Fleet(
-        gpus_before=_gpus_before(tenants),
+        gpus_before=machines_left.gpus_held(tenants),
         gpus_after=len(fleet.placements) + fleet.held,
         gpus_lower_bound=fleet.bound + fleet.held,
         search_ended_early=any(packing.stopped for _, packing in pools),
@@ -222,19 +222,6 @@ def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:
     return [groups[key] for key in sorted(groups)]
 
 
-def _gpus_before(tenants: list[Tenant]) -> int:
-    """Return the GPUs held now; jobs that share a machine hold no more than it has."""
-    held, machines = 0, dict[tuple[str, ...], int]()
-    for one in tenants:
-        tenancy, offer = one.baseline.tenancy, one.baseline.offer
-        if tenancy is None or not tenancy.beside or offer is None:
-            held += one.profile.gpu_count * one.baseline.replicas
-        else:
-            names = tuple(sorted((one.name, *tenancy.beside)))
-            machines[names] = min(tenancy.of, round(offer.gpu_count))
-    return held + sum(machines.values())
-
-
 class _Fleet:
     """A fleet under construction."""
 
@@ -289,10 +276,10 @@ class _Fleet:
             place = self._place(group, left.offer, number % size, (*left.lines(1), *data))
             placed.append(place.id)
             cost += place.cost
+        self.held += machines_left.gpus_held(alone)
         for one in alone:
-            held = one.profile.gpu_count
-            own = total((*left.lines(held), *_data(one)))
-            self.held, self.kept, cost = self.held + held, self.kept + own, cost + own
+            own = total((*left.lines(one.profile.gpu_count), *_data(one)))
+            self.kept, cost = self.kept + own, cost + own
         names = tuple(sorted(t.name for t in (*(t for group in bins for t in group), *alone)))
         self.together.append(Together(jobs=names, placements=tuple(placed), cost=cost))
 

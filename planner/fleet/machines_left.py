@@ -22,19 +22,20 @@ class Left:
 
     Attributes:
         offer: their size.
-        gpus: that the jobs hold there; the bill is split over them.
+        shares: GPUs that each job holds, summed; the bill is split over them. Jobs that take turns
+            on a machine hold more together than it has.
         bill: of all machines, for as long as any job holds them.
         notes: what becomes of freed GPUs.
     """
 
     offer: Offer
-    gpus: int
+    shares: int
     bill: Quote
     notes: tuple[str, ...]
 
     def lines(self, held: int) -> tuple[QuoteLine, ...]:
         """Return the bill of so many of the GPUs."""
-        return part_of(self.bill, held, self.gpus).lines
+        return part_of(self.bill, held, self.shares).lines
 
 
 def find(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
@@ -51,7 +52,7 @@ def find(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None)
         raise ValueError("only jobs with a priced machine are packed")
     today, day = home.offer, home.quote.usage.as_of
     hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
-    needed = len(bins) + sum(t.profile.gpu_count for t in alone)
+    needed = len(bins) + gpus_held(alone)
     machines = _machines_today(tenants)
     sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
 
@@ -71,7 +72,28 @@ def find(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None)
     bills = [(size, bill(size)) for size in sizes]
     size, chosen = min(bills, key=lambda one: (one[1].exact, one[0] is not today, one[0].place))
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
-    return Left(offer=size, gpus=needed, bill=chosen, notes=notes)
+    shares = len(bins) + sum(t.profile.gpu_count for t in alone)
+    return Left(offer=size, shares=shares, bill=chosen, notes=notes)
+
+
+def gpus_held(tenants: list[Tenant]) -> int:
+    """Return the GPUs that jobs hold; those beside each other hold no more than their machine has.
+
+    Jobs of one machine that hold more together take turns.
+    """
+    held, machines = 0, dict[tuple[str, ...], list[Tenant]]()
+    for one in tenants:
+        tenancy, offer = one.baseline.tenancy, one.baseline.offer
+        if tenancy is None or not tenancy.beside or offer is None:
+            held += one.profile.gpu_count * one.baseline.replicas
+        else:
+            names = tuple(sorted((one.name, *tenancy.beside)))
+            machines.setdefault(names, []).append(one)
+    for group in machines.values():
+        offer = group[0].baseline.offer
+        size = round(offer.gpu_count) if offer else 0
+        held += min(sum(t.profile.gpu_count for t in group), max(size, 1))
+    return held
 
 
 def _hours(one: Tenant) -> float:

@@ -210,3 +210,13 @@ def test_a_machine_without_a_list_price_has_its_own(gpu: str) -> None:
     found = plan(job, price_usd_per_hour=Decimal("1.20"))
     (one,) = found.jobs
     assert (one.baseline.assumed, one.baseline.count, one.baseline.cost) == (False, 1, 12)
+
+
+@pytest.mark.parametrize("held", [(8, 8), (5, 7, 6), (8, 3)])
+def test_jobs_that_take_turns_hold_the_machine_once(held: tuple[int, ...]) -> None:
+    """Jobs that hold more GPUs together than their machine has hold it, and pay it, once."""
+    jobs = [pod(f"turn-{i}", gpu_count=gpus) for i, gpus in enumerate(held)]
+    found = plan(*jobs, offers=(EIGHT,)).fleet
+    assert found is not None
+    assert (found.gpus_before, found.gpus_after, found.gpus_lower_bound) == (8, 8, 8)
+    assert cents(found.cost_before) == cents(found.cost_after) == Decimal("1600.00")
