@@ -10,9 +10,10 @@ import pandas as pd
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import numbers
 from planner.telemetry.parsing.devices.json_texts import whole_of
+from planner.telemetry.parsing.devices.row_times import placed_in_time, timing
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.parsing.units import Meaning
-from planner.telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, GpuIdentity, Recording
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _NAMES = {
     "pviol": Meaning(target="throttle.fraction", unit="%"),
     "tviol": Meaning(target="throttle.fraction", unit="ratio"),
 }
-_DEFAULT_INTERVAL_S = 1.0
 
 
 def read(payload: Payload, hints: Hints) -> Recording:
@@ -51,21 +51,10 @@ def read(payload: Payload, hints: Hints) -> Recording:
     index = pd.to_numeric(cells["gpu"]).astype(int)
     samples[GPU] = "index " + index.astype(str)
     times = _times(cells, hints)
-    if times is None:
-        step = hints.interval_s or _DEFAULT_INTERVAL_S
-        samples[TIME] = samples.groupby(GPU, sort=False).cumcount() * step
-    else:
-        samples[TIME] = times.t_s
-        lost = ~np.isfinite(times.t_s)
-        if lost.any():
-            builder.dropped["timestamp not readable"] += int(lost.sum())
-            samples = samples[~lost]
     return builder.recording(
-        samples,
+        placed_in_time(samples, times, builder, hints.interval_s),
         tuple(GpuIdentity(key=f"index {i}", index=int(i)) for i in sorted(index.unique())),
-        timed=times is not None,
-        absolute=times is not None and times.absolute,
-        local_time=times is not None and times.local,
+        **timing(times),
     )
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.cells import Numbers, numbers, throttled
 from planner.telemetry.parsing.csv_columns import BITMASK, FLAG, meaning
+from planner.telemetry.parsing.devices.row_times import placed_in_time, timing
 from planner.telemetry.parsing.recording_builder import real_uuid
-from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
+from planner.telemetry.recording.recording import GPU, JOB, GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _MEMORY = "memory.total"
 _THROTTLE = "throttle.fraction"
-_DEFAULT_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +80,10 @@ def recording(
     if any(row.job is not None for row in rows):
         samples[JOB] = pd.Series([row.job for row in rows], dtype=object)
     times = _times(rows, hints)
-    if times is None:
-        step = hints.interval_s or _DEFAULT_INTERVAL_S
-        samples[TIME] = samples.groupby(GPU, sort=False).cumcount() * step
-    else:
-        samples[TIME] = times.t_s
-        lost = ~np.isfinite(times.t_s)
-        if lost.any():
-            builder.dropped["timestamp not readable"] += int(lost.sum())
-            samples = samples[~lost]
     return builder.recording(
-        samples,
+        placed_in_time(samples, times, builder, hints.interval_s),
         _identities(rows, totals),
-        **{
-            "timed": times is not None,
-            "absolute": times is not None and times.absolute,
-            "local_time": times is not None and times.local,
-            **more,
-        },
+        **{**timing(times), **more},
     )
 
 
