@@ -16,6 +16,9 @@ __all__ = ["fake_nvml", "nvml_folder"]  # fixtures of every test
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What is printed is as wide as a pipe, whatever terminal the tests were started from.
+os.environ.pop("COLUMNS", None)
+
 # Property tests are never timed, for a machine may be busy, and draw the same cases each run: what
 # CI says of a commit is said of that commit. GPUCOST_HYPOTHESIS=random draws others.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)

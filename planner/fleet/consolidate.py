@@ -9,14 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet import machines_left
 from planner.fleet.home import Home, today
-from planner.fleet.limits import CONTEXT_GIB
-from planner.fleet.packing import Packing, Unmoved, pack, unmoved, with_fewer_moves
-from planner.fleet.tenant import Tenant, speeds
+from planner.fleet.tenant import CONTEXT_GIB, Tenant, Unmoved, speeds
 from planner.models.estimate import Estimate, exactly
 from planner.models.saving import Saving, saving
 from planner.prediction.sharing import compute_share
@@ -27,6 +26,9 @@ from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.money import EXACT
+
+if TYPE_CHECKING:
+    from planner.fleet.packing import Packing
 
 __all__ = ["CONTEXT_GIB", "Fleet", "Placement", "Together", "Unmoved", "consolidate"]
 
@@ -138,6 +140,9 @@ def consolidate(
         homes: the machine on whose GPU each job would share, by its name; else today's.
         catalog: where smaller machines are looked for; without it machines stay as they are.
     """
+    # numpy comes in with the search: a plan of one job starts without it.
+    from planner.fleet.packing import pack, with_fewer_moves  # noqa: PLC0415 - lazy on purpose
+
     tenants = [_tenant(profile, baseline, homes) for profile, baseline in jobs]
     alone = {t.name: reason for t in tenants if (reason := _alone(t, asked)) is not None}
     fleet = _Fleet(unmoved=list(alone.values()))
@@ -233,9 +238,11 @@ class _Fleet:
         self.kept, self.held, self.bound = Decimal(0), 0, 0
 
     def add(
-        self, packing: Packing, alone: list[Tenant], asked: Requirements, catalog: Catalog | None
+        self, packing: "Packing", alone: list[Tenant], asked: Requirements, catalog: Catalog | None
     ) -> None:
         """Place the jobs of one machine type; those in `alone` share with nobody."""
+        from planner.fleet.packing import unmoved  # noqa: PLC0415 - lazy on purpose
+
         self.unmoved.extend(unmoved(packing, asked))
         self.bound += packing.bound
         if any(_has_neighbours(t) for t in (*alone, *(t for g in packing.groups for t in g))):

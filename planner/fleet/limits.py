@@ -9,14 +9,13 @@ from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.sizes import Sizes
-from planner.fleet.tenant import Tenant, speeds, vcpus_of
+from planner.fleet.tenant import CONTEXT_GIB, Tenant, speeds, vcpus_of
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.sharing import most_beside
 from planner.profile.model import Profile
 from planner.signals.signals import pcie_share
 
-CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 PARTS: tuple[tuple[str, Callable[[Profile], float | None]], ...] = (
     ("memory bandwidth", lambda profile: profile.mean("util.dram_active")),
     ("PCIe link", pcie_share),

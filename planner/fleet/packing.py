@@ -3,22 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
 from planner.fleet.search import StopSearch, pack_rows
-from planner.fleet.tenant import Tenant
+from planner.fleet.tenant import Tenant, Unmoved
 
 Groups = list[list[Tenant]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmoved:
-    """A job that a GPU is held for while others are, and why it cannot join them."""
-
-    job: str
-    reason: Reason
-    detail: str
 
 
 @dataclass(kw_only=True)

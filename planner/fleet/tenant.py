@@ -3,12 +3,24 @@
 from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import Baseline
+from planner.baseline.rejection import Reason
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
 from planner.prediction.sharing import peak_share, shared_speed
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms
+
+CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmoved:
+    """A job that a GPU is held for while others are, and why it cannot join them."""
+
+    job: str
+    reason: Reason
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def test_jobs_and_waste_come_and_go(old: dict[str, Any], call: Call, write: Writ
     assert (what[gone], what[came]) == ("gone", "new")
     assert Decimal(found["totals"]["machine_usd"]) < 0
     assert {one["job"] for one in found["waste"] if one["what"] == "new"} <= {came}
-    text = call("diff", "old.json", "new.json").out
+    text = " ".join(call("diff", "old.json", "new.json").out.split())
     assert "other machines -$" in text
     assert text.rstrip().endswith(".")
 
