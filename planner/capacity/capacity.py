@@ -187,16 +187,9 @@ def _size(
 
 def _range(mid: float, drawn: Sequence[float], digits: int = 1) -> DrawnRange:
     ascending = sorted(drawn)
-    ends = (_quantile(ascending, q) if ascending else math.inf for q in (_LOW, _HIGH))
-    low, middle, high = (
-        round(value, digits) if math.isfinite(value) else None for value in _inside(ends, mid)
-    )
-    return DrawnRange(low=low, mid=middle, high=high)
-
-
-def _inside(ends: Iterable[float], mid: float) -> tuple[float, float, float]:
-    low, high = ends
-    return low, mid, high
+    low, high = (_quantile(ascending, q) if ascending else math.inf for q in (_LOW, _HIGH))
+    known = (round(one, digits) if math.isfinite(one) else None for one in (low, mid, high))
+    return DrawnRange(**dict(zip(("low", "mid", "high"), known, strict=True)))
 
 
 def _usd_per_month(price: GpuPrice, gpus: int) -> Decimal | None:
@@ -232,12 +225,9 @@ def _answer(sizes: Sequence[SizeDocument], asked: CapacityQuestion) -> CapacityA
 
     Today's GPUs are kept where they are enough in the trace as it was and no fewer surely are.
     """
-    enough = _fewest(size.gpus for size in sizes if _keeps(size, asked, surely=False))
-    surely = _fewest(
-        size.gpus
-        for size in sizes
-        if _keeps(size, asked, surely=True) and _keeps(size, asked, surely=False)
-    )
+    kept = [size for size in sizes if _keeps(size, asked, surely=False)]
+    enough = min((size.gpus for size in kept), default=None)
+    surely = min((size.gpus for size in kept if _keeps(size, asked, surely=True)), default=None)
     safest = surely if surely is not None else enough
     verdict: Verdict = "unknown"
     chosen = safest
@@ -254,10 +244,6 @@ def _answer(sizes: Sequence[SizeDocument], asked: CapacityQuestion) -> CapacityA
     return CapacityAnswer(
         verdict=verdict, gpus=chosen, enough=enough, surely=surely, usd_per_month=usd
     )
-
-
-def _fewest(gpus: Iterable[int]) -> int | None:
-    return min(gpus, default=None)
 
 
 def _trace(reading: TraceReading, file: str) -> TraceDocument:

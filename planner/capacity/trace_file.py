@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from planner.capacity.job_trace import JobTrace, TracedJob, ordered
+from planner.telemetry.formats.cluster.slurm_cells import gpus_held, length_s
 from pricing.errors import InputError
 
 SLOTS = ("submit", "start", "end", "duration", "gpus", "limit", "job")
@@ -36,8 +37,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
 _UNIT_S: Mapping[str, float] = MappingProxyType(
     {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 )
-_GPUS_OF_TRES = re.compile(r"(?:gres/)?gpu(?:[:/][^=:,]+)?[=:](\d+)")
-_CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d{1,2}):(\d{2})(?:\.\d+)?")
+_GPUS_OF_GRES = re.compile(r"gpu(?::[^:,]+)?:(\d+)")  # of older versions: gpu:a100:2
 _MILLISECONDS_FROM = 1e11  # as seconds that would be the year 5138
 _DELIMITERS = "|\t;,"
 
@@ -188,14 +188,13 @@ def _gpus(text: str) -> int:
     """
     if not text:
         raise _UnusableRowError("held no GPU")
-    named = [int(count) for count in _GPUS_OF_TRES.findall(text)]
-    if named:
-        count = float(max(named))  # `gres/gpu=8,gres/gpu:a100=8` names the same GPUs twice
-    else:
-        try:
-            count = float(text)
-        except ValueError:
-            raise _UnusableRowError("held no GPU") from None
+    held = gpus_held(text)[0] or sum(map(int, _GPUS_OF_GRES.findall(text)))
+    if held:
+        return held
+    try:
+        count = float(text)
+    except ValueError:
+        raise _UnusableRowError("held no GPU") from None
     if not count > 0 or math.isinf(count):
         raise _UnusableRowError("held no GPU")
     if count != int(count):
@@ -225,10 +224,6 @@ def _seconds(text: str, column: _Column | None) -> float | None:
     unit_s = 1.0 if column is None or column.unit_s is None else column.unit_s
     try:
         seconds = float(text) * unit_s
-        return seconds if math.isfinite(seconds) else None
     except ValueError:
-        match = _CLOCK.fullmatch(text)
-    if match is None:
-        return None
-    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-    return days * 86_400.0 + hours * 3600.0 + minutes * 60.0 + rest
+        return length_s(text)
+    return seconds if math.isfinite(seconds) else None

@@ -1,16 +1,14 @@
 """A fleet on shared GPUs as a cluster is told: which jobs share which GPU, and in which mode."""
 
-import re
 import shlex
 from dataclasses import dataclass
 from decimal import Decimal
 
+from planner.documents.task import task_name
 from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.profile.kinds import JobKind
 from pricing.errors import InputError
 
-_NAME = re.compile(r"[^a-z0-9]+")
-_LONGEST_NAME = 41
 _OF_JOB = "{job}"
 CLUSTERS = ("kubernetes", "slurm")
 
@@ -105,7 +103,7 @@ def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[
         problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
     if problems:
         raise InputError(problems)
-    names = [_name(job) for one in packed for job in one.jobs]
+    names = [task_name(job) for one in packed for job in one.jobs]
     alike = sorted({name for name in names if names.count(name) > 1})
     if alike:
         raise InputError(
@@ -131,10 +129,10 @@ def _gpu(placement: PlacementDocument, plan: PlanDocument, asked: FleetRequest) 
         cost=placement.cost,
         jobs=tuple(
             SharedJob(
-                name=_name(job),
+                name=task_name(job),
                 planned=job,
                 command=asked.command.replace(_OF_JOB, shlex.quote(job)),
-                image=asked.image.replace(_OF_JOB, _name(job)) if asked.image else None,
+                image=asked.image.replace(_OF_JOB, task_name(job)) if asked.image else None,
                 serves=_serves(plan, job) and asked.ttl_s is None,
                 slice=piece or None,
                 slowest=placement.relative_speed[job].low,
@@ -142,8 +140,3 @@ def _gpu(placement: PlacementDocument, plan: PlanDocument, asked: FleetRequest) 
             for job, piece in zip(placement.jobs, slices, strict=True)
         ),
     )
-
-
-def _name(text: str) -> str:
-    short = _NAME.sub("-", text.lower()).strip("-")[:_LONGEST_NAME].rstrip("-")
-    return short if short[:1].isalpha() else f"job-{short}"[:_LONGEST_NAME]

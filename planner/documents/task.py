@@ -111,7 +111,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
     by_type = tool != CLUSTER and row.takes_type(offer)
     several = machine.nproc_per_node > 1 or nodes > 1
     return ToolTask(
-        name=_name(f"{found.job.name}-{found.id}"),
+        name=task_name(f"{found.job.name}-{found.id}"),
         option=found.name,
         offer=offer,
         machines=nodes,
@@ -185,6 +185,7 @@ def _by_code(recipe: Recipe) -> Iterator[str]:
             yield f"{what}: {how.frameworks.get('pytorch', how.words)}"
 
 
-def _name(text: str) -> str:
+def task_name(text: str) -> str:
+    """Return a name that every tool takes: lower-case letters, digits and dashes."""
     short = _NAME.sub("-", text.lower()).strip("-")[:_LONGEST_NAME].rstrip("-")
     return short if short[:1].isalpha() else f"job-{short}"[:_LONGEST_NAME]

@@ -16,6 +16,7 @@ from typing import Literal
 
 from planner.models.estimate import Estimate
 from planner.models.saving import Saving
+from planner.models.team_share import TeamShare
 from planner.models.track_record import TrackRecord
 from planner.plan_document.bill import CostLine, CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative
@@ -145,37 +146,6 @@ class RecommendedTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamDocument:
-    """What the jobs of one team, owner or cost centre cost; the rows of one label sum to the bill.
-
-    Attributes:
-        by: the label: team, owner or cost_center.
-        name: its value; None: the jobs without one.
-        jobs: by name.
-        gpu_hours: held in the period.
-        idle_gpu_hours: of them idle, where GPU use was measured.
-        usd: today's bill; the sum of the next four.
-        work_usd: machines while the GPU is busy.
-        idle_usd: machines while it is idle.
-        unmeasured_usd: machines whose GPU use nobody measured.
-        data_usd: disks, snapshots and traffic.
-        recommended_usd: after what is recommended; a shared GPU is split by the bills of today.
-    """
-
-    by: Literal["team", "owner", "cost_center"]
-    name: str | None
-    jobs: tuple[str, ...]
-    gpu_hours: float
-    idle_gpu_hours: float
-    usd: Decimal
-    work_usd: Decimal
-    idle_usd: Decimal
-    unmeasured_usd: Decimal
-    data_usd: Decimal
-    recommended_usd: Decimal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
     """A plan as it is written, read back and shown.
 
@@ -212,7 +182,7 @@ class PlanDocument:
     recommended: RecommendedTotal | None = None
     history: TrackRecord | None = field(default=None, metadata={"if_known": True})
     actions: Mapping[str, str]
-    teams: tuple[TeamDocument, ...] | None = field(default=None, metadata={"if_known": True})
+    teams: tuple[TeamShare, ...] | None = field(default=None, metadata={"if_known": True})
     id: str | None = field(default=None, compare=False, metadata={"written": False})
 
     def __post_init__(self) -> None:

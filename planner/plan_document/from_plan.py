@@ -1,9 +1,12 @@
 """The values of plan.json, of a plan that was just made: rounded as they are written."""
 
+from dataclasses import replace
+
 from planner.fleet.consolidate import Fleet, Placement
+from planner.models.team_share import TeamShare
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation
-from planner.plan.teams import TeamShare, teams
+from planner.plan.teams import teams
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import (
     CatalogSummary,
@@ -13,7 +16,6 @@ from planner.plan_document.document import (
     PlanDocument,
     RecommendedTotal,
     ReturnOnEffort,
-    TeamDocument,
 )
 from planner.plan_document.from_job import job_document
 from planner.plan_document.from_option import (
@@ -50,20 +52,9 @@ def plan_document(plan: Plan) -> PlanDocument:
     )
 
 
-def _team(one: TeamShare) -> TeamDocument:
-    return TeamDocument(
-        by=one.by,
-        name=one.name,
-        jobs=one.jobs,
-        gpu_hours=digits(one.gpu_hours),
-        idle_gpu_hours=digits(one.idle_gpu_hours),
-        usd=one.usd,
-        work_usd=one.work_usd,
-        idle_usd=one.idle_usd,
-        unmeasured_usd=one.unmeasured_usd,
-        data_usd=one.data_usd,
-        recommended_usd=one.recommended_usd,
-    )
+def _team(one: TeamShare) -> TeamShare:
+    held, idle = digits(one.gpu_hours), digits(one.idle_gpu_hours)
+    return replace(one, gpu_hours=held, idle_gpu_hours=idle)
 
 
 def _recommended(one: Recommendation) -> RecommendedTotal:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from planner.profile.metrics import SLOTS
 from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.parsing.units import Meaning, names, spelled
+from planner.telemetry.parsing.units import COUNTED_SLOWDOWNS, SLOWDOWNS, Meaning, names, spelled
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
 BITMASK, FLAG = "throttle.bitmask", "throttle.flag"
@@ -79,22 +79,11 @@ _NAMES = {
     **{
         f"clocks_{word}_reasons_{cause}": Meaning(target=FLAG)
         for word in ("event", "throttle")
-        for cause in (
-            "sw_power_cap",
-            "hw_slowdown",
-            "hw_thermal_slowdown",
-            "hw_power_brake_slowdown",
-            "sw_thermal_slowdown",
-        )
+        for cause in SLOWDOWNS
     },
     **{
         f"clocks_event_reasons_counters_{cause}": Meaning(target="counter.throttle_s", unit="us")
-        for cause in (
-            "sw_power_cap",
-            "sw_thermal_slowdown",
-            "hw_thermal_slowdown",
-            "hw_power_brake_slowdown",
-        )
+        for cause in COUNTED_SLOWDOWNS
     },
 }
 # Used by loggers for capacity in use as well as for the controller's busy time: never guessed.

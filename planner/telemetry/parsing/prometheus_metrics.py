@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from planner.telemetry.parsing.csv_columns import BITMASK
 from planner.telemetry.parsing.devices.amd_metrics import AMD
 from planner.telemetry.parsing.devices.tracker_metrics import TRACKERS
-from planner.telemetry.parsing.units import Meaning, names
+from planner.telemetry.parsing.units import COUNTED_SLOWDOWNS, Meaning, names
 
 _DEV, _PROF, _SMI = "dcgm_fi_dev_", "dcgm_fi_prof_", "nvidia_smi_"
 
@@ -81,12 +81,7 @@ METRICS: dict[str, Meaning] = {
                 f"clocks_event_reasons_counters_{cause}_seconds": Meaning(
                     target="counter.throttle_s", unit="s"
                 )
-                for cause in (
-                    "sw_power_cap",
-                    "sw_thermal_slowdown",
-                    "hw_thermal_slowdown",
-                    "hw_power_brake_slowdown",
-                )
+                for cause in COUNTED_SLOWDOWNS
             },
         },
     ),

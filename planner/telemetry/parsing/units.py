@@ -8,6 +8,13 @@ from planner.telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 MIB = 1 << 20
 GIB = 1 << 30
 THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
+COUNTED_SLOWDOWNS = (
+    "sw_power_cap",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+)
+SLOWDOWNS = (*COUNTED_SLOWDOWNS, "hw_slowdown")  # the reasons that these bits stand for
 
 # (source's unit, slot's unit) -> factor. GB is 10^9 bytes and GiB 2^30; where a tool prints MB and
 # means MiB, its own name table says so.

@@ -21,6 +21,12 @@ HELIOS = (
     "job_id,user,gpu_num,submit_time,start_time,end_time,duration,state\n"
     "7,u,8,2020-04-01 00:00:10+08:00,2020-04-01 00:01:10+08:00,2020-04-01 00:11:10+08:00,600,OK\n"
 )
+TWO_TYPES = (
+    "JobID|Submit|Elapsed|AllocTRES\n"
+    "1|2026-11-02T08:00:00|00:01:00|gres/gpu:a100=4,gres/gpu:h100=2\n"
+    "2|2026-11-02T08:00:01|00:02:00|gres/gpu:a100=3,gres/gpu=3\n"
+)
+OLD_GRES = "submit,elapsed,gres\n2026-11-02T08:00:00,10:00,gpu:a100:2\n"
 EPOCH = "submitted;runtime;gpu_count\n1793491200000;12;2\n1793491260000;15;0.5\n"
 
 
@@ -36,9 +42,11 @@ def _jobs(text: str, **mapped: str) -> list[tuple[float, float, int]]:
         (PHILLY, [(0, 2951, 4), (2932, 66, 1)]),
         (HELIOS, [(0, 600, 8)]),
         (EPOCH, [(0, 12, 2)]),
+        (TWO_TYPES, [(0, 60, 6), (1, 120, 3)]),
+        (OLD_GRES, [(0, 600, 2)]),
         ("\ufeff" + PHILLY.replace("\n", "\r\n"), [(0, 2951, 4), (2932, 66, 1)]),
     ],
-    ids=["sacct", "philly", "helios", "milliseconds", "windows"],
+    ids=["sacct", "philly", "helios", "milliseconds", "two types", "old gres", "windows"],
 )
 def test_a_form_is_read(text: str, expected: list[tuple[float, float, int]]) -> None:
     """Submission, seconds and whole GPUs are those of the file; steps and CPU jobs are left out."""

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from planner.telemetry.formats.cluster.jobstats import KEPT, Jobstats, decoded, identities, rows_of
+from planner.telemetry.formats.cluster.slurm_cells import gpus_held, length_s
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from planner.telemetry.profiling.machines import MACHINE
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from planner.telemetry.recording.recording import Recording
 
 FORMAT = "slurm-sacct"
-_ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
 _USED = ("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax")
@@ -133,8 +133,8 @@ def _job(
     counts: Mapping[str, int],
     builder: RecordingBuilder,
 ) -> _Job | None:
-    gpus, model = _held(row.get("AllocTRES") or "")
-    length = _elapsed(row.get("Elapsed") or "")
+    gpus, model = gpus_held(row.get("AllocTRES") or "")
+    length = length_s(row.get("Elapsed") or "")
     if not gpus:
         builder.dropped["job without GPUs"] += 1
         return None
@@ -155,28 +155,6 @@ def _job(
         kept=decoded(row.get("AdminComment") or ""),
         used=[row],
     )
-
-
-def _held(tres: str) -> tuple[int, str | None]:
-    """Return the GPUs of an allocation and their type: `gres/gpu=2,gres/gpu:a100=2` are two."""
-    untyped, typed = 0, {}
-    for part in tres.split(","):
-        name, _, count = part.partition("=")
-        if not count.isdecimal():
-            continue
-        if name == "gres/gpu":
-            untyped = int(count)
-        elif name.startswith("gres/gpu:"):
-            typed[name.partition(":")[2]] = int(count)
-    return untyped or sum(typed.values()), next(iter(typed)) if len(typed) == 1 else None
-
-
-def _elapsed(text: str) -> float:
-    match = _ELAPSED.fullmatch(text.strip())
-    if match is None:
-        return 0.0
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def _readings(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from planner.telemetry.parsing.csv_columns import FLAG
 from planner.telemetry.parsing.devices.device_rows import SeenDevice, recording
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
-from planner.telemetry.parsing.units import Meaning, names
+from planner.telemetry.parsing.units import SLOWDOWNS, Meaning, names
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ _NAMES = {
             "clocks_event_reasons/hw_slowdown",
             "clocks_throttle_reasons/hw_slowdown",
         )
-        for cause in (
-            "sw_power_cap",
-            "hw_slowdown",
-            "hw_thermal_slowdown",
-            "hw_power_brake_slowdown",
-            "sw_thermal_slowdown",
-        )
+        for cause in SLOWDOWNS
     },
     **{
         f"clocks_event_reasons_counters/{cause}": Meaning(target="counter.throttle_s", unit="us")

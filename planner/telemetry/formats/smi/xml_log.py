@@ -11,7 +11,7 @@ from defusedxml.ElementTree import fromstring
 from planner.telemetry.parsing.csv_columns import FLAG
 from planner.telemetry.parsing.devices.device_rows import SeenDevice, recording
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
-from planner.telemetry.parsing.units import Meaning, names
+from planner.telemetry.parsing.units import SLOWDOWNS, Meaning, names
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from planner.telemetry.recording.recording import Recording
 
 FORMAT = "nvidia-smi-xml"
-_CAUSES = (
-    "sw_power_cap",
-    "hw_slowdown",
-    "hw_thermal_slowdown",
-    "hw_power_brake_slowdown",
-    "sw_thermal_slowdown",
-)
 # Power readings: `power_readings` until v11, `gpu_power_readings` since v12; those of the module
 # (GPU and CPU) are others.
 _POWER = ("gpu_power_readings", "power_readings")
@@ -63,7 +56,7 @@ _NAMES = {
     **{
         f"clocks_{word}_reasons/clocks_{word}_reason_{cause}": Meaning(target=FLAG)
         for word in ("event", "throttle")
-        for cause in _CAUSES
+        for cause in SLOWDOWNS
     },
     **{
         f"clocks_event_reasons_counters/clocks_event_reasons_counters_{cause}": Meaning(
