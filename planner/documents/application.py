@@ -108,11 +108,16 @@ def in_turns(
     if not switched:
         named = f"{', '.join(left)} {_IN_TURNS}" if left else "the recipe has no actions"
         raise InputError(f"--ab: nothing to try in turns: {named}. What can: {_listed()}.")
+    changes = [Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in left]
+    changes += [
+        Change(action="environment", outcome=LEFT, what=f"{name}={value} {_IN_TURNS}")
+        for name, value in _of_no_action(recipe).items()
+    ]
     return Application(
         command=tuple(command),
         in_process=switched,
         experiment=experiment,
-        changes=tuple(Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in left),
+        changes=tuple(changes),
     )
 
 
@@ -165,10 +170,13 @@ def _others(
     recipe: AskedRecipe, environment: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield what became of the variables that belong to no action of the recipe."""
+    for name in _of_no_action(recipe):
+        applied = name in environment
+        what = f"{name}={environment[name]}" if applied else reasons[name]
+        outcome = APPLIED if applied else LEFT
+        yield Change(action="environment", outcome=outcome, what=what)
+
+
+def _of_no_action(recipe: AskedRecipe) -> dict[str, str]:
     of_actions = {name for code in recipe.actions for name in HOW_TO[code].environment}
-    for name in recipe.environment:
-        if name not in of_actions:
-            applied = name in environment
-            what = f"{name}={environment[name]}" if applied else reasons[name]
-            outcome = APPLIED if applied else LEFT
-            yield Change(action="environment", outcome=outcome, what=what)
+    return {name: v for name, v in recipe.environment.items() if name not in of_actions}

@@ -4,7 +4,7 @@ import pytest
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
-from planner.documents.application import IN_PROCESS, application
+from planner.documents.application import IN_PROCESS, application, in_turns
 from planner.documents.launcher import Surroundings, launch
 from planner.documents.recipe_read import AskedRecipe
 
@@ -144,3 +144,18 @@ def test_memory_is_bound_where_results_stay(
     else:
         assert started.command == COMMAND
         assert words in str(change.what)
+
+
+def test_all_that_is_not_tried_in_turns_is_named() -> None:
+    """Of actions and variables alike: what holds for a whole run is left, and nothing is silent."""
+    variable = {"NCCL_DEBUG": "WARN", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    actions = {"compile": {}, "fused-optimizer": {}, "allocator-tuning": {}}
+    done = in_turns(AskedRecipe(actions=actions, environment=variable), COMMAND, {})
+    assert list(done.in_process) == ["compile"]
+    assert done.environment == {}
+    said = [(change.action, change.outcome, change.what.split()[0]) for change in done.changes]
+    assert said == [
+        ("fused-optimizer", "left", "cannot"),
+        ("allocator-tuning", "left", "cannot"),
+        ("environment", "left", "NCCL_DEBUG=WARN"),
+    ]

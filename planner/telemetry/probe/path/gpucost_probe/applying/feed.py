@@ -6,6 +6,8 @@ object, and put back when anything is odd.
 
 from __future__ import annotations
 
+import math
+import os
 import weakref
 from statistics import median
 from time import perf_counter
@@ -20,6 +22,7 @@ from .certificate import (
     why_not_share,
 )
 from .content import Content
+from .turns import Check
 from .workers import Ahead, Begin, Pool, like
 
 TYPE_CHECKING = False
@@ -31,7 +34,10 @@ if TYPE_CHECKING:
 WORKERS, PREFETCH, PINNED = "dataloader-workers", "dataloader-prefetch", "pinned-memory"
 NEXT = "_next_data"
 _WARM, _JUDGED = 8, 32  # rounds with workers until they are held against those without
-_SLOWER = 1.05
+_SLOWER, _FASTER = 1.25, 1.25  # as long or as short a round says enough; between, turns decide
+_WORTH = 0.02  # of a round that workers must gain to stay: our choice
+_CORE_SHARE = 0.1  # of the reading on a core, from which reading ahead costs the program something
+_RANKS = "WORLD_SIZE"
 
 
 class Feed:
@@ -51,7 +57,7 @@ class Feed:
         self._count = 0
         self._looking_s = 0.0
         self._rounds_s: list[float] = []
-        self._turns = inputs.asked.turns
+        self._turns = inputs.asked.turns or reading.check
         self._since: tuple[int, int] | None = None
         self._waited_s = 0.0
 
@@ -60,6 +66,8 @@ class Feed:
         iterator: Any = self._iterator()
         reading = self._reading
         self._round()
+        if self._check_is_lost():
+            return self._give_back(iterator)
         if self._pool is not None and reading.search is not None and reading.search.changed:
             self._close_quietly()
             if reading.search.over and not reading.search.workers:
@@ -127,7 +135,9 @@ class Feed:
         now_s, looking_s, self._looking_s = perf_counter(), self._looking_s, 0.0
         if self._asked_s is not None:
             round_s = max(now_s - self._asked_s - looking_s, 0.0)
-            if self._pool is None:
+            if self._reading.check is not None:
+                self._reading.check.stepped(round_s)
+            elif self._pool is None:
                 self._reading.evidence.round_s.append(round_s)
             elif self._reading.search is not None:
                 self._searched(round_s)
@@ -206,7 +216,10 @@ class Feed:
             count, prefetch, reason = inputs.count_for(evidence, batches)
         if count < 1:
             return "shared memory has no room for its batches, or other loaders have all workers"
+        costly = evidence.busy_share >= _CORE_SHARE
+        reading.costly_ahead = count * prefetch if costly else 0
         self._ahead = Ahead([] if reading.repeated else evidence.indices, iterator._sampler_iter)
+        begin_s = perf_counter()
         self._pool = Pool(
             inputs.module,
             like(
@@ -220,6 +233,7 @@ class Feed:
             self._ahead,
             max(evidence.fetch_s),
         )
+        reading.start_s = perf_counter() - begin_s
         inputs.live += count
         self._ahead.may_hand_out = self._may_hand_out
         self._held = reading.watch.reach.state()  # the sampler has begun by now
@@ -236,7 +250,7 @@ class Feed:
             if self._turns is not None:
                 for code in (WORKERS, PREFETCH, PINNED):
                     if inputs.asked.settings(code) is not None:
-                        self._turns.join(code, workers=count)
+                        self._turns.join(code, workers=count, ahead=reading.costly_ahead)
         return None
 
     def _tell_applied(self, reason: str, prefetch: int) -> None:
@@ -286,15 +300,34 @@ class Feed:
         return (batch,)
 
     def _too_slow(self) -> bool:
-        """Hold the rounds with workers against those without, once."""
+        """Hold the rounds with workers against those without, once; begin turns if it is close."""
         if self._turns is not None or len(self._rounds_s) != _WARM + _JUDGED:
             return False
-        before_s, now_s = self._reading.evidence.round_typical_s, median(self._rounds_s[_WARM:])
-        if now_s <= _SLOWER * before_s:
+        reading = self._reading
+        before_s, now_s = reading.evidence.round_typical_s, median(self._rounds_s[_WARM:])
+        if now_s > _SLOWER * before_s:
+            self._stop(self._slower(now_s, before_s))
+            return True
+        # Ranks wait for each other, so that one's turns would be in the other's rounds.
+        if now_s * _FASTER > before_s and os.environ.get(_RANKS, "1") == "1":
+            batches = _batches(self._loader)
+            start_share = reading.start_s / (batches * before_s) if batches else 0.0
+            worth = math.log(1.0 + _WORTH + start_share)
+            reading.check = Check(reading.workers, reading.costly_ahead, worth)
+            self._turns = reading.check
+        return False
+
+    def _slower(self, with_s: float, without_s: float) -> str:
+        told = (self._reading.workers, milliseconds(with_s), milliseconds(without_s))
+        return "with %d workers a step took %s instead of %s" % told
+
+    def _check_is_lost(self) -> bool:
+        """Return whether turns have just shown that workers are not worth it."""
+        check = self._reading.check
+        if check is None or check.kept is not False or self._reading.left is not None:
             return False
-        what = "with %d workers a step took %s instead of %s"
-        told = (self._reading.workers, milliseconds(now_s), milliseconds(before_s))
-        self._stop(what % told)
+        took_s = check.typical_s(on=True), check.typical_s(on=False)
+        self._stop("%s, tried in turns: not worth them" % self._slower(*took_s))
         return True
 
     def _stop(self, why: str, *, at_once: bool = False) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .asked import Asked
+    from .turns import Check
 
 _MOST_WORKERS = 16
 _START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
@@ -42,6 +43,9 @@ class Reading:
         repeated: whether workers have read the first batches again.
         workers: how many it has.
         search: for the number of workers; None where none is made.
+        check: of whether they are worth it, in turns; None where that is plain.
+        costly_ahead: batches that workers read ahead at the cost of the program's cores.
+        start_s: that starting them took.
     """
 
     def __init__(self, loader: Any, where: str, left: str | None) -> None:
@@ -54,6 +58,9 @@ class Reading:
         self.repeated = False
         self.workers = 0
         self.search: Search | None = None
+        self.check: Check | None = None
+        self.costly_ahead = 0
+        self.start_s = 0.0
 
 
 class Inputs:

@@ -4,6 +4,9 @@ Who starts the program draws the order and says how many blocks a pilot has. How
 all follows from how much the pilot's fours differ from each other, never from what they gained: so
 nobody looks at the answer to decide whether to go on. When they are over, the faster of the two
 stays.
+
+Workers read ahead. Where that takes cores from the program, the first steps of their turn pay for
+batches that its last steps get for nothing: both are left out of what is compared.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 FOUR = 4
 _MOST_WORKERS = 16
 _RANKS = "WORLD_SIZE"
+_RANKS_AHEAD = 2 * _MOST_WORKERS  # ranks must switch together, so none follows its own loader
+_WORKERS = "dataloader-workers"
+_CHECKED = [True, False, False, True, False, True, True, False] * 2
+_HOPELESS = -0.1  # log gain of every four so far
 
 
 class Turns:
@@ -34,6 +41,7 @@ class Turns:
     Attributes:
         on: whether the settings are, from the next step on.
         steps: seen so far.
+        kept: whether they stay on in the end; None as long as it is not there.
     """
 
     def __init__(self, events: Callable[[], Events], asked: dict[str, Any]) -> None:
@@ -43,9 +51,11 @@ class Turns:
         self._settle_steps = int(asked["settle_steps"])
         self.on = True
         self.steps = 0
+        self.kept: bool | None = None
         self._parts: list[Callable[[bool], None]] = []
         self._codes: list[str] = []
-        self._workers = 0
+        self._workers = self._ahead = self._drain_steps = 0
+        self._worth = 0.0
         self._block: int | None = None
         self._over = False
         self._at = self._n = 0
@@ -54,7 +64,12 @@ class Turns:
         self._gains: list[float] = []
 
     def join(
-        self, code: str, switch: Callable[[bool], None] | None = None, *, workers: int = 0
+        self,
+        code: str,
+        switch: Callable[[bool], None] | None = None,
+        *,
+        workers: int = 0,
+        ahead: int = 0,
     ) -> None:
         """Take a setting that is on now.
 
@@ -62,12 +77,14 @@ class Turns:
             code: its action.
             switch: called with whether it is on, where asking `on` is not enough.
             workers: that come and go with it: batches come in rounds of so many.
+            ahead: batches that they read ahead at the cost of the program's cores.
         """
         if self._block is None and code not in self._codes:
             self._codes.append(code)
         if switch is not None:
             self._parts.append(switch)
         self._workers = max(self._workers, workers)
+        self._ahead = max(self._ahead, ahead)
 
     def forget(self) -> None:
         """Take that this process was forked: the experiment is its parent's."""
@@ -108,7 +125,8 @@ class Turns:
                 self._begin()
             return
         self._at += 1
-        if self._at > self._settle_steps and length_s is not None:
+        last = self._block_steps - self._drain_steps
+        if self._settle_steps < self._at <= last and length_s is not None:
             self._sum_s += length_s
             self._n += 1
         if self._at == self._block_steps:
@@ -116,16 +134,20 @@ class Turns:
 
     def _begin(self) -> None:
         """Make blocks whole rounds of the workers, and begin with the first."""
-        workers = _MOST_WORKERS if os.environ.get(_RANKS, "1") != "1" else max(1, self._workers)
+        workers, ahead = max(1, self._workers), self._ahead
+        if os.environ.get(_RANKS, "1") != "1":
+            workers, ahead = _MOST_WORKERS, int(self._asked.get("ahead", 0))
         counted = self._block_steps - self._settle_steps
         # At least a round to settle in, and whole rounds that count: batches come in bursts.
-        self._settle_steps = _whole(max(self._settle_steps, workers + 1), workers)
-        self._block_steps = self._settle_steps + _whole(max(counted, 2 * workers), workers)
+        self._settle_steps = _whole(max(self._settle_steps, workers + 1 + ahead), workers)
+        self._drain_steps = _whole(ahead, workers)
+        left_out = self._settle_steps + self._drain_steps
+        self._block_steps = left_out + _whole(max(counted, 2 * workers), workers)
         self._events().write(
             "turns",
             actions=self._codes,
             block_steps=self._block_steps,
-            settle_steps=self._settle_steps,
+            settle_steps=left_out,
             first_step=self.steps + 1,
             pilot_fours=self._asked["pilot_fours"],
             most_fours=len(self._order) // FOUR,
@@ -167,15 +189,52 @@ class Turns:
     def _end(self) -> None:
         """Let the faster of the two stay."""
         self._over = True
-        kept = mean(self._gains) >= 0.0
-        self._events().write("turns-over", kept=kept)
-        self._switch(on=kept)
+        self.kept = mean(self._gains) >= self._worth
+        self._events().write("turns-over", kept=self.kept)
+        self._switch(on=self.kept)
 
     def _switch(self, *, on: bool) -> None:
         if on != self.on:
             self.on = on
             for part in self._parts:
                 part(on)
+
+
+class Check(Turns):
+    """Holds workers of one loader against none, in rounds of its loop, and tells nobody.
+
+    It is made where they gained little at first: a program that had nothing to gain must not be
+    slower with them.
+
+    Args:
+        workers: of the loader.
+        ahead: batches that they read ahead at the cost of the program's cores.
+        worth: log gain from which they are.
+    """
+
+    def __init__(self, workers: int, ahead: int, worth: float) -> None:
+        asked = {"on": _CHECKED, "block_steps": 8, "settle_steps": 0, "warmup_steps": 0}
+        fours = len(_CHECKED) // FOUR
+        super().__init__(_Nobody, {**asked, "pilot_fours": fours, "factor": 0.0, "detect": 1.0})
+        self._worth = worth
+        self.join(_WORKERS, workers=workers, ahead=ahead)
+
+    def _is_enough(self) -> bool:
+        return super()._is_enough() or max(self._gains, default=0.0) < _HOPELESS
+
+    def typical_s(self, *, on: bool) -> float:
+        """Return the length of a round with workers, or without."""
+        return math.exp(mean(x for x, is_on in zip(self._logs, self._order) if is_on is on))
+
+
+class _Nobody:
+    """Takes events that nobody is to hear."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Forget it."""
+
+    def odd(self, what: str) -> None:
+        """Forget it."""
 
 
 def _whole(steps: int, round_: int) -> int:
@@ -189,6 +248,7 @@ def turns_of(probe: Any, told: dict[str, Any]) -> Turns | None:
     if not isinstance(asked, dict):
         return None
     try:
-        return Turns(lambda: probe.events, asked)
+        ahead = _RANKS_AHEAD if _WORKERS in told["actions"] else 0
+        return Turns(lambda: probe.events, {**asked, "ahead": ahead})
     except (KeyError, TypeError, ValueError):
         return None
