@@ -215,7 +215,9 @@ class Check(Turns):
     def __init__(self, workers: int, ahead: int, worth: float) -> None:
         asked = {"on": _CHECKED, "block_steps": 8, "settle_steps": 0, "warmup_steps": 0}
         fours = len(_CHECKED) // FOUR
-        super().__init__(_Nobody, {**asked, "pilot_fours": fours, "factor": 0.0, "detect": 1.0})
+        nobody: Any = _Nobody()
+        plan = {**asked, "pilot_fours": fours, "factor": 0.0, "detect": 1.0}
+        super().__init__(lambda: nobody, plan)
         self._worth = worth
         self.join(_WORKERS, workers=workers, ahead=ahead)
 
