@@ -247,11 +247,15 @@ class Feed:
                 self._tell_applied(reason, prefetch)
             else:
                 inputs.leave(reading.where, "the program ended before the number was found")
-            if self._turns is not None:
-                for code in (WORKERS, PREFETCH, PINNED):
-                    if inputs.asked.settings(code) is not None:
-                        self._turns.join(code, workers=count, ahead=reading.costly_ahead)
+            self._join()
         return None
+
+    def _join(self) -> None:
+        """Take part in the turns, where there are some."""
+        reading, asked = self._reading, self._inputs.asked
+        for code in (WORKERS, PREFETCH, PINNED) if self._turns is not None else ():
+            if asked.settings(code) is not None:
+                self._turns.join(code, workers=reading.workers, ahead=reading.costly_ahead)
 
     def _tell_applied(self, reason: str, prefetch: int) -> None:
         """Say what the loader has now."""
