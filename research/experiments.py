@@ -172,7 +172,7 @@ def _of_the_room(design: Design) -> float:
 
 
 def _cut(design: Design, turns: Steps, steps: int) -> tuple[float, float, int]:
-    """Conclude from so many steps behind the warm-up, never from fewer than 3 fours."""
+    """Apply it to so many steps behind the warm-up, never to fewer than 3 fours."""
     steps = max(steps, FEWEST_FOURS * FOUR * design.block_steps)
     cut = turns[: design.warmup_steps + steps]
     found = conclude(design, gains(design, cut.tolist()), ended=True)

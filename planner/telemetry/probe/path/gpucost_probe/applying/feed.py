@@ -247,15 +247,17 @@ class Feed:
                 self._tell_applied(reason, prefetch)
             else:
                 inputs.leave(reading.where, "the program ended before the number was found")
-            self._join()
+            self._enter_turns()
         return None
 
-    def _join(self) -> None:
-        """Take part in the turns, where there are some."""
-        reading, asked = self._reading, self._inputs.asked
-        for code in (WORKERS, PREFETCH, PINNED) if self._turns is not None else ():
+    def _enter_turns(self) -> None:
+        """Enter the turns with what was asked for, where there are some."""
+        reading, asked, turns = self._reading, self._inputs.asked, self._turns
+        if turns is None:
+            return
+        for code in (WORKERS, PREFETCH, PINNED):
             if asked.settings(code) is not None:
-                self._turns.join(code, workers=reading.workers, ahead=reading.costly_ahead)
+                turns.join(code, workers=reading.workers, ahead=reading.costly_ahead)
 
     def _tell_applied(self, reason: str, prefetch: int) -> None:
         """Say what the loader has now."""
