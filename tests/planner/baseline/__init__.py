@@ -1,0 +1,1 @@
+"""Tests of what a job costs today and what its user asks."""
