@@ -1,7 +1,5 @@
 """What is asked of a service by the hour is read as stated, or refused with what is wrong."""
 
-from dataclasses import replace
-
 import pytest
 
 from planner.baseline.demand import hourly_demand, measured_requests_per_s
