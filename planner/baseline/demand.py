@@ -40,7 +40,7 @@ def _wrong(stated: object) -> str | None:
     for hour, rate in enumerate(stated):
         known = isinstance(rate, int | float) and not isinstance(rate, bool)
         if not known or not math.isfinite(rate) or rate < 0.0:
-            return f"has {rate!r:.40} at place {hour + 1}, which is no number of at least 0"
+            return f"has {rate!r:.40} at place {hour + 1}, not a number of at least 0"
     if len(stated) not in {DAY_H, WEEK_H}:
         return f"has {len(stated)} numbers"
     return None if any(stated) else "is 0 in every hour"
