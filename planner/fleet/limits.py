@@ -1,7 +1,6 @@
 """Who may share one GPU: the limits of sharing as sentences, and as numbers for the search."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -11,18 +10,11 @@ from planner.baseline.requirements import Requirements
 from planner.fleet.sizes import Sizes
 from planner.fleet.tenant import CONTEXT_GIB, Tenant, speeds, vcpus_of
 from planner.options.feasibility import BUSIEST, USABLE
+from planner.options.gpu_parts import PARTS
 from planner.options.host_room import crowded, host_need, is_full
+from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.prediction.sharing import most_beside
-from planner.profile.model import Profile
-from planner.signals.signals import pcie_share
 
-PARTS: tuple[tuple[str, Callable[[Profile], float | None]], ...] = (
-    ("memory bandwidth", lambda profile: profile.mean("util.dram_active")),
-    ("PCIe link", pcie_share),
-    ("video encoder", lambda profile: profile.mean("util.encoder")),
-    ("video decoder", lambda profile: profile.mean("util.decoder")),
-)
-"""Parts of a GPU beside its compute that jobs use together; what was not measured is unused."""
 _ROUNDING = 1e-9
 
 
@@ -61,7 +53,8 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
             continue
         if measured is None:
             return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
-        queued = measured + _queueing_ms(one, measured) * (_wait(group, one) - 1.0)
+        longer = stretch(one.peak, sum(t.peak for t in group)) - 1.0
+        queued = measured + _queueing_ms(one, measured) * longer
         worst = max(measured / found[one.name].low, queued)
         if worst > target:
             return (
@@ -71,25 +64,8 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     return None
 
 
-def _wait(group: list[Tenant], one: Tenant) -> float:
-    """Return how much longer a request waits and runs beside others at their peaks.
-
-    The time in an M/M/1 queue grows as 1 / (1 - load).
-    """
-    together = sum(t.peak for t in group)
-    return max(1.0 - one.peak, _ROUNDING) / max(1.0 - together, _ROUNDING)
-
-
 def _queueing_ms(one: Tenant, measured_ms: float) -> float:
-    """Return the part of a latency that was spent on the GPU or in its queue, at the most.
-
-    With a known rate of requests the time on the GPU is known, and 99 % of requests take less than
-    4.6 (ln 100) times its mean there; else all of the latency is taken.
-    """
-    per_second, share = one.profile.job.requests_per_s, one.share or 0.0
-    if not per_second:
-        return measured_ms
-    return min(measured_ms, 4.6 * 1000.0 * share / per_second / max(1.0 - one.peak, _ROUNDING))
+    return on_gpu_ms(measured_ms, one.profile.job.requests_per_s, one.share or 0.0, one.peak)
 
 
 def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -187,7 +163,8 @@ def _most_at_peak(one: Tenant) -> float:
     """Return the share that all may want at their peaks: 1 beside a service, less for a target."""
     target, measured = one.profile.job.latency_slo_ms, one.latency_ms
     most = 1.0 if one.profile.job.kind.answers else math.inf
-    if target is None or not measured:
+    queued = _queueing_ms(one, measured) if measured else 0.0
+    if target is None or not measured or not queued:
         return most
-    longest = 1.0 + (target - measured) / _queueing_ms(one, measured)
-    return min(most, 1.0 - (1.0 - one.peak) / longest)
+    longest = 1.0 + (target - measured) / queued
+    return min(most, busiest(one.peak, longest))
