@@ -22,6 +22,7 @@ from planner.models.power import cap_that_saves
 from planner.options.context import JobContext
 from planner.options.energy import energy_today
 from planner.options.machine_sizes import machine_sizes
+from planner.options.market import Market
 from planner.options.running import how_it_runs_today
 from planner.options.search import find_candidates
 from planner.plan.confidence import rate_confidence
@@ -107,9 +108,10 @@ def plan_jobs(
     planned: list[JobPlan] = []
     problems: list[str] = []
     parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
+    market = Market(catalog=catalog, asked=asked)
     for job in jobs:
         try:
-            planned.append(plan_job(job, catalog, asked, period, parts.get(job.job.name)))
+            planned.append(plan_job(job, market, period, parts.get(job.job.name)))
         except InputError as error:
             problems.extend(error.problems)
     if problems:
@@ -134,14 +136,11 @@ def residents(
 
 
 def plan_job(
-    profile: Profile,
-    catalog: Catalog,
-    asked: Requirements,
-    period: Period,
-    tenancy: Tenancy | None = None,
+    profile: Profile, market: Market, period: Period, tenancy: Tenancy | None = None
 ) -> JobPlan:
     """Return the plan of one job; `tenancy` is its part in the bill of a shared machine."""
-    context = assess(profile, catalog, asked, period, tenancy)
+    catalog, asked = market.catalog, market.asked
+    context = assess(profile, catalog, asked, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
     best = ranking.best
@@ -170,12 +169,14 @@ def plan_job(
     )
 
 
-def assess(
+def assess(  # noqa: PLR0913 - what a job is planned from
     profile: Profile,
     catalog: Catalog,
     asked: Requirements,
     period: Period,
     tenancy: Tenancy | None = None,
+    *,
+    shared: Market | None = None,
 ) -> JobContext:
     """Return what one job runs on today, why it is slow, and what may help."""
     work = workload(profile, asked, period)
@@ -193,4 +194,5 @@ def assess(
         catalog=catalog,
         asked=asked,
         probes=probes_of(profile, asked.probes),
+        shared=shared,
     )

@@ -108,6 +108,9 @@ class Gpu:
     notes: str = ""
     mig: tuple[MigProfile, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # of thirty figures it takes longer than what it is looked up for
+
     def why_not_sliced(self, profiles: Sequence[str]) -> str:
         """Return why one GPU cannot be cut so, in a sentence; empty: it can.
 

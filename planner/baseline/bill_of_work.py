@@ -1,6 +1,8 @@
 """The bill of a job's work on machines: its hours and its data, by the provider's rules."""
 
+from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.baseline.own_price import OWN
 from planner.baseline.tenancy import Tenancy
@@ -30,23 +32,51 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     if tenancy is not None:
         hours = max(hours, tenancy.hours)
     bought = offer.provider != OWN
-    whole = quote(
-        offer,
-        Usage(
-            duration_s=_seconds(hours * 3600.0),
-            count=count,
-            lost_work_s=_seconds(extra.lost_s) if extra else 0,
-            checkpoint_s=_seconds(extra.checkpoint_s) if extra else 0,
-            boot_disk_bytes=work.boot_disk_bytes if bought else 0,
-            addresses=count if work.public_address and bought else 0,
-            egress_bytes=work.egress_bytes,
-            egress_to=work.egress_to,
-            storage_bytes=work.storage_bytes + work.dataset_bytes,
-            storage_h=work.storage_h,
-            as_of=catalog.as_of,
-        ),
+    usage = _usage(
+        _seconds(hours * 3600.0),
+        count,
+        _seconds(extra.lost_s) if extra else 0,
+        _seconds(extra.checkpoint_s) if extra else 0,
+        work.boot_disk_bytes if bought else 0,
+        count if work.public_address and bought else 0,
+        work.egress_bytes,
+        work.egress_to,
+        work.storage_bytes + work.dataset_bytes,
+        work.storage_h,
+        catalog.as_of,
     )
+    whole = quote(offer, usage)
     return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _usage(  # noqa: PLR0913, PLR0917 - one use has that many parts
+    duration_s: Decimal,
+    count: int,
+    lost_work_s: Decimal | int,
+    checkpoint_s: Decimal | int,
+    boot_disk_bytes: int,
+    addresses: int,
+    egress_bytes: int,
+    egress_to: str,
+    storage_bytes: int,
+    storage_h: Decimal | float | None,
+    as_of: date,
+) -> Usage:
+    """Return one use, the same one for all offers of a job: what they share is charged once."""
+    return Usage(
+        duration_s=duration_s,
+        count=count,
+        lost_work_s=lost_work_s,
+        checkpoint_s=checkpoint_s,
+        boot_disk_bytes=boot_disk_bytes,
+        addresses=addresses,
+        egress_bytes=egress_bytes,
+        egress_to=egress_to,
+        storage_bytes=storage_bytes,
+        storage_h=storage_h,
+        as_of=as_of,
+    )
 
 
 def _seconds(value: float) -> Decimal:

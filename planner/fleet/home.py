@@ -7,7 +7,6 @@ from planner.baseline.baseline import Baseline
 from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
-from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.sharing import SHARES
 from planner.profile.model import Profile, Statistics
 from pricing.billing.quote import Quote
@@ -88,7 +87,7 @@ def _busy_there(context: JobContext, candidate: Candidate) -> Profile:
     """
     if candidate.offer.gpu == context.gpu.name:
         return context.profile
-    kernels = kernel_speed_up(context.profile, gpus()[candidate.offer.gpu]).mid
+    kernels = context.kernel_speed(gpus()[candidate.offer.gpu]).mid
     factor = (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
     there = tuple(
         replace(

@@ -111,17 +111,22 @@ class Candidate:
             amount += max(Decimal(0), (most or Decimal(0)) - known)
         return amount
 
-    @property
+    @cached_property
+    def expected(self) -> Decimal:
+        """The expected bill, exact; unknown parts are missing in it."""
+        return self.quote.exact
+
+    @cached_property
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
-        return self.quote.exact + self.missing
+        return self.expected + self.missing
 
     def cost_at(self, end: End) -> Decimal:
         """Return the exact bill at one end of hours and price.
 
         Unknown parts are missing in it, but at the high end, where they have the dearest price.
         """
-        expected = self.quote.exact
+        expected = self.expected
         if end == "mid":
             return expected
         of_hours, of_price = (
@@ -152,7 +157,7 @@ class Candidate:
         """What the bill may be for the age of its price alone, at the expected hours."""
         by_time = sum((line.usd for line in self.quote.lines if line.what in _BY_TIME), Decimal(0))
         low, high = (by_time * (factor - 1) for factor in (self.moved.low, self.moved.high))
-        return UsdRange(low=self.quote.exact + low, high=self.quote.exact + high)
+        return UsdRange(low=self.expected + low, high=self.expected + high)
 
     def _bill(self, end: End) -> Quote:
         work_h: float = getattr(self.work_hours, end)

@@ -1,6 +1,6 @@
 """All that the checks of one job need, and how many machines of a size the job would take."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
@@ -11,23 +11,17 @@ from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
 from planner.models.work_cost import WorkCost, work_cost
-from planner.prediction.kernels import kernel_speed_up
+from planner.options.market import Market
 from planner.prediction.layout import GPUS_PER_NODE, Layout
-from planner.prediction.predict import Split, predict_from, scaling
+from planner.prediction.predict import Known, Split, kernels_of, predict_from, scaling
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
 from planner.signals.signals import memory_need_gib, read_signals
-from pricing.billing.dearest import dearest
-from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.catalog.regions import continent_of, placed
+from pricing.catalog.regions import continent_of
 from pricing.hardware import Gpu
-from pricing.money import HOURS_PER_MONTH
-
-_OF_EACH_MACHINE = ("boot-disk", "address")
-_MONTH_S = HOURS_PER_MONTH * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +39,7 @@ class JobContext:
         catalog: offers and rules of the day.
         asked: limits and wishes.
         probes: the same job measured elsewhere.
+        shared: what all jobs of the plan share; None: a plan of this job alone.
     """
 
     profile: Profile
@@ -57,8 +52,9 @@ class JobContext:
     catalog: Catalog
     asked: Requirements
     probes: tuple[Profile, ...] = ()
+    shared: Market | None = None
+    _known: Known = field(default_factory=Known, repr=False)
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
-    _dearest: dict[object, Decimal | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def gpu(self) -> Gpu:
@@ -70,33 +66,10 @@ class JobContext:
         """Every signal of the profile."""
         return read_signals(self.profile)
 
-    def dearest(self, what: str, usage: Usage) -> Decimal | None:
-        """Return the highest known price of a part of a bill; None where none is known.
-
-        A disk that is kept for the period costs the same whatever runs beside it. What each machine
-        has for as long as it lives is asked for once, for a machine and a month.
-        """
-        if what in _OF_EACH_MACHINE:
-            month = replace(
-                usage,
-                duration_s=_MONTH_S,
-                count=1,
-                addresses=1,
-                boot_s=0,
-                lost_work_s=0,
-                checkpoint_s=0,
-                idle_tail_s=0,
-            )
-            most = self._most(what, usage.boot_disk_bytes, month)
-            return None if most is None else most * usage.count * usage.life_s / _MONTH_S
-        kept = what == "disk" and usage.storage_h is not None
-        key = (usage.storage_bytes, usage.storage_kind, usage.storage_h) if kept else usage
-        return self._most(what, key, usage)
-
-    def _most(self, what: str, key: object, usage: Usage) -> Decimal | None:
-        if (what, key) not in self._dearest:
-            self._dearest[what, key] = dearest(what, usage, self.catalog.offers)
-        return self._dearest[what, key]
+    @cached_property
+    def market(self) -> Market:
+        """What all jobs of the plan share."""
+        return self.shared or Market(catalog=self.catalog, asked=self.asked)
 
     @property
     def periods(self) -> Decimal:
@@ -113,7 +86,7 @@ class JobContext:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
 
-    @property
+    @cached_property
     def stays_on(self) -> str | None:
         """The continent that a service with a latency target stays on, unless regions were asked.
 
@@ -127,14 +100,11 @@ class JobContext:
 
     def there(self, offer: Offer) -> Offer | None:
         """Return the offer in a region where the job may run; None where nothing shows one."""
-        if self.asked.regions:
-            return placed(offer, self.asked.regions)
-        continent = self.stays_on
-        return offer if continent is None or continent_of(offer) == continent else None
+        return self.market.there(offer, self.stays_on)
 
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
-        return kernel_speed_up(self.profile, gpu)
+        return kernels_of(self.profile, gpu, self._known)
 
     def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the predicted speed-up, computed once per kind of target."""
@@ -147,33 +117,13 @@ class JobContext:
                 actions,
                 self.parts,
                 record=self.asked.history,
+                known=self._known,
             )
         return self._seen[key]
 
     def scaling(self, target: Layout) -> Estimate:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
         return scaling(self.profile, target, self.parts)
-
-    def least_host(self, gpu: str) -> tuple[float | None, float | None]:
-        """Return the least vCPUs and memory (GiB) for each GPU that is sold with a model.
-
-        None where no machine with it states them.
-        """
-        return self._least_hosts.get(gpu, (None, None))
-
-    @cached_property
-    def _least_hosts(self) -> dict[str, tuple[float | None, float | None]]:
-        sold: dict[str, list[Offer]] = {}
-        for offer in self.catalog.offers:
-            if offer.gpu_count >= 1:
-                sold.setdefault(offer.gpu, []).append(offer)
-        return {
-            gpu: (
-                min((o.vcpus / o.gpu_count for o in offers if o.vcpus), default=None),
-                min((o.ram_gib / o.gpu_count for o in offers if o.ram_gib), default=None),
-            )
-            for gpu, offers in sold.items()
-        }
 
 
 def machines(offer: Offer, context: JobContext) -> int:

@@ -168,7 +168,7 @@ def unproven(offer: Offer, context: JobContext) -> str | None:
     known = (offer.vcpus, offer.ram_gib)
     vcpus, ram_gib = (
         stated * count if stated else least and least * used
-        for stated, least in zip(known, context.least_host(offer.gpu), strict=True)
+        for stated, least in zip(known, context.market.least_host(offer.gpu), strict=True)
     )
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None

@@ -1,6 +1,5 @@
 """Every offer is either a candidate of an option or a rejection with its reason."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -14,10 +13,11 @@ from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, machines
 from planner.options.feasibility import refusals, too_slow, unproven
+from planner.options.market import size_of
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import UNMOVED, PriceRange, moved
+from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
 
 _IDLE_SAVED = (0.95, 0.5, 0.05)
@@ -46,33 +46,13 @@ def _cheapest_region(context: JobContext) -> Iterator[Offer]:
     """
     today = context.baseline.offer
     home = today.region if today else None
-    paid = (
-        None if today is None or context.baseline.assumed or not _named(today, context) else today
-    )
+    open_to = today is not None and not context.baseline.assumed and context.market.named(today)
+    paid = today if open_to else None
     if paid is not None:
         yield paid
-    groups: dict[tuple[str, str, str], list[Offer]] = defaultdict(list)
-    for offer in context.catalog.offers:
-        if _named(offer, context):
-            groups[_size(offer)].append(offer)
-    for key in sorted(groups):
-        allowed = [there for o in groups[key] if (there := context.there(o))]
-        cheapest = min(
-            allowed or groups[key],
-            key=lambda o: (o.usd_per_hour, o.region != home, o.region),
-        )
-        if paid is None or (key, cheapest.region) != (_size(paid), home):
+    for cheapest in context.market.cheapest(home, context.stays_on):
+        if paid is None or (size_of(cheapest), cheapest.region) != (size_of(paid), home):
             yield cheapest
-
-
-def _named(offer: Offer, context: JobContext) -> bool:
-    """Return whether the user's choice of providers and GPUs has room for an offer."""
-    providers, models = context.asked.providers, context.asked.gpus
-    return (not providers or offer.provider in providers) and (not models or offer.gpu in models)
-
-
-def _size(offer: Offer) -> tuple[str, str, str]:
-    return (offer.provider, offer.instance_type, offer.purchase)
 
 
 def _consider(offer: Offer, context: JobContext) -> tuple[list[Candidate], list[Rejected]]:
@@ -135,7 +115,7 @@ def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -
         work=context.work,
         interruptions=_interruptions(offer, context),
         catalog=context.catalog,
-        dearest=context.dearest,
+        dearest=context.market.dearest,
         moved=_moved(offer, context),
         tenancy=_tenancy(offer, context),
         unknown_today=_unknown_today(offer, context),
@@ -150,7 +130,7 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
 
 def _moved(offer: Offer, context: JobContext) -> PriceRange:
     """Return what the price may have moved by; today's is the same on both sides."""
-    return UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of)
+    return UNMOVED if offer == context.baseline.offer else context.market.moved(offer)
 
 
 def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:

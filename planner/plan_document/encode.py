@@ -2,15 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from planner.plan_document.document import PlanDocument
+
+Way = Callable[[Any], Any]
 
 IF_KNOWN: Mapping[str, bool] = MappingProxyType({"if_known": True})
 """Metadata of a field that is left out of the file where it is None."""
@@ -18,25 +23,20 @@ IF_KNOWN: Mapping[str, bool] = MappingProxyType({"if_known": True})
 
 def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind
     """Return a value of plan.json, or of another document, as JSON values."""
-    if is_dataclass(value):
-        named = ((name, getattr(value, at), known) for at, name, known in _names(value.__class__))
-        return {name: encode(one) for name, one, known in named if one is not None or not known}
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, datetime):
-        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {key: encode(inner) for key, inner in value.items()}
-    if isinstance(value, tuple | list):
-        return [encode(inner) for inner in value]
-    return value
+    return _VALUES.way(value.__class__)(value)
 
 
 def to_text(value: object) -> str:
-    """Return the text of a file that holds a value of plan.json."""
-    return json.dumps(encode(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return the text of a file that holds a value of plan.json.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    try:
+        packed = msgspec.json.encode(_TEXT.way(value.__class__)(value))
+    except UnicodeEncodeError:  # half of a character in a name: no file can hold it
+        return json.dumps(encode(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return msgspec.json.format(packed, indent=1).decode() + "\n"
 
 
 def plan_id(plan: PlanDocument) -> str:
@@ -55,10 +55,78 @@ def name_in_file(one: "Field[Any]") -> str:
     return str(one.metadata.get("name", one.name))
 
 
-@cache
-def _names(kind: Any) -> tuple[tuple[str, str, bool], ...]:  # noqa: ANN401 - a dataclass
-    """Return attribute, name in the file, and whether it is left out where it is None."""
-    written = (one for one in fields(kind) if one.metadata.get("written", True))
-    return tuple(
-        (one.name, name_in_file(one), bool(one.metadata.get("if_known"))) for one in written
-    )
+class _Walk:
+    """How values of each class become JSON values; looked up once for each class.
+
+    Args:
+        number: what becomes of a float; None leaves it.
+    """
+
+    def __init__(self, number: Way | None) -> None:
+        self._known: dict[Any, Way] = {}
+        self._number = number
+
+    def way(self, kind: Any) -> Way:  # noqa: ANN401 - a class
+        """Return what makes JSON values of the values of a class."""
+        known = self._known.get(kind)
+        if known is None:
+            known = self._known[kind] = self._find(kind)
+        return known
+
+    def _find(self, kind: Any) -> Way:  # noqa: ANN401 - a class
+        if is_dataclass(kind):
+            return self._record(kind)
+        ways = (
+            (Decimal, "{:f}".format),
+            (datetime, lambda value: f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"),
+            (date, date.isoformat),
+            (Mapping, self._mapping),
+            ((tuple, list), self._sequence),
+            (float, self._number or _as_it_is),
+        )
+        return next((way for kinds, way in ways if issubclass(kind, kinds)), _as_it_is)
+
+    def _mapping(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        way = self.way
+        return {key: way(inner.__class__)(inner) for key, inner in value.items()}
+
+    def _sequence(self, value: Sequence[Any]) -> list[Any]:
+        way = self.way
+        return [way(inner.__class__)(inner) for inner in value]
+
+    def _record(self, kind: Any) -> Way:  # noqa: ANN401 - a dataclass
+        written = [one for one in fields(kind) if one.metadata.get("written", True)]
+        names = [name_in_file(one) for one in written]
+        if_known = {name_in_file(one) for one in written if one.metadata.get("if_known")}
+        values = attrgetter(*(one.name for one in written), "__class__")  # always a tuple
+        way = self.way
+
+        def whole(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of the dataclass
+            return {
+                name: one if one.__class__ in _PLAIN else way(one.__class__)(one)
+                for name, one in zip(names, values(value), strict=False)
+            }
+
+        def known(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of the dataclass
+            made = whole(value).items()
+            return {name: one for name, one in made if one is not None or name not in if_known}
+
+        return known if if_known else whole
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    return value
+
+
+def _as_python_writes(value: float) -> float | msgspec.Raw:
+    """Return a number such that it is written as Python does: 1e-05, where others write 0.00001."""
+    if _SMALL <= value < _LARGE or value == 0.0 or _SMALL <= -value < _LARGE:
+        return value
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of a file")
+    return msgspec.Raw(repr(value).encode())
+
+
+_PLAIN = frozenset((str, int, bool, type(None)))
+_SMALL, _LARGE = 1e-4, 1e16  # between them all writers agree
+_VALUES, _TEXT = _Walk(None), _Walk(_as_python_writes)

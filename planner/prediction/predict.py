@@ -10,7 +10,7 @@ measurement and machine allow.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from planner.actions import Action, action, combined
@@ -93,6 +93,22 @@ def predict(
     return predict_from(profile, known, target, chosen, split_time(diagnose(profile)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What predictions of one profile have in common, each worked out once.
+
+    It belongs to one profile, its split and the coefficients of the moment: an evaluation, which
+    changes those, starts a new one.
+
+    Attributes:
+        kernels: by the name of the GPU.
+        scaling: by the layout but for its host, and the speed of one GPU.
+    """
+
+    kernels: dict[str, Estimate] = field(default_factory=dict)
+    scaling: dict[object, Estimate] = field(default_factory=dict)
+
+
 def predict_from(  # noqa: PLR0913 - what a prediction starts from
     profile: Profile,
     probes: tuple[Profile, ...],
@@ -101,18 +117,20 @@ def predict_from(  # noqa: PLR0913 - what a prediction starts from
     parts: Split,
     *,
     record: TrackRecord | None = None,
+    known: Known | None = None,
 ) -> Estimate:
     """Return the speed-up on a target, started from the measurement that tells most about it.
 
-    `record` centres and widens what was not measured by a probe.
+    `record` centres and widens what was not measured by a probe; `known` is what earlier
+    predictions of the profile found.
     """
     if not probes:
-        return predict_on(profile, target, actions, parts, record=record)
-    known = anchors(profile, probes)
-    scaled = [anchor for anchor in known if anchor.shows_scaling]
+        return predict_on(profile, target, actions, parts, record=record, known=known)
+    measured = anchors(profile, probes)
+    scaled = [anchor for anchor in measured if anchor.shows_scaling]
     if target.gpu_count > 1 and scaled:
-        known = tuple(scaled)  # what several GPUs did tells more than what such links usually do
-    return narrowest(_onward(anchor, profile, target, actions, parts) for anchor in known)
+        measured = tuple(scaled)  # what several GPUs did tells more than such links usually do
+    return narrowest(_onward(anchor, profile, target, actions, parts) for anchor in measured)
 
 
 def _onward(
@@ -140,21 +158,22 @@ def _where(profile: Profile) -> str:
     return f"{profile.gpu_count}x {source_gpu(profile).name}"
 
 
-def predict_on(
+def predict_on(  # noqa: PLR0913 - what a prediction starts from
     profile: Profile,
     target: Layout,
     actions: tuple[Action, ...],
     parts: Split,
     *,
     record: TrackRecord | None = None,
+    known: Known | None = None,
 ) -> Estimate:
     """Return the speed-up on a target with actions applied; see the module for the formulas.
 
     `record` is what became of earlier predictions; bounds hold whatever it says.
     """
-    faster = kernel_speed_up(profile, target.chip)
+    faster = kernels_of(profile, target.chip, known)
     one = product(faster, combined(actions, "kernels"))
-    count = _scaled(profile, target, parts, faster)
+    count = _scaled(profile, target, parts, faster, known)
     if not parts.input and not parts.host:
         found, alone = _unexplained(profile, one, count, target.gpu_count)
     else:
@@ -174,10 +193,32 @@ def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
     return _scaled(profile, target, parts, kernel_speed_up(profile, target.chip))
 
 
-def _scaled(profile: Profile, target: Layout, parts: Split, faster: Estimate) -> Estimate:
+def kernels_of(profile: Profile, gpu: hardware.Gpu, known: Known | None) -> Estimate:
+    """Return how much faster one such GPU runs the job's kernels; looked up where it is known."""
+    if known is None:
+        return kernel_speed_up(profile, gpu)
+    if gpu.name not in known.kernels:
+        known.kernels[gpu.name] = kernel_speed_up(profile, gpu)
+    return known.kernels[gpu.name]
+
+
+def _scaled(
+    profile: Profile,
+    target: Layout,
+    parts: Split,
+    faster: Estimate,
+    known: Known | None = None,
+) -> Estimate:
     """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
+    links = (target.gpu_name, target.gpu_count, target.interconnect)
+    key = (*links, target.nodes, target.network_gbps, faster.mid)
+    if known is not None and key in known.scaling:
+        return known.scaling[key]
     step = profiled_step(profile, parts.kernels)
-    return speed_up(layout_of(profile), target, step, faster=faster.mid)
+    found = speed_up(layout_of(profile), target, step, faster=faster.mid)
+    if known is not None:
+        known.scaling[key] = found
+    return found
 
 
 def _in_parts(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import attrgetter
 
 from planner.profile.change import Change
 from planner.profile.experiment import Trial, TriedInTurns
@@ -59,8 +60,11 @@ class Statistics:
     @property
     def peak(self) -> float | None:
         """The greatest value known."""
-        known = [getattr(self, f.name) for f in fields(self)]
-        return max((value for value in known if value is not None), default=None)
+        known = [value for value in _ALL(self) if value is not None]
+        return max(known, default=None)
+
+
+_ALL = attrgetter(*(one.name for one in fields(Statistics)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,17 @@ class Weighed:
         return high >= low and (narrower == 0 or high - low > _HALF * narrower)
 
 
+def most_net(candidate: Candidate, context: JobContext) -> Decimal:
+    """Return what a candidate is worth at most: its net were the high end the expected bill.
+
+    It is never below `Benefit.net_usd`, as no bill is higher than at its high end and moving costs
+    at least nothing. Today's cost must be known.
+    """
+    cost = context.baseline.cost or Decimal(0)
+    effort = usd(str(effort_hours(candidate, context))) * context.asked.engineer_usd_per_hour
+    return (cost - candidate.expected) * context.periods - effort
+
+
 def weigh(candidate: Candidate, context: JobContext) -> Weighed:
     """Return what a candidate is worth against today, over the horizon that was asked for."""
     periods = context.periods
@@ -82,6 +93,6 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
 
 def _move(candidate: Candidate, context: JobContext) -> Move | None:
     today, month = context.baseline.cost, context.work.storage_h is not None
-    saves = today - candidate.quote.exact if today is not None and month else None
+    saves = today - candidate.expected if today is not None and month else None
     data = data_bytes(context.profile, context.work)
     return move(context.baseline, candidate.offer, data, saves, context.catalog)

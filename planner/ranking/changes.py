@@ -8,7 +8,6 @@ from planner.models.estimate import Estimate
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, idle_gpus
 from planner.options.feasibility import unproven
-from planner.prediction.kernels import kernel_speed_up
 from pricing.hardware import gpus
 
 _BY_PURCHASE = {
@@ -58,7 +57,7 @@ def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     before, after = context.profile.gpu_count, gpus_used(offer, context)
     found = []
     if offer.gpu != context.gpu.name:
-        slower = kernel_speed_up(context.profile, gpus()[offer.gpu]).mid < 1.0
+        slower = context.kernel_speed(gpus()[offer.gpu]).mid < 1.0
         found.append("smaller-gpu" if slower else "newer-gpu")
     if after > before:
         found.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))

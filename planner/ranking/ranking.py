@@ -16,7 +16,7 @@ from planner.options.context import JobContext
 from planner.options.energy import energy_of
 from planner.options.option import Option
 from planner.options.running import how_it_runs
-from planner.ranking.benefit import Weighed, weigh
+from planner.ranking.benefit import Weighed, most_net, weigh
 from planner.ranking.changes import codes, size, why
 from planner.ranking.first_step import must_end
 from planner.signals.signals import is_snapshot, saw_no_gpu
@@ -85,20 +85,10 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
 
 
 def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
-    keys: dict[str, tuple[object, ...]] = {
-        "cost": (candidate.comparable, candidate.hours.mid),
-        "time": (candidate.hours.mid, candidate.comparable),
-        "cost-per-work": (
-            candidate.comparable,
-            candidate.hours.mid,
-        ),  # the work of a period is fixed
-    }
-    return (
-        *keys[context.asked.objective],
-        candidate.offer.place,
-        candidate.offer.purchase,
-        candidate.actions,
-    )
+    cost, hours = candidate.comparable, candidate.hours.mid
+    # The work of a period is fixed, so least cost is least cost per work.
+    first = (hours, cost) if context.asked.objective == "time" else (cost, hours)
+    return (*first, candidate.offer.place, candidate.offer.purchase, candidate.actions)
 
 
 def _paying(ranked: list[Candidate], context: JobContext) -> list[Weighed]:
@@ -115,7 +105,8 @@ def _paying(ranked: list[Candidate], context: JobContext) -> list[Weighed]:
         return [weigh(candidate, context) for candidate in faster]
     cost = context.baseline.cost
     cheaper = (d for d in trusted if cost is not None and d.comparable < cost)
-    return [found for candidate in cheaper if (found := weigh(candidate, context)).pays]
+    may_pay = (d for d in cheaper if most_net(d, context) > 0)  # weighing takes two more bills
+    return [found for candidate in may_pay if (found := weigh(candidate, context)).pays]
 
 
 def _best(paying: list[Weighed], context: JobContext) -> Candidate | None:

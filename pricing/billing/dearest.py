@@ -30,11 +30,15 @@ def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
         None where nobody's price is known.
     """
     charge = _CHARGES[what]
-    places = {(offer.provider, offer.region, offer.purchase): offer for offer in offers}
     amounts = []
-    for offer in places.values():
+    for offer in places(offers):
         found = charge(offer, usage, rules_of(offer.provider, usage.as_of, offer.instance_type))
         lines = [line.usd for line in found.lines if line.what == what]
         if lines and what not in found.unknown:
             amounts.append(sum(lines, Decimal(0)))
     return max(amounts, default=None)
+
+
+def places(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return one offer for each provider, region and way of buying: its last."""
+    return tuple({(one.provider, one.region, one.purchase): one for one in offers}.values())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from pricing.billing.billing_rule import (
@@ -98,6 +98,20 @@ class ProviderRules:
 
         Rows for the region itself beat patterns, rows for the way of buying beat those for all.
         """
+        key = (name, region, kind, purchase)
+        known = self._terms.get(key)
+        if known is None:
+            known = self._terms[key] = self._terms_of(*key)
+        return known
+
+    @cached_property
+    def _terms(self) -> dict[tuple[str, str, str, str], tuple[BillingRule, ...]]:
+        """The prices that were asked for, each looked up once."""
+        return {}
+
+    def _terms_of(
+        self, name: str, region: str, kind: str, purchase: str
+    ) -> tuple[BillingRule, ...]:
         found = [
             rule
             for rule in self.rules

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import chain
 
-from pricing.billing.lines import KINDS, QuoteLine
+from pricing.billing.lines import KINDS, Charge, QuoteLine
 from pricing.billing.machine_time import Span, charge_machine_time
-from pricing.billing.provider_rules import rules_of
+from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.services import charge_services
 from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
@@ -97,14 +98,35 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     time = charge_machine_time(spans, usage)
     unknown: tuple[str, ...] = ()
     lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
-    for charge_for in _BESIDE_TIME if usage.beside else ():
-        more = charge_for(offer, usage, rules)
+    if usage.beside:
+        more = _beside(offer, usage, rules)
         lines += more.lines
         said += more.warnings
-        unknown += more.unknown
+        unknown = more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
     return _quote(offer, usage, int(time.billed_s), tuple(lines), said, unknown)
+
+
+def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+    """Return what is asked for beside machine time; offers of one place share it for a use."""
+    key = (
+        id(rules),
+        offer.region,
+        offer.purchase,
+        offer.boot_disk_gib,
+        offer.included_transfer_gib,
+        offer.source,
+        offer.date_text,
+        offer.instance_type if usage.traffic else None,
+    )
+    known: tuple[ProviderRules, Charge] | None = usage.charged.get(key)
+    if known is not None and known[0] is rules:
+        return known[1]
+    charges = [charge_for(offer, usage, rules) for charge_for in _BESIDE_TIME]
+    found = Charge(*(tuple(chain.from_iterable(parts)) for parts in zip(*charges, strict=True)))
+    usage.charged[key] = rules, found  # held, so that no other rules get their id
+    return found
 
 
 def part_of(whole: Quote, held: int, of: int) -> Quote:

@@ -29,6 +29,14 @@ _COUNTS = (
     "addresses",
     "nat_gateways",
 )
+_TRAFFIC = (
+    "egress_bytes",
+    "ingress_bytes",
+    "inter_zone_bytes",
+    "inter_region_bytes",
+    "nat_bytes",
+    "object_egress_bytes",
+)
 _MICROSECOND_DIGITS = 6
 
 
@@ -71,7 +79,9 @@ class Usage:
         additional: every kind of machine time on top of duration_s, in s, by its line; worked out.
         life_s: how long each machine lives, additional time included; worked out.
         beside: whether anything but machine time is asked for; worked out.
-        charged: what was worked out for machines under the same rules (`machine_time`).
+        traffic: whether traffic of any kind is asked for; worked out.
+        charged: what was worked out for machines under the same rules (`machine_time`), and for
+            what stands beside them (`quote`).
 
     Raises:
         InputError: a quantity is negative or not finite, count is below 1, or start has no time
@@ -107,6 +117,7 @@ class Usage:
     additional: tuple[tuple[str, Decimal], ...] = field(init=False, repr=False, compare=False)
     life_s: Decimal = field(init=False, repr=False, compare=False)
     beside: bool = field(init=False, repr=False, compare=False)
+    traffic: bool = field(init=False, repr=False, compare=False)
     charged: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,3 +148,4 @@ class Usage:
         object.__setattr__(self, "additional", additional)
         object.__setattr__(self, "life_s", life_s)
         object.__setattr__(self, "beside", beside)
+        object.__setattr__(self, "traffic", any(getattr(self, one) for one in _TRAFFIC))

@@ -1,0 +1,147 @@
+"""What all jobs of one plan share: the sizes on sale, and the prices that stand for unknown ones.
+
+Each answer is worked out when it is first asked for and kept for the plan, as it depends on the
+catalog, on what was asked and on the use alone. Nothing here may depend on a job's measurements:
+what does is worked out for the job (`planner.options.context`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+
+from planner.baseline.requirements import Requirements
+from pricing.billing.dearest import dearest, places
+from pricing.billing.usage import Usage
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import PriceRange, moved
+from pricing.catalog.regions import continent_of, placed
+from pricing.money import HOURS_PER_MONTH
+
+_OF_EACH_MACHINE = ("boot-disk", "address")
+_MONTH_S = HOURS_PER_MONTH * 3600
+
+Size = tuple[str, str, str]
+"""Provider, type, way of buying."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Market:
+    """The offers of a day under one set of wishes.
+
+    Attributes:
+        catalog: offers and rules of the day.
+        asked: limits and wishes.
+    """
+
+    catalog: Catalog
+    asked: Requirements
+    _cheapest: dict[tuple[str | None, str | None], tuple[Offer, ...]] = field(
+        default_factory=dict, repr=False
+    )
+    _moved: dict[tuple[str, str, str, date], PriceRange] = field(default_factory=dict, repr=False)
+    _dearest: dict[tuple[str, object], Decimal | None] = field(default_factory=dict, repr=False)
+    _least: dict[str, tuple[float | None, float | None]] = field(default_factory=dict, repr=False)
+
+    def there(self, offer: Offer, continent: str | None) -> Offer | None:
+        """Return the offer in a region that was asked for; None where nothing shows one.
+
+        Where none was asked for it must stand on the continent; None is any.
+        """
+        if self.asked.regions:
+            return placed(offer, self.asked.regions)
+        return offer if continent is None or continent_of(offer) == continent else None
+
+    def named(self, offer: Offer) -> bool:
+        """Return whether the user's choice of providers and GPUs has room for an offer."""
+        providers, models = self.asked.providers, self.asked.gpus
+        return (not providers or offer.provider in providers) and (
+            not models or offer.gpu in models
+        )
+
+    def cheapest(self, home: str | None, continent: str | None) -> tuple[Offer, ...]:
+        """Return one offer per size and purchase, sorted: its cheapest region.
+
+        Args:
+            home: region that wins where several cost the same.
+            continent: where all must stand; None is any.
+        """
+        known = self._cheapest
+        if (home, continent) not in known:
+            known[home, continent] = tuple(self._choose(home, continent))
+        return known[home, continent]
+
+    def _choose(self, home: str | None, continent: str | None) -> Iterator[Offer]:
+        groups: dict[Size, list[Offer]] = defaultdict(list)
+        for offer in self.catalog.offers:
+            if self.named(offer):
+                groups[size_of(offer)].append(offer)
+        for key in sorted(groups):
+            allowed = [there for o in groups[key] if (there := self.there(o, continent))]
+            yield min(
+                allowed or groups[key], key=lambda o: (o.usd_per_hour, o.region != home, o.region)
+            )
+
+    def moved(self, offer: Offer) -> PriceRange:
+        """Return between which factors the price of an offer lies on the day."""
+        known = self._moved
+        key = (offer.provider, offer.gpu, offer.purchase, offer.as_of)
+        if key not in known:
+            known[key] = moved(offer, self.catalog.as_of)
+        return known[key]
+
+    def dearest(self, what: str, usage: Usage) -> Decimal | None:
+        """Return the highest known price of a part of a bill; None where none is known.
+
+        A disk that is kept for the period costs the same whatever runs beside it. What each machine
+        has for as long as it lives is asked for once, for a machine and a month.
+        """
+        if what in _OF_EACH_MACHINE:
+            month = replace(
+                usage,
+                duration_s=_MONTH_S,
+                count=1,
+                addresses=1,
+                boot_s=0,
+                lost_work_s=0,
+                checkpoint_s=0,
+                idle_tail_s=0,
+            )
+            most = self._most(what, usage.boot_disk_bytes, month)
+            return None if most is None else most * usage.count * usage.life_s / _MONTH_S
+        kept = what == "disk" and usage.storage_h is not None
+        key = (usage.storage_bytes, usage.storage_kind, usage.storage_h) if kept else usage
+        return self._most(what, key, usage)
+
+    def _most(self, what: str, key: object, usage: Usage) -> Decimal | None:
+        known = self._dearest
+        if (what, key) not in known:
+            known[what, key] = dearest(what, usage, self._places)
+        return known[what, key]
+
+    @cached_property
+    def _places(self) -> tuple[Offer, ...]:
+        """One offer for each provider, region and way of buying."""
+        return places(self.catalog.offers)
+
+    def least_host(self, gpu: str) -> tuple[float | None, float | None]:
+        """Return the least vCPUs and memory (GiB) for each GPU that is sold with a model.
+
+        None where no machine with it states them.
+        """
+        known = self._least
+        if gpu not in known:
+            sold = [o for o in self.catalog.offers if o.gpu == gpu and o.gpu_count >= 1]
+            known[gpu] = (
+                min((o.vcpus / o.gpu_count for o in sold if o.vcpus), default=None),
+                min((o.ram_gib / o.gpu_count for o in sold if o.ram_gib), default=None),
+            )
+        return known[gpu]
+
+
+def size_of(offer: Offer) -> Size:
+    """Return what offers of one size share, in whatever region."""
+    return (offer.provider, offer.instance_type, offer.purchase)
