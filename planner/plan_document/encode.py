@@ -123,7 +123,7 @@ def _as_python_writes(value: float) -> float | msgspec.Raw:
     if _SMALL <= value < _LARGE or value == 0.0 or _SMALL <= -value < _LARGE:
         return value
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number of a file")
+        raise ValueError(f"{value} is not a finite number; a file cannot hold it")
     return msgspec.Raw(repr(value).encode())
 
 
