@@ -65,7 +65,7 @@ def test_a_record_is_an_object() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_finite_is_refused(value: float) -> None:
     """A file never holds NaN or infinity, nor null in their place."""
-    with pytest.raises(ValueError, match="finite|compliant"):
+    with pytest.raises(ValueError, match="finite"):
         to_text({"a": [value]})
 
 
