@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from planner.telemetry.formats.metrics.pods import LABELS_METRIC
+from planner.telemetry.live.answer import AnswerError, answer_of
 from planner.telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
 from pricing.errors import InputError, ProviderError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import urllib3
+
+    from gpucost.live.kept_answers import KeptAnswers
+    from planner.telemetry.live.answer import Answer
+
+    _Fields = Sequence[tuple[str, str]]
+    _Ask = Callable[[str, _Fields], bytes]
+    _Asked = tuple[str, int, int]  # a metric, the first and the last instant
 
 SCHEMES = ("prometheus+http", "prometheus+https")
 USER, PASSWORD, TOKEN = (f"GPUCOST_PROMETHEUS_{name}" for name in ("USER", "PASSWORD", "TOKEN"))
 _POINTS = 480  # of a series in one answer: 8 hours at a point a minute; servers allow 11,000
 _TRIES, _WAIT_S, _TIMEOUT_S = 5, 0.5, 120.0
+_WAITS_S = (0.5, 2.0, 5.0)  # before an answer that is cut off or partial is asked for again
+_AT_ONCE, _PODS = 2, 50
+_SPECIAL = re.compile(r"[.+*?()|\[\]{}^$\\]")
+_GOOD = b'{"status":"success",'
 _AGAIN = (429, 500, 502, 503, 504)
 _MATCHER = re.compile(r"([A-Za-z_]\w*)(=~|!~|!=|=)(.*)", re.DOTALL)
 
@@ -103,14 +119,12 @@ def matcher(text: str) -> str:
     return f"{found[1]}{found[2]}{json.dumps(found[3].strip(chr(34)), ensure_ascii=False)}"
 
 
-def answers(
-    query: LiveQuery, kept: Path, say: Callable[[str], None]
-) -> Iterator[dict[str, object]]:
-    """Yield the server's answers, by metric and time; those that are kept are not asked again.
+def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> None:
+    """Ask for every metric that gpucost knows, part by part; what is kept is not asked again.
 
     Args:
         query: what is asked for.
-        kept: a folder for what has come: a part a file.
+        kept: takes what has come.
         say: told what is asked.
 
     Raises:
@@ -118,6 +132,114 @@ def answers(
         ProviderError: it answers with an error.
         InputError: it knows no GPU metric.
     """
+    with _server(query) as ask:
+        names = _names(query, ask)
+        if not names:
+            raise InputError(
+                f"{query.name}: no GPU metric that gpucost knows between those times (DCGM_FI_*, "
+                "nvidia_smi_*). Check --since and --match, and that it scrapes an exporter."
+            )
+        parts = list(query.parts())
+        todo = [(name, begin, end) for name in names for begin, end in parts]
+        told: set[str] = set()
+        for (name, begin, _), file, answer in _in_order(query, ask, kept, todo):
+            if name not in told:
+                told.add(name)
+                number = f"{len(told)} of {len(names)}"
+                say(f"{query.name}: {name}, {number}, in {len(parts)} parts")
+            if answer is not None:
+                kept.keep(file, answer)
+                kept.take(file, name, begin)
+
+
+def _in_order(
+    query: LiveQuery, ask: _Ask, kept: KeptAnswers, todo: Sequence[_Asked]
+) -> Iterator[tuple[_Asked, Path, Answer | None]]:
+    """Yield each part with its answer, None where it is kept; the next ones are asked meanwhile."""
+    places = [kept.file(*one) for one in todo]
+    ready = [kept.take(file, one[0], one[1]) for one, file in zip(todo, places, strict=True)]
+    waiting = deque(one for one, known in zip(todo, ready, strict=True) if not known)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        coming: deque[Future[Answer]] = deque()
+        try:
+            for one, file, known in zip(todo, places, ready, strict=True):
+                while waiting and len(coming) < _AT_ONCE:
+                    coming.append(threads.submit(_part, query, ask, waiting.popleft()))
+                yield one, file, None if known else coming.popleft().result()
+        finally:
+            threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _part(query: LiveQuery, ask: _Ask, asked: _Asked) -> Answer:
+    name, begin, end = asked
+    selector = name + ("{" + ",".join(query.matchers) + "}" if query.matchers else "")
+    fields = [("query", selector), ("start", str(begin)), ("end", str(end))]
+    for wait_s in (*_WAITS_S, None):
+        try:
+            body = ask("query_range", [*fields, ("step", str(query.step_s))])
+            return answer_of(body, begin, query.step_s)
+        except AnswerError as error:
+            if wait_s is None:
+                raise ProviderError(
+                    f"{query.name}: {name}: {error}, {len(_WAITS_S) + 1} times in a row. What has "
+                    "come so far is kept, and the same command goes on from there."
+                ) from None
+            time.sleep(wait_s)
+    raise AssertionError  # the last wait is None
+
+
+def pod_labels(query: LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
+    """Return the label sets of `kube_pod_labels` of some pods, names in lower case.
+
+    A selector of the question leaves out series that carry its label with another value, and no
+    others: kube-state-metrics has labels of its own.
+
+    Raises:
+        UnreachableError: the server does not answer.
+        ProviderError: it answers with an error.
+    """
+    names = sorted(set(pods))
+    found: list[dict[str, str]] = []
+    with _server(query) as ask:
+        for place in range(0, len(names), _PODS):
+            some = "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in names[place : place + _PODS])
+            value = json.dumps(some, ensure_ascii=False)
+            match = [f"{LABELS_METRIC}{{{label}=~{value}}}" for label in ("exported_pod", "pod")]
+            fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
+            body = json.loads(ask("series", [*(("match[]", one) for one in match), *fields]))
+            data = body.get("data") if isinstance(body, dict) else None
+            found += [
+                {str(key).lower(): str(text) for key, text in one.items() if key != "__name__"}
+                for one in data or ()
+                if isinstance(one, dict)
+            ]
+    return [one for one in found if all(_fits(one, text) for text in query.matchers)]
+
+
+def _fits(labels: Mapping[str, str], selector: str) -> bool:
+    """Return whether a label set does not contradict a selector, as `matcher` writes it."""
+    found = _MATCHER.fullmatch(selector)
+    if found is None or found[1].lower() not in labels:
+        return True
+    text, wanted = labels[found[1].lower()], json.loads(found[3])
+    try:
+        same = re.fullmatch(wanted, text) is not None if "~" in found[2] else text == wanted
+    except re.error:  # RE2 knows forms that Python does not
+        return True
+    return same is not found[2].startswith("!")
+
+
+def _names(query: LiveQuery, ask: _Ask) -> list[str]:
+    fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
+    body = json.loads(ask("label/__name__/values", fields))
+    known = {*METRICS, IDENTITY_METRIC}
+    names = body.get("data") if isinstance(body, dict) else None
+    return sorted(n for n in names or () if isinstance(n, str) and n.lower() in known)
+
+
+@contextmanager
+def _server(query: LiveQuery) -> Iterator[_Ask]:
+    """Yield what asks the server: a path of its API and fields, and its answer comes back."""
     import urllib3  # noqa: PLC0415 - only where a server is asked
 
     retries = urllib3.Retry(
@@ -127,51 +249,11 @@ def answers(
         raise_on_status=False,
         redirect=False,
     )
-    with urllib3.PoolManager(retries=retries, timeout=_TIMEOUT_S) as pool:
-        names = _names(query, pool)
-        if not names:
-            raise InputError(
-                f"{query.name}: no GPU metric that gpucost knows between those times (DCGM_FI_*, "
-                "nvidia_smi_*). Check --since and --match, and that it scrapes an exporter."
-            )
-        parts = list(query.parts())
-        kept.mkdir(parents=True, exist_ok=True)
-        for number, name in enumerate(names, start=1):
-            say(f"{query.name}: {name}, {number} of {len(names)}, in {len(parts)} parts")
-            for begin, end in parts:
-                yield _part(query, pool, kept / f"{name}-{begin}-{end}.json.gz", (name, begin, end))
+    with urllib3.PoolManager(retries=retries, timeout=_TIMEOUT_S, maxsize=_AT_ONCE) as pool:
+        yield lambda path, fields: _asked(query, pool, path, fields)
 
 
-def _part(
-    query: LiveQuery, pool: urllib3.PoolManager, file: Path, asked: tuple[str, int, int]
-) -> dict[str, object]:
-    name, begin, end = asked
-    if file.is_file():
-        try:
-            known: dict[str, object] = json.loads(gzip.decompress(file.read_bytes()))
-        except (OSError, ValueError, EOFError):
-            file.unlink()
-        else:
-            return known
-    selector = name + ("{" + ",".join(query.matchers) + "}" if query.matchers else "")
-    fields = {"query": selector, "start": str(begin), "end": str(end), "step": str(query.step_s)}
-    body = _asked(query, pool, "query_range", fields)
-    part = file.with_suffix(".part")
-    part.write_bytes(gzip.compress(body, mtime=0))
-    part.replace(file)
-    answer: dict[str, object] = json.loads(body)
-    return answer
-
-
-def _names(query: LiveQuery, pool: urllib3.PoolManager) -> list[str]:
-    fields = {"start": str(query.start_s), "end": str(query.end_s)}
-    body = json.loads(_asked(query, pool, "label/__name__/values", fields))
-    known = {*METRICS, IDENTITY_METRIC}
-    names = body.get("data") if isinstance(body, dict) else None
-    return sorted(n for n in names or () if isinstance(n, str) and n.lower() in known)
-
-
-def _asked(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: dict[str, str]) -> bytes:
+def _asked(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fields) -> bytes:
     import urllib3  # noqa: PLC0415 - only where a server is asked
 
     url = f"{query.url}/api/v1/{path}"
@@ -197,6 +279,8 @@ def _asked(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: dict[
 
 
 def _error(body: bytes) -> str | None:
+    if body.startswith(_GOOD):  # not parsed twice: it may be of many megabytes
+        return None
     try:
         answer = json.loads(body)
     except ValueError:

@@ -15,10 +15,12 @@ from gpucost.live.asking import (
     TOKEN,
     USER,
     LiveQuery,
-    answers,
+    ask_all,
     matcher,
+    pod_labels,
     server_of,
 )
+from gpucost.live.kept_answers import KeptAnswers
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def read_live(
         InputError: there is another SOURCE beside it, or the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
-    from planner.telemetry.live.prometheus import profiles_live  # noqa: PLC0415 - pandas comes in
+    from planner.telemetry.live.prometheus import pods_of, profiles_live  # noqa: PLC0415 - pandas
 
     if len(sources) != 1:
         raise InputError("a server of metrics is imported alone; give one SOURCE.")
@@ -81,10 +83,12 @@ def read_live(
         matchers=tuple(matcher(text) for text in options.match),
         headers=_headers(),
     )
-    kept = cache_folder() / "live" / query.digest
-    come = answers(query, kept, say)
-    profiles = profiles_live((query.name, come), hints, say)
-    shutil.rmtree(kept, ignore_errors=True)
+    folder = cache_folder() / "live" / query.digest
+    kept = KeptAnswers(folder=folder, step_s=query.step_s)
+    ask_all(query, kept, say)
+    told = pod_labels(query, pods_of(kept))
+    profiles = profiles_live((query.name, kept, told), hints, say)
+    shutil.rmtree(folder, ignore_errors=True)
     return profiles
 
 

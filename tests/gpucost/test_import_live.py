@@ -1,98 +1,28 @@
 """`gpucost import prometheus+http://...`: a server's metrics become the profiles of its jobs."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from gpucost.live import asking
 from tests.gpucost.conftest import Call
+from tests.gpucost.fake_prometheus import WORLDS, FakePrometheus, serving
 
 END = "2026-11-20T12:00"
 END_S = 1_795_176_000
-METRICS = {"DCGM_FI_DEV_GPU_UTIL": 80.0, "DCGM_FI_DEV_POWER_USAGE": 300.0, "up": 1.0}
-
-
-class FakePrometheus:
-    """Two machines of two GPUs, three pods, an idle GPU; it answers as Prometheus's API does.
-
-    Attributes:
-        asked: path and fields of each request.
-        headers: of the last request.
-        break_after: how many range queries are answered before the server fails.
-        status: what a failing server answers.
-    """
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.headers: dict[str, str] = {}
-        self.break_after = 1 << 30
-        self.status = 400
-        self.error = "parse error: unexpected character"
-
-    def answer(self, path: str, fields: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """Return the status and body for a request."""
-        self.asked.append((path, fields))
-        if path.endswith("/label/__name__/values"):
-            return 200, {"status": "success", "data": sorted(METRICS)}
-        self.break_after -= 1
-        if self.break_after < 0:
-            return self.status, {"status": "error", "error": self.error}
-        name = fields["query"].split("{")[0]
-        start, end, step = (int(fields[key]) for key in ("start", "end", "step"))
-        result = [
-            {
-                "metric": {"__name__": name, **labels},
-                "values": [[t, str(METRICS[name] + place)] for t in range(start, end + 1, step)],
-            }
-            for place, labels in enumerate(self._series())
-        ]
-        return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
-
-    @staticmethod
-    def _series() -> Iterator[dict[str, str]]:
-        pods = ["train-0", "train-0", "serve-0", ""]
-        for place, pod in enumerate(pods):
-            yield {
-                "gpu": str(place % 2),
-                **({"UUID": f"GPU-{place}"} if place else {}),  # one exporter gives none
-                "modelName": "NVIDIA H100 80GB HBM3",
-                "Hostname": f"node-{place // 2}",
-                "pod": "dcgm-exporter-x1",
-                "project": "p" if pod else "",
-                **({"exported_pod": pod} if pod else {}),
-            }
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[FakePrometheus, str]]:
-    """A fake server of metrics and its address as a SOURCE."""
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakePrometheus, str]]:
+    """A fake server of metrics and its address as a SOURCE; nobody waits before asking again."""
+    monkeypatch.setattr(asking, "_WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(asking, "_WAIT_S", 0.0)
     fake = FakePrometheus()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            fake.headers = dict(self.headers)
-            fields = {key: values[0] for key, values in parse_qs(parts.query).items()}
-            status, body = fake.answer(parts.path, fields)
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield fake, f"prometheus+http://127.0.0.1:{http.server_port}"
-    http.shutdown()
-    http.server_close()
+    with serving(fake) as address:
+        yield fake, address
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +58,7 @@ def test_pods_become_jobs_with_their_machines(
     assert train["window"]["duration_s"] == pytest.approx(2 * 86400 + 60)
     assert train["gpus"][1]["metrics"]["util.kernel_time"]["mean"] == pytest.approx(0.81)
     assert train["hardware"]["machine"] != found["serve-0"]["hardware"]["machine"]
-    ranges = [fields for path, fields in fake.asked if path.endswith("query_range")]
+    ranges = fake.ranges
     assert {one["query"] for one in ranges} == {
         'DCGM_FI_DEV_GPU_UTIL{a="b"}',
         'DCGM_FI_DEV_POWER_USAGE{a="b"}',
@@ -161,12 +91,12 @@ def test_what_has_come_is_not_asked_again(
     assert failed.code == 5
     assert "parse error" in failed.err
     assert not (tmp_path / "out").exists()
-    before = len([1 for path, _ in fake.asked if path.endswith("query_range")])
+    before = len(fake.ranges)
     fake.break_after = 1 << 30
     assert call(*arguments).code == 0
-    asked = [json.dumps(fields) for path, fields in fake.asked if path.endswith("query_range")]
-    assert before == 8
-    assert len(asked) - len(set(asked)) == 1  # the one that failed
+    asked = [json.dumps(fields) for fields in fake.ranges]
+    assert before <= 9
+    assert 1 <= len(asked) - len(set(asked)) <= 2  # the one that failed, and the one beside it
     whole = call(*arguments[:-1], f"{tmp_path / 'again'}/")
     assert whole.code == 0
     assert _profiles(tmp_path / "again") == _profiles(tmp_path / "out")
@@ -247,3 +177,172 @@ def test_a_server_that_refuses_is_exit_5(
     done = call("import", address, "--until", END)
     assert done.code == 5
     assert says in done.err
+
+
+WHOLE = ("--until", END, "--since", "2d")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_faults_that_pass_change_nothing(
+    world: str, call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """An answer that fails, is cut off or is partial is asked for again; the files are the same."""
+    fake, address = server
+    good = call("import", address, *WHOLE, "-o", f"{tmp_path / 'good'}/")
+    assert good.code == 0, good.err
+    calm = len(fake.ranges)
+    fake.world = world
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'bad'}/")
+    assert done.code == 0, done.err
+    assert len(fake.ranges) - calm > calm
+    assert _bytes(tmp_path / "bad") == _bytes(tmp_path / "good")
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("world", ["partial", "cut-json", "failing", "restarting"])
+def test_faults_that_stay_are_exit_5(
+    world: str, call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """Nothing is made of half the data, and the sentence names the server."""
+    fake, address = server
+    fake.world = f"always-{world}"
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
+    assert done.code == 5
+    assert "127.0.0.1" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_server_warns_of_is_in_the_profile(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """A warning beside the data is a note, also where the answer had been kept."""
+    fake, address = server
+    fake.warnings = ["one store did not answer"]
+    fake.break_after = 2
+    assert call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/").code == 5
+    fake.break_after, fake.warnings = 1 << 30, []
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
+    assert done.code == 0, done.err
+    assert "the server warned: one store did not answer" in done.err
+
+
+@pytest.mark.parametrize("gap", ["", " "])
+def test_points_that_are_no_numbers_are_counted(
+    gap: str, call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """NaN, Inf and DCGM's blank are left out of the figures and named in the profile."""
+    fake, address = server
+    fake.odd, fake.spaced = {3: "NaN", 4: "+Inf", 5: "9223372036854775792"}, bool(gap)
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
+    assert done.code == 0, done.err
+    train = _profiles(tmp_path / "out")["train-0"]
+    dropped = train["provenance"]["sources"][0]["dropped"]
+    tally = (len(range(0, 2 * 1440 + 1, 100)), 2 * 2)  # of each series, and series
+    assert dropped["DCGM blank value"] == pytest.approx(tally[0] * tally[1], abs=4)
+    assert dropped["point that is not a number"] == pytest.approx(2 * tally[0] * tally[1], abs=8)
+    assert train["gpus"][0]["metrics"]["util.kernel_time"]["max"] == pytest.approx(0.8)
+
+
+def test_times_that_were_not_asked_for_are_refused(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """A server that answers for other instants than asked is exit 5."""
+    fake, address = server
+    fake.shift_s = 7.5
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
+    assert done.code == 5
+    assert "times are not those asked for" in done.err
+
+
+KUBE = [
+    {"exported_namespace": "a", "exported_pod": "train-0", "label_team": "vision"},
+    {"exported_namespace": "other", "exported_pod": "train-0", "label_team": "wrong"},
+    {"namespace": "b", "pod": "serve-0", "label_team": "search", "label_owner": "ada"},
+]
+
+
+def test_jobs_and_teams_come_from_the_labels_of_pods(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """`kube_pod_labels` names job, team and owner; a pod of another namespace is another pod."""
+    fake, address = server
+    job = {"label_batch_kubernetes_io_job_name": "resnet"}
+    fake.kube = [{**KUBE[0], **job}, *KUBE[1:]]
+    done = call("import", address, *WHOLE, "--match", "Hostname=~node.*", "-o", f"{tmp_path}/o/")
+    assert done.code == 0, done.err
+    found = _profiles(tmp_path / "o")
+    assert {name: one["job"].get("team") for name, one in found.items()} == {
+        "resnet": "vision",
+        "serve-0": "search",
+    }
+    assert found["serve-0"]["job"]["owner"] == "ada"
+    asked = [fields["match[]"] for path, fields in fake.asked if path.endswith("/series")]
+    assert asked == ['kube_pod_labels{exported_pod=~"serve-0|train-0"}']
+
+
+def test_a_label_that_changed_is_nobodys(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """A pod that was of two teams in the window is of none; what stayed the same is kept."""
+    fake, address = server
+    fake.kube = [{**KUBE[2], "label_team": "other"}, KUBE[2]]
+    assert call("import", address, *WHOLE, "-o", f"{tmp_path}/o/").code == 0
+    serve = _profiles(tmp_path / "o")["serve-0"]["job"]
+    assert (serve.get("team"), serve["owner"]) == (None, "ada")
+
+
+def test_a_matcher_leaves_out_pods_of_another_cluster(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """Labels of a pod that contradict --match are of another cluster's pod."""
+    fake, address = server
+    fake.kube = [{**KUBE[2], "cluster": "b"}, {**KUBE[0], "cluster": "a"}]
+    done = call("import", address, *WHOLE, "--match", "cluster=a", "-o", f"{tmp_path}/o/")
+    assert done.code == 0, done.err
+    found = {name: one["job"].get("team") for name, one in _profiles(tmp_path / "o").items()}
+    assert found == {"serve-0": None, "train-0": "vision"}
+
+
+def test_pods_of_one_name_in_two_namespaces_are_two_jobs(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """A pod named like one of another namespace is never counted with it."""
+    fake, address = server
+    fake.series[2]["exported_pod"] = "train-0"
+    assert call("import", address, *WHOLE, "-o", f"{tmp_path}/o/").code == 0
+    found = _profiles(tmp_path / "o")
+    assert {one["job"]["name"]: len(one["gpus"]) for one in found.values()} == {
+        "a/train-0": 2,
+        "b/train-0": 1,
+    }
+
+
+def test_a_label_of_the_pod_may_name_the_job(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """`--job-label` also reads the pod's own labels, by the name that Kubernetes has for them."""
+    fake, address = server
+    fake.kube = [{**one, "label_example_com_run": "r7"} for one in KUBE]
+    done = call("import", address, *WHOLE, "--job-label", "example.com/run", "-o", f"{tmp_path}/o/")
+    assert done.code == 0, done.err
+    assert {name: len(one["gpus"]) for name, one in _profiles(tmp_path / "o").items()} == {"r7": 3}
+
+
+def test_a_kept_answer_that_was_damaged_is_asked_again(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path, cache: Path
+) -> None:
+    """A part that a full disk cut off is not believed."""
+    fake, address = server
+    assert call("import", address, *WHOLE, "-o", f"{tmp_path / 'good'}/").code == 0
+    fake.break_after = 4
+    assert call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/").code == 5
+    kept = sorted(cache.rglob("*.part"))
+    kept[0].write_bytes(kept[0].read_bytes()[:-3])
+    kept[1].write_bytes(b"")
+    fake.break_after = 1 << 30
+    done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
+    assert done.code == 0, done.err
+    assert _bytes(tmp_path / "out") == _bytes(tmp_path / "good")

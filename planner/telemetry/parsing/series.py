@@ -62,7 +62,7 @@ _MODEL_LABELS = (
     "hw_model",
 )
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
-_JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
+JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
@@ -110,7 +110,7 @@ class SampledSeries:
     def job(self) -> str | None:
         """The workload the labels name."""
         exporter = any(word in self.labels.get("container", "") for word in _EXPORTER)
-        for label in _JOB_LABELS:
+        for label in JOB_LABELS:
             text = self.labels.get(label, "")
             own = label in {"pod", "job"} and (exporter or any(w in text for w in _EXPORTER))
             if text and not own:

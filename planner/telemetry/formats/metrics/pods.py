@@ -7,12 +7,14 @@ LeaderWorkerSet and Ray set.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.telemetry.parsing.series import JOB_LABELS
 from planner.telemetry.recording.labels import JobLabels
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ _WHOSE = {
 }
 _PREFIX = "label_"
 _POD = ("exported_pod", "pod")
+_UNFIT = re.compile(r"[^a-z0-9_]")  # of which Kubernetes' labels lose it in Prometheus
 _PROCESS_MEMORY = "dcgm_fi_dev_fb_used"
 PROCESS_MEMORY_METRIC = "gpucost_process_fb_used"
 
@@ -62,29 +65,71 @@ class Pods:
 def pods(found: Iterable[SampledSeries]) -> Pods:
     """Return the series by job in place of by pod, and whose the jobs are."""
     every = tuple(found)
-    about = {
-        (one.labels.get("exported_namespace") or one.labels.get("namespace", ""), pod): {
-            key.removeprefix(_PREFIX): value for key, value in one.labels.items() if value
-        }
-        for one in every
-        if one.name.lower() == LABELS_METRIC and (pod := _pod(one)) is not None
-    }
+    about = [one.labels for one in every if one.name.lower() == LABELS_METRIC]
+    by = by_job([one for one in every if one.name.lower() != LABELS_METRIC], about)
+    series, notes = shared(by.series)
+    return replace(by, series=series, notes=notes)
+
+
+def by_job(
+    found: Sequence[SampledSeries],
+    about: Iterable[Mapping[str, str]],
+    job_label: str | None = None,
+) -> Pods:
+    """Return the series in their order, each with its job in place of its pod.
+
+    Jobs of one name in several namespaces are several jobs.
+
+    Args:
+        found: series of other metrics than `kube_pod_labels`.
+        about: the label sets of `kube_pod_labels`.
+        job_label: the one label, of a series or else of its pod, that names jobs; None for those
+            that Kubernetes and its operators set, and else the pod.
+    """
+    known = _labels_of_pods(about)
+    told = [known.get((_namespace(one), str(one.job)), {}) for one in found]
+    if job_label is None:
+        names = [
+            next((own[key] for key in _JOB if own.get(key)), one.job)
+            for one, own in zip(found, told, strict=True)
+        ]
+    else:
+        label = _UNFIT.sub("_", job_label.lower())
+        names = [
+            one.labels.get(job_label.lower()) or one.labels.get(label) or own.get(label) or None
+            for one, own in zip(found, told, strict=True)
+        ]
+    spaces: dict[str, set[str]] = defaultdict(set)
+    for one, name in zip(found, names, strict=True):
+        if name is not None and job_label is None:
+            spaces[name].add(_namespace(one))
     series: list[SampledSeries] = []
     labels: dict[str, JobLabels] = {}
-    for one in (one for one in every if one.name.lower() != LABELS_METRIC):
-        pod = one.job
-        own = about.get((_namespace(one), str(pod))) or {}
-        job = next((own[key] for key in _JOB if own.get(key)), None)
-        series.append(one if job is None else _renamed(one, job))
-        told = _whose({**one.labels, **own})
-        if pod is not None and told != JobLabels():
-            labels[job or pod] = told
-    shared, notes = _shared(series)
-    return Pods(series=shared, labels=labels, notes=notes)
+    for one, own, name in zip(found, told, names, strict=True):
+        job = name
+        if name is not None and len(spaces[name]) > 1 and _namespace(one):
+            job = f"{_namespace(one)}/{name}"
+        series.append(one if job == one.job else _renamed(one, job))
+        whose = _whose({**one.labels, **own})
+        if job is not None and whose != JobLabels():
+            labels[job] = whose
+    return Pods(series=tuple(series), labels=labels, notes=())
 
 
-def _pod(one: SampledSeries) -> str | None:
-    return next((one.labels[label] for label in _POD if one.labels.get(label)), None)
+def _labels_of_pods(about: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the labels of each pod, by namespace and name; those that changed are left out."""
+    found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for labels in about:
+        pod = next((labels[label] for label in _POD if labels.get(label)), None)
+        if pod is not None:
+            space = labels.get("exported_namespace") or labels.get("namespace", "")
+            for key, value in labels.items():
+                if value:
+                    found[space, pod][key.removeprefix(_PREFIX)].add(value)
+    return {
+        pod: {key: next(iter(values)) for key, values in keys.items() if len(values) == 1}
+        for pod, keys in found.items()
+    }
 
 
 def _namespace(one: SampledSeries) -> str:
@@ -92,8 +137,11 @@ def _namespace(one: SampledSeries) -> str:
     return exported or one.labels.get("namespace", "")
 
 
-def _renamed(one: SampledSeries, job: str) -> SampledSeries:
-    return replace(one, labels={**one.labels, "exported_pod": job})
+def _renamed(one: SampledSeries, job: str | None) -> SampledSeries:
+    """Return a series whose workload is a job, or nothing."""
+    if job is not None:
+        return replace(one, labels={**one.labels, _POD[0]: job})
+    return replace(one, labels={k: v for k, v in one.labels.items() if k not in JOB_LABELS})
 
 
 def _whose(labels: Mapping[str, str]) -> JobLabels:
@@ -104,7 +152,7 @@ def _whose(labels: Mapping[str, str]) -> JobLabels:
     return JobLabels(**told)
 
 
-def _shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], tuple[str, ...]]:
+def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], tuple[str, ...]]:
     """Return the series with memory of processes told apart, and what shared GPUs show.
 
     A GPU in turns (`vgpu`) carries a copy of each metric for each pod: older exporters copy the
