@@ -74,7 +74,7 @@ class FakePrometheus:
             return 200, {"status": "success", "data": named}
         if self.break_after < 0:
             return self.status, {"status": "error", "error": self.error}
-        name = fields["query"].split("{")[0]
+        name = fields["query"].removeprefix("last_over_time(").split("{")[0].split("[")[0]
         start, end, step = (int(fields[key]) for key in ("start", "end", "step"))
         result = [
             {

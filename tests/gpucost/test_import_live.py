@@ -60,8 +60,8 @@ def test_pods_become_jobs_with_their_machines(
     assert train["hardware"]["machine"] != found["serve-0"]["hardware"]["machine"]
     ranges = fake.ranges
     assert {one["query"] for one in ranges} == {
-        'DCGM_FI_DEV_GPU_UTIL{a="b"}',
-        'DCGM_FI_DEV_POWER_USAGE{a="b"}',
+        'last_over_time(DCGM_FI_DEV_GPU_UTIL{a="b"}[59999ms])',
+        'last_over_time(DCGM_FI_DEV_POWER_USAGE{a="b"}[59999ms])',
     }
     assert max(int(one["end"]) - int(one["start"]) for one in ranges) < 8 * 3600
     assert max(int(one["end"]) for one in ranges) == END_S

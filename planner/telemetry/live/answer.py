@@ -62,11 +62,11 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> Answer:
             pairs = [_table(one["values"]) for one in orjson.loads(body)["data"]["result"]]
         kind = told["data"]["resultType"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise AnswerError("the answer is cut off, or no matrix of series") from None
+        raise AnswerError("the answer is cut off, or not a matrix of series") from None
     if partial:
         raise AnswerError("the answer is partial: a part of its storage did not answer")
     if kind != "matrix":
-        raise AnswerError("the answer is no matrix of series")
+        raise AnswerError("the answer is not a matrix of series")
     runs, values = _runs(pairs, begin_s, step_s)
     warnings = tuple(str(one)[:200] for one in told.get("warnings") or ())
     return Answer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
@@ -101,7 +101,7 @@ def _pairs(points: bytes) -> NDArray[np.float64]:
     flat = b"[" + points.translate(_PLAIN) + b"]"
     try:
         found = np.array(orjson.loads(flat), dtype=np.float64)
-    except (ValueError, TypeError):  # NaN and +Inf are no JSON
+    except (ValueError, TypeError):  # NaN and +Inf are not JSON
         found = np.array([float(cell) for cell in flat[1:-1].split(b",")])
     return found.reshape(-1, 2)
 
