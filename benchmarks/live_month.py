@@ -87,7 +87,7 @@ _drawn: dict[tuple[int, int], list[tuple[str, list[bytes], np.ndarray]]] = {}
 def _stretch(
     fleet: Fleet, gpus: range, day: int, hour: int
 ) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
-    """Yield two hours of every series of some GPUs; at a day's end those that end, with their mark."""
+    """Yield two hours of some GPUs' series; the mark of their end where they end with the day."""
     key = (day, gpus.start)
     if key not in _drawn:
         for old in [one for one in _drawn if one[0] != day]:
@@ -99,7 +99,7 @@ def _stretch(
     each = 3600 // fleet.step_s
     rows = slice(hour * each, (hour + _HOURS) * each)
     times = 1000 * (BEGIN_S + day * DAY_S + fleet.step_s * np.arange(DAY_S // fleet.step_s))[rows]
-    last = hour + _HOURS == 24
+    last = hour + _HOURS == DAY_S // 3600
     for _, labels, values in _drawn[key]:
         for place, gpu in enumerate(gpus):
             mine, when = values[place, rows], times
