@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from tests.live.servers import Server
 
 BEGIN_S = 1_792_368_000  # 2026-10-19, a midnight
-_GPUS_AT_ONCE, _HOURS = 500, 2
+# Prometheus takes nothing that is an hour older than what it has.
+_GPUS_AT_ONCE, _MINUTES = 500, 30
 _MIB = 1 << 20
 
 
@@ -70,11 +71,11 @@ def _fill(fleet: Fleet, days: int, kind: str, folder: Path) -> None:
     began = time.monotonic()
     with running(kind, folder) as server:
         for day in range(days):
-            for hour in range(0, 24, _HOURS):
-                server.write(remote_write(_pods(fleet, day, hour)))
+            for minute in range(0, DAY_S // 60, _MINUTES):
+                server.write(remote_write(_pods(fleet, day, minute)))
                 for first in range(0, fleet.gpus, _GPUS_AT_ONCE):
                     gpus = range(first, min(first + _GPUS_AT_ONCE, fleet.gpus))
-                    server.write(remote_write(_stretch(fleet, gpus, day, hour)))
+                    server.write(remote_write(_stretch(fleet, gpus, day, minute)))
             print(f"filled day {day + 1} of {days}, {time.monotonic() - began:.0f} s", flush=True)
         time.sleep(5)
         print(f"server while it was filled: {_spent(server)}")
@@ -85,9 +86,9 @@ _drawn: dict[tuple[int, int], list[tuple[str, list[bytes], np.ndarray]]] = {}
 
 
 def _stretch(
-    fleet: Fleet, gpus: range, day: int, hour: int
+    fleet: Fleet, gpus: range, day: int, minute: int
 ) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
-    """Yield two hours of some GPUs' series; the mark of their end where they end with the day."""
+    """Yield half an hour of some GPUs' series; the mark of their end where they end with the day."""
     key = (day, gpus.start)
     if key not in _drawn:
         for old in [one for one in _drawn if one[0] != day]:
@@ -96,10 +97,9 @@ def _stretch(
             (name, [encoded_labels({"__name__": name, **one}) for one in labels], values)
             for name, labels, values in fleet.readings(gpus, day)
         ]
-    each = 3600 // fleet.step_s
-    rows = slice(hour * each, (hour + _HOURS) * each)
+    rows = slice(minute * 60 // fleet.step_s, (minute + _MINUTES) * 60 // fleet.step_s)
     times = 1000 * (BEGIN_S + day * DAY_S + fleet.step_s * np.arange(DAY_S // fleet.step_s))[rows]
-    last = hour + _HOURS == DAY_S // 3600
+    last = minute + _MINUTES == DAY_S // 60
     for _, labels, values in _drawn[key]:
         for place, gpu in enumerate(gpus):
             mine, when = values[place, rows], times
@@ -109,8 +109,8 @@ def _stretch(
             yield labels[place], when, mine
 
 
-def _pods(fleet: Fleet, day: int, hour: int) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
-    when = np.array([1000 * (BEGIN_S + day * DAY_S + hour * 3600)])
+def _pods(fleet: Fleet, day: int, minute: int) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
+    when = np.array([1000 * (BEGIN_S + day * DAY_S + minute * 60)])
     for labels in fleet.pods(day):
         yield encoded_labels({"__name__": "kube_pod_labels", **labels}), when, np.ones(1)
 
@@ -120,10 +120,9 @@ def _import(server: Server, fleet: Fleet, days: int, scratch: Path, kills: int) 
     # The last instant asked for is the last one that was scraped.
     until = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(BEGIN_S + days * DAY_S - fleet.step_s))
     since = f"{days * 24 * 60 - 1}m"
-    command = [
-        *(sys.executable, "-m", "gpucost", "import", f"prometheus+{server.url}"),
-        *("--since", since, "--until", until, "-o", f"{out}/"),
-    ]
+    source = f"prometheus+{server.url}"
+    command = [sys.executable, "-m", "gpucost", "import", source, "--since", since]
+    command += ["--until", until, "-o", f"{out}/"]
     env = {**os.environ, "GPUCOST_CACHE_DIR": str(cache)}
     began, cpu_s, most_kib, killed = time.monotonic(), 0.0, 0, 0
     kept_bytes = 0
