@@ -5,7 +5,7 @@ four teams. It is written through the server's remote-write door, a series' last
 the mark that a scraper leaves when a pod ends. Then the server is started anew and asked.
 
 Usage: python benchmarks/live_month.py [--days 30] [--gpus 1000] [--server prometheus]
-[--folder FOLDER] [--kill 3]. Printed are seconds of CPU and the most memory of each process; with
+[--folder FOLDER [--fill]] [--twice] [--kill 3]. Printed are seconds of CPU and the most memory of each process; with
 --kill the import is killed (SIGKILL) that many times on its way, and must give the same bytes.
 A folder that has been filled is not filled again. A month needs some 20 GB of disk.
 """
@@ -51,12 +51,15 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--kill", type=int, default=0)
+    parser.add_argument("--fill", action="store_true")
     parser.add_argument("--twice", action="store_true")
     asked = parser.parse_args()
     fleet = Fleet(gpus=asked.gpus, begin_s=BEGIN_S)
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.folder or Path(scratch) / "server"
         _fill(fleet, asked.days, asked.server, folder)
+        if asked.fill:
+            return
         digests, port = set(), free_port()  # its address stands in the profiles
         for kills in (0,) * (2 if asked.twice else 1) + ((asked.kill,) if asked.kill else ()):
             with running(asked.server, folder, port) as server:
@@ -88,7 +91,7 @@ _drawn: dict[tuple[int, int], list[tuple[str, list[bytes], np.ndarray]]] = {}
 def _stretch(
     fleet: Fleet, gpus: range, day: int, minute: int
 ) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
-    """Yield half an hour of some GPUs' series; the mark of their end where they end with the day."""
+    """Yield half an hour of some GPUs' series; a mark where they end with the day."""
     key = (day, gpus.start)
     if key not in _drawn:
         for old in [one for one in _drawn if one[0] != day]:
