@@ -5,9 +5,9 @@ four teams. It is written through the server's remote-write door, a series' last
 the mark that a scraper leaves when a pod ends. Then the server is started anew and asked.
 
 Usage: python benchmarks/live_month.py [--days 30] [--gpus 1000] [--server prometheus]
-[--folder FOLDER [--fill]] [--twice] [--kill 3]. Printed are seconds of CPU and the most memory of each process; with
---kill the import is killed (SIGKILL) that many times on its way, and must give the same bytes.
-A folder that has been filled is not filled again. A month needs some 20 GB of disk.
+[--folder FOLDER [--fill]] [--twice] [--kill 3]. Printed are seconds of CPU and the most memory of
+each process; with --kill the import is killed (SIGKILL) that many times on its way, and must give
+the same bytes. A folder that has been filled is not filled again. A month needs some 20 GB of disk.
 """
 
 from __future__ import annotations

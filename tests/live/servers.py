@@ -51,7 +51,12 @@ class Server:
     def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         """Post a body; raise where the server does not take it."""
         answer = urllib3.request(
-            "POST", f"{self.url}{path}", body=body, headers=dict(headers or {})
+            "POST",
+            f"{self.url}{path}",
+            body=body,
+            headers=dict(headers or {}),
+            timeout=600.0,
+            retries=False,
         )
         if answer.status >= 300:
             raise RuntimeError(f"{path}: {answer.status} {answer.data[:300]!r}")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
+_LEAST_BLANK = min(BLANKS)
 _HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "instance")
 _MIG_UUID = "dra_mig_device_uuid"
 _PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
@@ -160,7 +161,10 @@ def recording(
 
 def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
     """Return the points that are values."""
-    missing = ~(np.abs(one.readings) < MOST)
+    size = np.abs(one.readings)
+    if (size < _LEAST_BLANK).all() and (clock.placed(one.t_s) == one.t_s).all():
+        return one
+    missing = ~(size < MOST)
     blank = np.isin(one.readings, list(BLANKS))
     for reason, wrong in (("point that is not a number", missing), ("DCGM blank value", blank)):
         if wrong.any():
@@ -316,10 +320,15 @@ def _frames(
 def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.DataFrame:
     """Return one column a target, one row an instant."""
     ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
+    times, index = np.empty(0), pd.Index(np.empty(0))
     for one in members:
         known = table[_key(one)]
         target, values = _in_slot_units(one, known)
-        column = pd.Series(values, index=one.t_s).groupby(level=0).last()
+        if not len(times) or not np.array_equal(times, one.t_s):  # most are read together
+            times, index = one.t_s, pd.Index(one.t_s)
+        column = pd.Series(values, index=index)
+        if not (np.diff(one.t_s) > 0).all():
+            column = column.groupby(level=0).last()
         ranked[target].append((known.rank, one.name, column))
     columns: dict[str, pd.Series] = {}
     for target, found in sorted(ranked.items()):

@@ -95,7 +95,7 @@ def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
     """Return all readings as one job, named by its label where every GPU carries it."""
     if not names:
         return merged, None
-    labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU])
+    labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU].unique())
     others = [gpu for gpu in merged.gpus if gpu.key not in labelled]
     if not others:
         return merged, names[0]
@@ -117,8 +117,8 @@ def _of_job(merged: Merged, name: str) -> Merged:
     with np.errstate(invalid="ignore"):
         meanwhile = (samples[JOB] == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
     kept = samples[(samples[JOB] == name).to_numpy() | meanwhile].reset_index(drop=True)
-    keys = set(kept[GPU])
-    labelled = set(samples.loc[samples[JOB].notna() & (samples[JOB] != ANY_JOB), GPU])
+    keys = set(kept[GPU].unique())
+    labelled = set(samples.loc[samples[JOB].notna() & (samples[JOB] != ANY_JOB), GPU].unique())
     free = [gpu for gpu in merged.gpus if gpu.key not in labelled]
     notes = merged.notes
     if free:
