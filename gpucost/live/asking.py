@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import urllib3
 
     from gpucost.live.kept_answers import KeptAnswers
-    from planner.telemetry.live.answer import Answer
+    from planner.telemetry.live.answer import RangeAnswer
 
     _Fields = Sequence[tuple[str, str]]
     _Ask = Callable[[str, _Fields], bytes]
@@ -154,13 +154,13 @@ def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> 
 
 def _in_order(
     query: LiveQuery, ask: _Ask, kept: KeptAnswers, todo: Sequence[_Asked]
-) -> Iterator[tuple[_Asked, Path, Answer | None]]:
+) -> Iterator[tuple[_Asked, Path, RangeAnswer | None]]:
     """Yield each part with its answer, None where it is kept; the next ones are asked meanwhile."""
     places = [kept.file(*one) for one in todo]
     ready = [kept.take(file, one[0], one[1]) for one, file in zip(todo, places, strict=True)]
     waiting = deque(one for one, known in zip(todo, ready, strict=True) if not known)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        coming: deque[Future[Answer]] = deque()
+        coming: deque[Future[RangeAnswer]] = deque()
         try:
             for one, file, known in zip(todo, places, ready, strict=True):
                 while waiting and len(coming) < _AT_ONCE:
@@ -170,7 +170,7 @@ def _in_order(
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _part(query: LiveQuery, ask: _Ask, asked: _Asked) -> Answer:
+def _part(query: LiveQuery, ask: _Ask, asked: _Asked) -> RangeAnswer:
     name, begin, end = asked
     selector = name + ("{" + ",".join(query.matchers) + "}" if query.matchers else "")
     # The last point of each step alone: a bare name would repeat what a pod that has ended told

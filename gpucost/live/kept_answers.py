@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.telemetry.live.answer import Answer
+    from planner.telemetry.live.answer import RangeAnswer
 
 _VERSION = 2
 _RUN_BYTES = 3 * 4
@@ -68,7 +68,7 @@ class KeptAnswers:
         """Return where a metric's answer for a stretch of time lies."""
         return self.folder / f"{name}-{begin_s}-{end_s}.part"
 
-    def keep(self, file: Path, answer: Answer) -> None:
+    def keep(self, file: Path, answer: RangeAnswer) -> None:
         """Write an answer; what is cut off while it is written is never taken for one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         head = {

@@ -19,7 +19,7 @@ _KEPT_AS = ("<i2", "<i4", "<f4", "<f8")  # the first that holds every value exac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RangeAnswer:
     """The series of one metric over one stretch of time.
 
     Attributes:
@@ -40,7 +40,7 @@ class AnswerError(Exception):
     """An answer that is not all of the data, or none; asked again it may be whole."""
 
 
-def answer_of(body: bytes, begin_s: int, step_s: int) -> Answer:
+def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     """Return an answer, its values in the smallest type that holds them exactly.
 
     Args:
@@ -69,7 +69,7 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> Answer:
         raise AnswerError("the answer is not a matrix of series")
     runs, values = _runs(pairs, begin_s, step_s)
     warnings = tuple(str(one)[:200] for one in told.get("warnings") or ())
-    return Answer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
+    return RangeAnswer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
 
 
 def _table(points: list[Any]) -> NDArray[np.float64]:

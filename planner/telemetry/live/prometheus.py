@@ -1,4 +1,4 @@
-"""Answers of a server to profiles: a job for each workload that labels name, else a machine."""
+"""A server's answers to profiles: a job for each workload that labels name, else a machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 20
 _LINES = 10  # that say how far the making of profiles is
 
 
-class Answers(Protocol):
+class StoredSeries(Protocol):
     """What a server answered, by series.
 
     Attributes:
@@ -48,7 +48,7 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ServerSeries:
     """What the labels of all series say.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Known:
     labels: Mapping[str, JobLabels]
 
 
-def pods_of(answers: Answers) -> set[str]:
+def pods_of(answers: StoredSeries) -> set[str]:
     """Return the pods that the series name."""
     empty = np.empty(0)
     named = (
@@ -78,7 +78,7 @@ def pods_of(answers: Answers) -> set[str]:
 
 
 def profiles_live(
-    server: tuple[str, Answers, Iterable[Mapping[str, str]]],
+    server: tuple[str, StoredSeries, Iterable[Mapping[str, str]]],
     hints: Hints,
     say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
@@ -112,7 +112,9 @@ def profiles_live(
     return tuple(profiles)
 
 
-def _known(answers: Answers, about_pods: Iterable[Mapping[str, str]], hints: Hints) -> _Known:
+def _known(
+    answers: StoredSeries, about_pods: Iterable[Mapping[str, str]], hints: Hints
+) -> _ServerSeries:
     empty = np.empty(0)
     light = [
         SampledSeries(name=name, labels=labels, t_s=empty, readings=empty)
@@ -131,7 +133,7 @@ def _known(answers: Answers, about_pods: Iterable[Mapping[str, str]], hints: Hin
     for number, one in enumerate(named.series):
         if one.labels.get("vgpu"):
             devices[_device(one)].append(number)
-    return _Known(named.series, place, devices, about, named.labels)
+    return _ServerSeries(named.series, place, devices, about, named.labels)
 
 
 def _device(one: SampledSeries) -> str:
@@ -140,8 +142,8 @@ def _device(one: SampledSeries) -> str:
 
 def _of_job(
     host: str,
-    answers: Answers,
-    known: _Known,
+    answers: StoredSeries,
+    known: _ServerSeries,
     job: tuple[str, Sequence[int]],
     hints: Hints,
 ) -> tuple[Profile, ...]:
@@ -170,7 +172,7 @@ def _of_job(
     return jobs.all_profiles([recording], replace(hints, job=None, name=hints.name or name))
 
 
-def _loaded(answers: Answers, known: _Known, number: int) -> SampledSeries:
+def _loaded(answers: StoredSeries, known: _ServerSeries, number: int) -> SampledSeries:
     t_s, readings = answers.read(known.place[number])
     return replace(known.found[number], t_s=t_s, readings=readings)
 
