@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.actions.action import Action, Range
+from planner.actions.loaders import workers_effect
 from planner.models.failures import checkpoint_every_s
 from planner.models.input_pipeline import loader_factor, loader_power
 from planner.models.interruption import CheckpointCosts
@@ -53,6 +54,8 @@ def _workers(signals: Signals) -> Range | None:
         return None
     if cpu >= CPU_FULL:
         return _FULL_CPU
+    if (own := workers_effect(signals)) is not None:
+        return own
     most = min(_MOST_FROM_CORES, (1.0 / cpu) ** loader_power())
     return (1.0, math.sqrt(most), min(_MOST_FROM_CORES, most * loader_factor()))
 
@@ -72,6 +75,8 @@ def _prefetch(signals: Signals) -> Range | None:
 
 def _cache(signals: Signals) -> Range | None:
     cpu = _number(signals, CPU)
+    if (reading := _number(signals, "host.reading_cores")) is not None:
+        cpu = max(reading, cpu or 0.0)  # what works while it reads is not made shorter by a cache
     if cpu is None or cpu <= 0.0:
         return (1.0, 1.0, _MOST_FROM_CACHE)
     most = max(1.0, min(_MOST_FROM_CACHE, 1.0 / cpu))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.actions.effects import batch_growth
+from planner.actions.loaders import loader_workers
 from planner.models.failures import Survival, survival
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts
 from planner.profile.model import Profile
@@ -20,11 +21,6 @@ from pricing.money import HOURS_PER_MONTH
 Settings = dict[str, float | str]
 """Name of a setting -> value, such as `num_workers` -> 7."""
 
-# One core stays with the training process; PyTorch itself warns above the cores that there are.
-_KEPT_CORES = 1
-_MOST_WORKERS = 16
-# Workers hold copies of what they load: on a host with little memory left, half as many.
-_RAM_TIGHT = 0.8
 _PREFETCH = 4  # twice PyTorch's default of 2
 _BF16_FROM = 8.0
 _MULTIPLE = 8  # tensor cores want dimensions divisible by 8 in half precision (NVIDIA)
@@ -78,16 +74,6 @@ def profiled_run(
 def _number(signals: Signals, name: str) -> float | None:
     value = signals[name]
     return float(value) if isinstance(value, float | int) else None
-
-
-def loader_workers(signals: Signals) -> int | None:
-    """Return how many loader workers each process affords; None where the cores are unknown."""
-    cores = _number(signals, "hardware.cpu_cores_per_gpu")
-    if cores is None:
-        return None
-    workers = min(_MOST_WORKERS, max(1, math.floor(cores) - _KEPT_CORES))
-    tight = (_number(signals, "host.ram_fraction.max") or 0.0) >= _RAM_TIGHT
-    return max(1, workers // 2) if tight else workers
 
 
 def batch_that_fits(signals: Signals) -> int | None:

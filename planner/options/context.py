@@ -126,6 +126,17 @@ class JobContext:
         return scaling(self.profile, target, self.parts)
 
 
+def measured_cores(offer: Offer, context: JobContext) -> float | None:
+    """Return the threads of one machine of today's size that the job was seen to have, else None.
+
+    They may be fewer than the size has: a container's, or those of one of several GPUs.
+    """
+    cores = context.profile.hardware.cpu_cores
+    if cores is None or not context.baseline.has_size(offer):
+        return None
+    return cores / (context.profile.hardware.nodes or 1)
+
+
 def machines(offer: Offer, context: JobContext) -> int:
     """Return how many machines of a size one copy of the job would take.
 

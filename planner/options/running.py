@@ -5,7 +5,7 @@ from planner.actions.settings import PlannedRun, profiled_run
 from planner.baseline.baseline import gpu_memory_gib
 from planner.models.failures import survival
 from planner.options.candidate import Candidate
-from planner.options.context import JobContext, gpus_used
+from planner.options.context import JobContext, gpus_used, measured_cores
 from planner.options.parallelism import Distribution, distribution
 from planner.prediction.layout import Layout
 from pricing.hardware import gpus
@@ -42,16 +42,23 @@ def how_it_runs_today(context: JobContext) -> MachineSettings:
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
-    offer, working = candidate.offer, max(1, gpus_used(candidate.offer, context))
+    working = max(1, gpus_used(candidate.offer, context))
     interrupted = candidate.interruptions
     spot_up_s = None if interrupted is None else interrupted.mean_s
     held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
     return PlannedRun(
         gpus=working,
         nodes=max(1, candidate.count // context.work.replicas),
-        vcpus=None if offer.vcpus is None else offer.vcpus * held,
+        vcpus=_cores(candidate, context, held),
         needs=survival(working, candidate.hours.mid, context.asked.checkpoints, spot_up_s),
     )
+
+
+def _cores(candidate: Candidate, context: JobContext, held: float) -> float | None:
+    """Return the threads of one machine for the job: of today's size at most those measured."""
+    vcpus, measured = candidate.offer.vcpus, measured_cores(candidate.offer, context)
+    known = [cores for cores in (vcpus and vcpus * held, measured) if cores]
+    return min(known, default=None)
 
 
 def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distribution | None:

@@ -1,5 +1,6 @@
 """Every offer is either a candidate of an option or a rejection with its reason."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -11,7 +12,7 @@ from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Candidate
-from planner.options.context import JobContext, gpus_used, machines
+from planner.options.context import JobContext, gpus_used, machines, measured_cores
 from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.market import size_of
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
@@ -103,7 +104,10 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
 
 def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
     count = machines(offer, context)
-    speed = context.speed(Layout.of(offer, count, gpus_used(offer, context)), actions)
+    target = Layout.of(offer, count, gpus_used(offer, context))
+    if (cores := measured_cores(offer, context)) is not None:
+        target = replace(target, cpu_cores=min(cores * count, target.cpu_cores or math.inf))
+    speed = context.speed(target, actions)
     if doubt := unproven(offer, context):
         speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
     return Candidate(

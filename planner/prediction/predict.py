@@ -17,7 +17,7 @@ from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate, exactly, product, within
-from planner.models.input_pipeline import loader_factor, loader_rate
+from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
 from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
@@ -288,6 +288,11 @@ def _cores(profile: Profile, target: Layout) -> Estimate:
     if before is None or after is None:
         return within(1.0, loader_factor(), "input pipeline as today: host cores unknown")
     before, after = before / profile.gpu_count, after / target.gpu_count
+    reading = read_signals(profile)["host.reading_cores"]
+    if isinstance(reading, float) and reading < WAITS:
+        return exactly(
+            1.0, f"input waits, and keeps {reading:.2g} cores busy: cores change nothing"
+        )
     ratio = loader_rate(after) / loader_rate(before)
     basis = f"input pipeline scales from {before:g} to {after:g} cores a GPU"
     return within(ratio, loader_factor(), basis)

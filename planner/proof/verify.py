@@ -19,11 +19,11 @@ from planner.proof.bootstrap import settled
 from planner.proof.dollars import Dollars, by_catalog, by_plan
 from planner.proof.interval import MeasuredRatio
 from planner.proof.losses import LossCurves, compare_losses
-from planner.proof.others_work import others_work
 from planner.proof.predicted import Predicted, not_applied, option_run, prediction_of
 from planner.proof.same_job import Sameness, changed_by, compare
 from planner.proof.speed import MeasuredRun, speed_up
 from planner.proof.step_series import mean_step_s
+from planner.signals.others_work import others_work
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 

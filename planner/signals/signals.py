@@ -9,6 +9,7 @@ from types import MappingProxyType
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.signals import program_places as places
+from planner.signals.reading import cores_left, reading_cores
 from planner.signals.signal import FRACTION, Signal, Value
 from pricing import hardware
 
@@ -356,6 +357,8 @@ SIGNALS: dict[str, Signal] = {
     "step.data_wait_fraction": Signal(
         _step("data_wait_s"), "step spent waiting for data", FRACTION
     ),
+    "host.cores_left": Signal(cores_left, "cores that others leave"),
+    "host.reading_cores": Signal(reading_cores, "cores that reading keeps busy"),
     "step.data_wait_exposed": Signal(
         _exposed(_step("data_wait_s")), "step with the GPU waiting for data", FRACTION
     ),

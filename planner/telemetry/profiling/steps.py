@@ -74,9 +74,12 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     parts["comm_s"] = _mean(rows, "comm_s", n) if "comm_s" in rows else None
     rest = mean - sum(part or 0.0 for part in parts.values())
     times = observed.step_times
+    as_it_is = not observed.changes and not observed.trials  # a recipe changes how input is read
     return Step(
         count=observed.step_count,
         counted_by=observed.counted_by,
+        loader_workers=observed.loader_workers if as_it_is else None,
+        reading_cores=_rounded(observed.reading_cores) if as_it_is else None,
         p50_s=_rounded(times.quantile(0.5)),
         p95_s=_rounded(times.quantile(0.95)),
         max_s=_rounded(times.longest_s),

@@ -330,11 +330,14 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
         for kind in ("hello", "model", "precision"):
             last[kind] = one.last(kind) or last.get(kind, {})
     batch = next((b for one in processes if (b := _batch(one)) is not None), None)
+    reading = next((r for one in processes if (r := _reading(one)) is not None), (None, None))
     parallelism = last.get("model", {}).get("parallelism")
     found = {
         "framework": last.get("hello", {}).get("framework"),
         "precision": _precision(last.get("precision", {})),
         "batch_per_gpu": batch,
+        "loader_workers": reading[0],
+        "reading_cores": reading[1],
         "parallelism": parallelism if parallelism in PARALLELISMS else None,
         "parameters": last.get("model", {}).get("parameters") or None,
     }
@@ -351,8 +354,26 @@ def _precision(event: Event) -> str | None:
 
 
 def _batch(process: _Process) -> int | None:
-    """Return the batch size of the loader that fed the last step."""
+    return _of_loader(process, "batch_size") or None
+
+
+def _reading(process: _Process) -> tuple[int, float | None] | None:
+    """Return workers of the loader that fed the last step, and how busy waits for it keep a core.
+
+    The second is None where it was not looked at.
+    """
+    workers = _of_loader(process, "num_workers")
+    if workers is None:
+        return None
     fed = process.last("step").get("loader")
-    sizes = {loader.get("loader"): loader.get("batch_size") for loader in process.by_kind["loader"]}
-    size = sizes.get(fed)
-    return int(size) if size else None
+    told = [each for each in process.by_kind["reading"] if each.get("loader") == fed]
+    waited_s = float(told[-1]["waited_s"]) if told else 0.0
+    return workers, min(1.0, told[-1]["wanted_s"] / waited_s) if waited_s else None
+
+
+def _of_loader(process: _Process, setting: str) -> int | None:
+    """Return a setting of the loader that fed the last step."""
+    fed = process.last("step").get("loader")
+    values = {loader.get("loader"): loader.get(setting) for loader in process.by_kind["loader"]}
+    value = values.get(fed)
+    return None if value is None else int(value)

@@ -134,6 +134,8 @@ class Observed:
         kind: what sort of job, as `kinds.KINDS` names it.
         precision: as `kinds.PRECISIONS` names it.
         batch_per_gpu: items a GPU takes at a time.
+        loader_workers: of the loader that feeds the steps.
+        reading_cores: cores that the program wants while it waits for that loader, 0 to 1.
         parallelism: as `kinds.PARALLELISMS` names it.
         parameters: of the model.
         ended: how it ended, as `kinds.ENDINGS` names it.
@@ -162,6 +164,8 @@ class Observed:
     kind: str | None = None
     precision: str | None = None
     batch_per_gpu: int | None = None
+    loader_workers: int | None = None
+    reading_cores: float | None = None
     parallelism: str | None = None
     parameters: float | None = None
     ended: str | None = None

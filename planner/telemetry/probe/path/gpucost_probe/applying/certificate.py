@@ -11,7 +11,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import time
 from statistics import median
 
 from .content import Content, UnknownContentError
@@ -28,7 +27,6 @@ _SETTLED = 4  # of them, the last: what a data set opens or builds at its first 
 _LEAST_SHARE = 0.05  # of the time of the loop that waits for batches: below it nothing is to gain
 _LEAST_EPOCH_S = 0.5  # reading that one start of workers (25-36 ms each) must be small against
 _SHM = "/dev/shm"  # noqa: S108 - where PyTorch hands over batches
-_SCHEDULED = "/proc/thread-self/schedstat"
 _SHM_SHARE = 0.5  # of what is free there
 PLAIN_ITERATOR = "_SingleProcessDataLoaderIter"
 
@@ -186,19 +184,6 @@ def affordable(count: int, prefetch: int, size: int) -> tuple[int, int]:
             return count, ahead
     fewer = room // (3 * size)
     return (fewer, 2) if fewer >= 1 else (0, 0)
-
-
-def wanting_a_core_s() -> float:
-    """Return how long this thread was on a core or waited for one, since it began.
-
-    On a machine that is busy with others, work looks like waiting by the clock of the thread alone.
-    """
-    try:
-        with open(_SCHEDULED, "rb") as stream:
-            running_ns, ready_ns = stream.read().split()[:2]
-    except (OSError, ValueError):
-        return time.thread_time()
-    return (int(running_ns) + int(ready_ns)) / 1e9
 
 
 def milliseconds(seconds: float) -> str:

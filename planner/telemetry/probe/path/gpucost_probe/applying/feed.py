@@ -12,12 +12,12 @@ import weakref
 from statistics import median
 from time import perf_counter
 
+from ..timing.cores import wanting_a_core_s
 from .asked import APPLIED, LEFT
 from .certificate import (
     BATCHES,
     Watch,
     milliseconds,
-    wanting_a_core_s,
     why_no_gain,
     why_not_share,
 )

@@ -7,6 +7,7 @@ import sys
 import weakref
 from time import perf_counter
 
+from ..timing.cores import wanting_a_core_s
 from ..timing.readings import Loader
 from .batch import items_of_batch, items_of_place
 from .instrument import Hook, Outermost, attach
@@ -25,18 +26,33 @@ OTHERS = ("drop_last", "timeout", "generator", "worker_init_fn", "collate_fn")
 DERIVED = {"prefetch_factor": (None, 2)}
 _ATTRIBUTE = "_gpucost_loader"
 MOST_TOLD = 1000  # a loader made for each step is not told for ever
+_LOOKED_AT, _EVERY = 32, 8  # waits of each loader whose work is looked at: the first, then one in 8
 
 
 class Known(Loader):
     """A loader with what it takes to know it again and to count its items."""
 
-    __slots__ = ("batch_size", "generation", "sampled")
+    __slots__ = ("batch_size", "generation", "looked", "sampled", "waited_s", "waits", "wanted_s")
 
     def __init__(self, number: int, generation: int) -> None:
         super().__init__(number)
         self.generation = generation
         self.batch_size: int | None = None
         self.sampled: int | None = None
+        self.waits = self.looked = 0
+        self.waited_s = self.wanted_s = 0.0
+
+    def is_looked_at(self) -> bool:
+        """Return whether the work of the wait that begins is to be looked at."""
+        self.waits += 1
+        return self.waits <= _LOOKED_AT or self.waits % _EVERY == 0
+
+    def worked(self, waited_s: float, wanted_s: float) -> bool:
+        """Take a wait and the time in it that wanted a core; return whether to tell the sums."""
+        self.looked += 1
+        self.waited_s += waited_s
+        self.wanted_s += wanted_s
+        return self.looked & (self.looked - 1) == 0
 
 
 class Loaders:
@@ -194,18 +210,28 @@ class NextHook(Hook):
             return None
         if not self._outermost.enter():
             return None
-        return known, iterator, perf_counter()
+        wanted_s = wanting_a_core_s() if known.is_looked_at() else None
+        return known, iterator, perf_counter(), wanted_s
 
     def after(self, token: Any, batch: Any) -> None:
         """Take a batch."""
         if token is not None:
             end_s = perf_counter()
-            known, iterator, begin_s = token
+            known, iterator, begin_s, wanted_s = token
             self._outermost.leave()
+            if wanted_s is not None:
+                self._tell_work(known, end_s - begin_s, wanting_a_core_s() - wanted_s)
             items = items_of_place(known, iterator._num_yielded)
             if items is None:
                 items = items_of_batch(batch)
             self._probe.steps.fetched(known, begin_s, end_s, items)
+
+    def _tell_work(self, known: Known, waited_s: float, wanted_s: float) -> None:
+        """Tell how much of the waits so far wanted a core, whenever twice as many are known."""
+        if known.worked(waited_s, wanted_s) and known.number <= MOST_TOLD:
+            self._probe.events.write(
+                "reading", loader=known.number, waited_s=known.waited_s, wanted_s=known.wanted_s
+            )
 
     def failed(self, token: Any) -> None:
         """Take the end of the iteration, or an error of the data set."""
