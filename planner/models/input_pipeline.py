@@ -18,8 +18,8 @@ _MOST_CORES = 12.0
 MOST_WORKERS = 16
 WAITS = 0.5
 """Cores that reading keeps busy, below which it mostly waits for something else: our choice."""
-# Six loaders that we measured on 2 cores took 1.02 to 1.25 times as long as the law says.
-_SLOWER = (1.0, 1.1, 1.25)
+# Six loaders that we measured on 2 cores took 1.02 to 1.28 times as long as the law says.
+_SLOWER = (1.0, 1.1, 1.3)
 
 
 def loader_rate(cores: float, power: float | None = None) -> float:
@@ -80,11 +80,14 @@ class OwnReading:
 
         The low end is by overlap alone where nothing shows that more reads at a time are more in
         all; where they are few, halfway to the law in logarithms, for a far store may limit them.
+        It also holds the program's own time, which workers beside it make no shorter.
         """
         shared = self.used_cores / self.cores
         best = max(1.0, 1.0 / max(self.waiting / workers, shared))
         overlap = max(1.0, 1.0 / max(self.waiting, shared))
-        high, mid, low = (max(1.0, best / slower) for slower in _SLOWER)
+        most = min(best, 1.0 / max(1.0 - self.waiting, 1.0 / best))
+        high, mid = (max(1.0, best / slower) for slower in _SLOWER[:2])
+        low = max(1.0, most / _SLOWER[2])
         if self.reading_cores < WAITS:
             halfway = math.sqrt(best * overlap)
             low = min(low, halfway if self.known_slow else overlap)

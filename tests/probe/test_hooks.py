@@ -117,6 +117,27 @@ def test_a_loader_tells_its_settings_once(tmp_path: Path) -> None:
     }
 
 
+def test_a_wait_tells_whether_it_works_or_sleeps(tmp_path: Path) -> None:
+    """Items that compute want a core for all of their time, sleeping ones for less."""
+    program = """
+class Items(list):
+    def __getitem__(self, index):
+        end_s = time.thread_time() + 0.01
+        while sys.argv[1] == 'work' and time.thread_time() < end_s: pass
+        if sys.argv[1] == 'sleep': time.sleep(0.05)
+        return index
+for b in DataLoader(Items(range(16)), 2): o.step()
+"""
+    (tmp_path / "train.py").write_text(START + program)
+    shares = {}
+    for way in ("work", "sleep"):
+        told = run(tmp_path, "train.py", way).of("reading")
+        assert len(told) == 4  # at 1, 2, 4 and 8 waits
+        shares[way] = told[-1]["wanted_s"] / told[-1]["waited_s"]
+    assert shares["work"] > 0.9
+    assert shares["sleep"] < shares["work"]
+
+
 def test_items_are_those_of_the_batches(tmp_path: Path) -> None:
     """Items of all batches are counted, the smaller last one too."""
     program = "for b in DataLoader(range(10), 4): o.step()"

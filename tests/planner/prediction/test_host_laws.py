@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from planner.models.allreduce import interpolate, typical_all_reduce_s
 from planner.models.communication import combine, growth, ring
-from planner.models.input_pipeline import fed_rate, loader_rate
+from planner.models.input_pipeline import OwnReading, fed_rate, loader_rate
 from planner.models.power import best_cap, cap_law, carried_w
 
 CORES = st.floats(0.5, 64.0)
@@ -86,3 +86,70 @@ def test_a_ring_of_more_ranks_moves_more() -> None:
     assert growth(2, 8, "nvlink") == 1.75
     assert growth(2, 8, "geforce") > 2.5
     assert combine(3.0, 4.0) == 5.0
+
+
+# Two loops measured on 2 cores with PyTorch 2.13, 20 ms of computing a step: milliseconds a step
+# without workers, then by their number. One reads by sleeping, one by decoding.
+SLEEPS = (88.9, {1: 69.9, 2: 36.2, 4: 24.3})
+DECODES = (32.4, {1: 23.0, 2: 24.9, 4: 25.5})
+
+
+@pytest.mark.parametrize(("measured", "cores"), [(SLEEPS, 0.02), (DECODES, 1.0)])
+def test_workers_gain_what_the_law_says(
+    measured: tuple[float, dict[int, float]], cores: float
+) -> None:
+    """Reads that wait overlap, work is shared by cores: measured steps are in the interval."""
+    before_ms, by_workers = measured
+    own = 20.0 / before_ms
+    reading = OwnReading(
+        waiting=1.0 - own,
+        reading_cores=cores,
+        used_cores=own + cores * (1.0 - own),
+        cores=2.0,
+        known_slow=True,
+    )
+    for workers, after_ms in by_workers.items():
+        low, _, high = (1.0 / max(own, 1.0 / gain) for gain in reading.faster(workers))
+        assert low <= before_ms / after_ms <= high
+
+
+def _reading(**changes: float | bool) -> OwnReading:
+    plain = {"waiting": 0.9, "reading_cores": 0.05, "used_cores": 0.15, "cores": 4.0}
+    return OwnReading(**{**plain, "known_slow": True, **changes})  # type: ignore[arg-type] # a table
+
+
+@pytest.mark.parametrize(
+    ("changes", "workers"),
+    [({}, 11), ({"waiting": 0.99}, 16), ({"waiting": 0.5}, 3), ({"reading_cores": 0.8}, 3)],
+)
+def test_more_workers_than_cores_only_where_reads_wait(
+    changes: dict[str, float], workers: int
+) -> None:
+    """As many as the program's pace needs, at most 16; where reading works, what cores afford."""
+    assert _reading(**changes).workers(3) == workers
+
+
+def test_unknown_reads_may_gain_by_overlap_alone() -> None:
+    """Where a disk may be the limit, more reads at a time may be no more in all."""
+    low, mid, high = _reading(known_slow=False).faster(8)
+    known = _reading().faster(8)
+    assert (low, high) == (pytest.approx(1 / 0.9), known[2])
+    assert low < mid < known[1]
+    assert known[0] > low
+
+
+@given(
+    st.floats(0.01, 1.0),
+    st.floats(0.0, 1.0),
+    st.floats(0.01, 8.0),
+    st.floats(0.5, 64.0),
+    st.integers(1, 16),
+)
+def test_workers_never_slow_the_input(
+    waiting: float, reading: float, used: float, cores: float, workers: int
+) -> None:
+    """An interval in order, from no gain to what so many workers can do."""
+    one = _reading(waiting=waiting, reading_cores=reading, used_cores=used, cores=cores)
+    low, mid, high = one.faster(workers)
+    assert 1.0 <= low <= mid <= high <= max(1.0, 1.000001 * workers / waiting)
+    assert workers <= one.workers(workers) <= 16

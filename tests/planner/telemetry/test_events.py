@@ -146,3 +146,38 @@ def test_without_steps_nothing_is_claimed() -> None:
     found = together([{"event": "hello", "process": "a", "t_s": 1.0, "framework": "pytorch"}])
     assert (found.frame, found.count) == (None, 0)
     assert "kind" not in found.facts
+
+
+def test_what_waits_for_the_loader_want_of_cores_is_that_of_the_training_one() -> None:
+    """The last word on the loader that fed the steps; another loader's is not taken for it."""
+    told = [
+        {"event": "loader", "process": "a", "t_s": 100.0, "loader": 1, "num_workers": 0},
+        {"event": "loader", "process": "a", "t_s": 100.0, "loader": 2, "num_workers": 4},
+        {
+            "event": "reading",
+            "process": "a",
+            "t_s": 100.0,
+            "loader": 1,
+            "waited_s": 1,
+            "wanted_s": 1,
+        },
+        {
+            "event": "reading",
+            "process": "a",
+            "t_s": 100.1,
+            "loader": 2,
+            "waited_s": 9,
+            "wanted_s": 9,
+        },
+        {
+            "event": "reading",
+            "process": "a",
+            "t_s": 100.2,
+            "loader": 1,
+            "waited_s": 8,
+            "wanted_s": 2,
+        },
+    ]
+    facts = together([*_run("a", 100.0, 5), *told]).facts
+    assert (facts["loader_workers"], facts["reading_cores"]) == (0, 0.25)
+    assert "reading_cores" not in together([*_run("a", 100.0, 5), *told[:2]]).facts
