@@ -1,5 +1,6 @@
 """A program that reads its input by itself: workers by what reading wants, cores as measured."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,9 +21,7 @@ BIG = sold("big", "2.00", vcpus=64)
 def _job(reading_cores: float | None, used: float, **changes: float) -> JobContext:
     """Return a loop that waits 95 ms of 100 for its loader, seen on 2 cores of a machine with 4."""
     fields: dict[str, Any] = {"mean_s": 0.1, "data_wait_s": 0.095, "compute_s": 0.005, **changes}
-    if changes:
-        cpu_util = Statistics(mean=fields.pop("cpu_util"))
-        fields["machine"] = Machine(cpu_util=cpu_util, cpu_cores=2.0)
+    whole = fields.pop("cpu_util", None)
     host = {"cpu_util": used / 2.0, "disk_read_mib_s": 0.0}
     metrics = {"util.kernel_time": 0.06, "mem.used_gib": Statistics(max=10.0)}
     loop = a_profile(
@@ -34,6 +33,8 @@ def _job(reading_cores: float | None, used: float, **changes: float) -> JobConte
         reading_cores=reading_cores,
         **fields,
     )
+    if whole is not None:
+        loop = replace(loop, machine=Machine(cpu_util=Statistics(mean=whole), cpu_cores=2.0))
     return a_case(running(loop, FOUR_CORES), a_catalog(FOUR_CORES, BIG))
 
 
@@ -75,7 +76,7 @@ def test_cores_of_another_machine_help_only_reads_that_work() -> None:
 
 
 def test_what_others_take_is_not_there() -> None:
-    """Where others fill the machine, work that half waits for them is not made faster by workers."""
+    """Where others fill the machine, work that gets one core of two gains nothing by workers."""
     fields: dict[str, Any] = {"data_wait_s": 0.05, "compute_s": 0.05}
     alone = workers_effect(_job(1.0, 1.0, cpu_util=0.5, **fields).signals)
     crowded = workers_effect(_job(1.0, 1.0, cpu_util=1.0, **fields).signals)
