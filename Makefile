@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loop chaos vm-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loop chaos vm-test live-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -96,6 +96,9 @@ chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is
 
 vm-test: $(VENV)/.dev ## boot the rendered user data on a real virtual machine (qemu; Debian: apt-get install qemu-system-x86 mmdebstrap genisoimage)
 	GPUCOST_VM=1 $(BIN)/pytest -q -n 0 -s -rs tests/vm
+
+live-test: $(VENV)/.dev ## hold live imports against a real Prometheus and a real VictoriaMetrics (Debian: apt-get install prometheus victoria-metrics)
+	GPUCOST_LIVE=1 $(BIN)/pytest -q -n 0 -rs tests/live
 
 # PyTorch first, and alone: its CPU file; any other pin would pull gigabytes of CUDA.
 .venv-torch/.ready: pyproject.toml

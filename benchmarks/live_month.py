@@ -1,10 +1,10 @@
 """A month of 1,000 GPUs out of a real Prometheus or VictoriaMetrics: time, CPU and memory of both.
 
-The fleet is drawn (`tests/live/fleet.py`): 12 metrics of dcgm-exporter a minute, some 2,500 pods,
-four teams. It is written through the server's remote-write door, a series' last reading followed by
-the mark that a scraper leaves when a pod ends. Then the server is started anew and asked.
+The fleet is drawn (`tests/live/fleet.py`): 12 metrics of dcgm-exporter, pods, jobs, four teams. It
+is written through the server's remote-write door, a series' last reading followed by the mark that
+a scraper leaves when a pod ends. Then the server is started anew and asked.
 
-Usage: python benchmarks/live_month.py [--days 30] [--gpus 1000] [--server prometheus]
+Usage: python benchmarks/live_month.py [--days 30] [--gpus 1000] [--step 60] [--server prometheus]
 [--folder FOLDER [--fill]] [--twice] [--kill 3]. Printed are seconds of CPU and the most memory of
 each process; with --kill the import is killed (SIGKILL) that many times on its way, and must give
 the same bytes. A folder that has been filled is not filled again. A month needs some 20 GB of disk.
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from tests.live.servers import Server
 
 BEGIN_S = 1_792_368_000  # 2026-10-19, a midnight
-# Prometheus takes nothing that is an hour older than what it has.
-_GPUS_AT_ONCE, _MINUTES = 500, 30
+# Prometheus takes nothing that is an hour older than what it had before a request, so that all
+# series come together; the longest of these that is at most 120 points a series.
+_MINUTES = (1440, 720, 480, 360, 240, 120, 60)
+_POINTS = 120
 _MIB = 1 << 20
 
 
@@ -49,12 +52,13 @@ def main() -> None:
     parser.add_argument(
         "--server", choices=("prometheus", "victoria-metrics"), default="prometheus"
     )
+    parser.add_argument("--step", type=int, default=60)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--kill", type=int, default=0)
     parser.add_argument("--fill", action="store_true")
     parser.add_argument("--twice", action="store_true")
     asked = parser.parse_args()
-    fleet = Fleet(gpus=asked.gpus, begin_s=BEGIN_S)
+    fleet = Fleet(gpus=asked.gpus, begin_s=BEGIN_S, step_s=asked.step)
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.folder or Path(scratch) / "server"
         _fill(fleet, asked.days, asked.server, folder)
@@ -68,48 +72,47 @@ def main() -> None:
 
 
 def _fill(fleet: Fleet, days: int, kind: str, folder: Path) -> None:
-    done = folder / f"filled-{fleet.gpus}-{days}"
+    done = folder / f"filled-{fleet.gpus}-{days}-{fleet.step_s}"
     if done.exists():
         return
     began = time.monotonic()
+    length = next(one for one in _MINUTES if one * 60 <= _POINTS * fleet.step_s)
     with running(kind, folder) as server:
         for day in range(days):
-            for minute in range(0, DAY_S // 60, _MINUTES):
-                server.write(remote_write(_pods(fleet, day, minute)))
-                for first in range(0, fleet.gpus, _GPUS_AT_ONCE):
-                    gpus = range(first, min(first + _GPUS_AT_ONCE, fleet.gpus))
-                    server.write(remote_write(_stretch(fleet, gpus, day, minute)))
+            for minute in range(0, DAY_S // 60, length):
+                whole = chain(_pods(fleet, day, minute), _stretch(fleet, day, (minute, length)))
+                server.write(remote_write(whole))
             print(f"filled day {day + 1} of {days}, {time.monotonic() - began:.0f} s", flush=True)
         time.sleep(5)
         print(f"server while it was filled: {_spent(server)}")
     done.touch()
 
 
-_drawn: dict[tuple[int, int], list[tuple[str, list[bytes], np.ndarray]]] = {}
+_drawn: dict[int, list[tuple[str, list[bytes], np.ndarray]]] = {}
 
 
 def _stretch(
-    fleet: Fleet, gpus: range, day: int, minute: int
+    fleet: Fleet, day: int, stretch: tuple[int, int]
 ) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
-    """Yield half an hour of some GPUs' series; a mark where they end with the day."""
-    key = (day, gpus.start)
-    if key not in _drawn:
-        for old in [one for one in _drawn if one[0] != day]:
-            del _drawn[old]
-        _drawn[key] = [
+    """Yield some minutes of every GPU's series; a mark where they end with the day."""
+    if day not in _drawn:
+        _drawn.clear()
+        _drawn[day] = [
             (name, [encoded_labels({"__name__": name, **one}) for one in labels], values)
-            for name, labels, values in fleet.readings(gpus, day)
+            for name, labels, values in fleet.readings(range(fleet.gpus), day)
         ]
-    rows = slice(minute * 60 // fleet.step_s, (minute + _MINUTES) * 60 // fleet.step_s)
+    minute, length = stretch
+    rows = slice(minute * 60 // fleet.step_s, (minute + length) * 60 // fleet.step_s)
     times = 1000 * (BEGIN_S + day * DAY_S + fleet.step_s * np.arange(DAY_S // fleet.step_s))[rows]
-    last = minute + _MINUTES == DAY_S // 60
-    for _, labels, values in _drawn[key]:
-        for place, gpu in enumerate(gpus):
-            mine, when = values[place, rows], times
-            if last and fleet.tenant(gpu, day) != fleet.tenant(gpu, day + 1):
+    last = minute + length == DAY_S // 60
+    ends = [last and fleet.tenant(g, day) != fleet.tenant(g, day + 1) for g in range(fleet.gpus)]
+    for _, labels, values in _drawn[day]:
+        for gpu in range(fleet.gpus):
+            mine, when = values[gpu, rows], times
+            if ends[gpu]:
                 mine = np.append(mine, STALE)
                 when = np.append(when, when[-1] + 30_000)
-            yield labels[place], when, mine
+            yield labels[gpu], when, mine
 
 
 def _pods(fleet: Fleet, day: int, minute: int) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
@@ -122,10 +125,10 @@ def _import(server: Server, fleet: Fleet, days: int, scratch: Path, kills: int) 
     out, cache = scratch / f"out-{time.monotonic_ns()}", scratch / "cache"
     # The last instant asked for is the last one that was scraped.
     until = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(BEGIN_S + days * DAY_S - fleet.step_s))
-    since = f"{days * 24 * 60 - 1}m"
+    since = f"{days * DAY_S - fleet.step_s}s"
     source = f"prometheus+{server.url}"
     command = [sys.executable, "-m", "gpucost", "import", source, "--since", since]
-    command += ["--until", until, "-o", f"{out}/"]
+    command += ["--until", until, "--step", f"{fleet.step_s}s", "-o", f"{out}/"]
     env = {**os.environ, "GPUCOST_CACHE_DIR": str(cache)}
     began, cpu_s, most_kib, killed = time.monotonic(), 0.0, 0, 0
     kept_bytes = 0

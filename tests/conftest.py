@@ -56,6 +56,7 @@ SLOW = (
     "gpucost/test_installed_command.py",
     "gpucost/test_name_clashes.py",
     "gpucost/test_settings.py",
+    "live/",
     "measure/",
     "outside/",
     "planner/proof/test_simulated.py",

@@ -21,7 +21,7 @@ def _share(rng: np.random.Generator, load: NDArray[np.float64]) -> NDArray[np.fl
     return np.round(load * rng.uniform(0.3, 0.7, load.shape), 6)
 
 
-# What dcgm-exporter names by default (etc/default-counters.csv), from the share of time at work.
+# Of etc/default-counters.csv, and SM_ACTIVE, by the share of time at work.
 METRICS: dict[str, Callable[[np.random.Generator, NDArray[np.float64]], NDArray[np.float64]]] = {
     "DCGM_FI_DEV_GPU_UTIL": lambda _, load: np.round(100 * load),
     "DCGM_FI_DEV_MEM_COPY_UTIL": lambda _, load: np.round(40 * load),
@@ -39,7 +39,7 @@ METRICS: dict[str, Callable[[np.random.Generator, NDArray[np.float64]], NDArray[
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": lambda _, load: np.cumsum(
         np.round(60_000 * (70 + 550 * load)), axis=1
     ),
-    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": _share,
+    "DCGM_FI_PROF_SM_ACTIVE": _share,
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": _share,
     "DCGM_FI_PROF_DRAM_ACTIVE": _share,
     "DCGM_FI_PROF_PCIE_RX_BYTES": lambda rng, load: np.round(
