@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from planner.telemetry.formats.metrics.pods import LABELS_METRIC
 from planner.telemetry.live.answer import AnswerError, answer_of
+from planner.telemetry.live.recording_rules import metric_of
 from planner.telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
 from pricing.errors import InputError, ProviderError, UnreachableError
 
@@ -54,6 +55,7 @@ class LiveQuery:
         step_s: time between points.
         matchers: selectors of series, as PromQL writes them in braces.
         headers: who asks.
+        recorded: whether what recording rules noted is asked for in place of what was scraped.
     """
 
     url: str
@@ -62,6 +64,7 @@ class LiveQuery:
     step_s: int
     matchers: tuple[str, ...] = ()
     headers: Mapping[str, str] | None = None
+    recorded: bool = False
 
     @property
     def name(self) -> str:
@@ -71,7 +74,7 @@ class LiveQuery:
     @property
     def digest(self) -> str:
         """A name for what is asked for, whenever that was and whoever asks."""
-        told = (self.url, self.step_s, *self.matchers)
+        told = (self.url, self.step_s, self.recorded, *self.matchers)
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
     def parts(self) -> Iterator[tuple[int, int]]:
@@ -134,6 +137,11 @@ def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> 
     """
     with _server(query) as ask:
         names = _names(query, ask)
+        if not names and query.recorded:
+            raise InputError(
+                f"{query.name}: no series of the recording rules between those times. Load them "
+                "(gpucost import --recording-rules), or ask without --recorded."
+            )
         if not names:
             raise InputError(
                 f"{query.name}: no GPU metric that gpucost knows between those times (DCGM_FI_*, "
@@ -149,7 +157,7 @@ def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> 
                 say(f"{query.name}: {name}, {number}, in {len(parts)} parts")
             if answer is not None:
                 kept.keep(file, answer)
-                kept.take(file, name, begin)
+                kept.take(file, metric_of(name) or name, begin)
 
 
 def _in_order(
@@ -157,7 +165,10 @@ def _in_order(
 ) -> Iterator[tuple[_Asked, Path, RangeAnswer | None]]:
     """Yield each part with its answer, None where it is kept; the next ones are asked meanwhile."""
     places = [kept.file(*one) for one in todo]
-    ready = [kept.take(file, one[0], one[1]) for one, file in zip(todo, places, strict=True)]
+    ready = [
+        kept.take(file, metric_of(one[0]) or one[0], one[1])
+        for one, file in zip(todo, places, strict=True)
+    ]
     waiting = deque(one for one, known in zip(todo, ready, strict=True) if not known)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         coming: deque[Future[RangeAnswer]] = deque()
@@ -237,7 +248,11 @@ def _names(query: LiveQuery, ask: _Ask) -> list[str]:
     body = json.loads(ask("label/__name__/values", fields))
     known = {*METRICS, IDENTITY_METRIC}
     names = body.get("data") if isinstance(body, dict) else None
-    return sorted(n for n in names or () if isinstance(n, str) and n.lower() in known)
+    said = [name for name in names or () if isinstance(name, str)]
+    if query.recorded:
+        metrics = {name: metric_of(name) for name in said}
+        return sorted(name for name, of in metrics.items() if of and of.lower() in known)
+    return sorted(name for name in said if name.lower() in known)
 
 
 @contextmanager

@@ -51,13 +51,13 @@ class KeptAnswers:
         folder: where they lie.
         step_s: time between points.
         keys: name and labels of each series, labels by name in lower case.
-        warnings: what the server said beside its data, each once.
+        notes: what a reader of the profiles should know, each once.
     """
 
     folder: Path
     step_s: int
     keys: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _places: dict[tuple[str, tuple[tuple[str, str], ...]], int] = field(default_factory=dict)
     _parts: list[_Part] = field(default_factory=list)
     _rows: list[NDArray[np.int64]] = field(default_factory=list)
@@ -94,7 +94,8 @@ class KeptAnswers:
             return False
         head, runs, values_at = read
         kind = np.dtype(head["kind"])
-        self.warnings += [one for one in head["warnings"] if one not in self.warnings]
+        told = [f"the server warned: {text}" for text in head["warnings"]]
+        self.notes += [note for note in told if note not in self.notes]
         series = np.array([self._place(name, labels) for labels in head["labels"]], dtype=np.int64)
         lengths = runs[:, 2].astype(np.int64)
         offsets = np.cumsum(lengths) - lengths

@@ -21,6 +21,7 @@ from gpucost.live.asking import (
     server_of,
 )
 from gpucost.live.kept_answers import KeptAnswers
+from planner.telemetry.live.recording_rules import NOTE, STEP_S
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from planner.profile.model import Profile
     from planner.telemetry.parsing.hints import Hints
 
-_HOUR_S = 3600
+_HOUR_S, _STEP_S = 3600, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +40,15 @@ class LiveOptions:
     Attributes:
         since_s: how far back, seconds.
         until: last instant; None is the last full hour.
-        step_s: time between points.
+        step_s: time between points; None is a minute, five where rules noted them.
+        recorded: whether recording rules noted them.
         match: selectors, LABEL=VALUE.
     """
 
     since_s: int
     until: datetime | None
-    step_s: int
+    step_s: int | None
+    recorded: bool
     match: tuple[str, ...]
 
 
@@ -67,25 +70,28 @@ def read_live(
 
     if len(sources) != 1:
         raise InputError("a server of metrics is imported alone; give one SOURCE.")
-    if options.step_s < 1 or options.since_s < options.step_s:
+    step_s = options.step_s or (STEP_S if options.recorded else _STEP_S)
+    if options.step_s == 0 or options.since_s < step_s:
         raise InputError("--step must be 1s or more, and --since no shorter.")
     until = options.until or datetime.now(UTC)
     last_s = int(until.timestamp())
     if options.until is None:
         last_s -= last_s % _HOUR_S
-    end_s = last_s - last_s % options.step_s
-    start_s = end_s - options.since_s // options.step_s * options.step_s
+    end_s = last_s - last_s % step_s
+    start_s = end_s - options.since_s // step_s * step_s
     query = LiveQuery(
         url=server_of(sources[0]),
         start_s=start_s,
         end_s=end_s,
-        step_s=options.step_s,
+        step_s=step_s,
         matchers=tuple(matcher(text) for text in options.match),
         headers=_headers(),
+        recorded=options.recorded,
     )
     folder = cache_folder() / "live" / query.digest
     kept = KeptAnswers(folder=folder, step_s=query.step_s)
     ask_all(query, kept, say)
+    kept.notes += [NOTE] if options.recorded else []
     told = pod_labels(query, pods_of(kept))
     profiles = profiles_live((query.name, kept, told), hints, say)
     shutil.rmtree(folder, ignore_errors=True)

@@ -37,6 +37,7 @@ class FakePrometheus:
         series: labels of each series of a metric.
         kube: label sets of kube_pod_labels.
         odd: what stands in place of some values: text by number of the point.
+        noted: whether recording rules noted the metrics, too.
         warnings: what is said beside the data.
     """
 
@@ -52,6 +53,7 @@ class FakePrometheus:
         self.kube: list[dict[str, str]] = []
         self.odd: dict[int, str] = {}
         self.warnings: list[str] = []
+        self.noted = False
         self.shift_s = 0.0
         self._lock = threading.Lock()
         self._tries: Counter[str] = Counter()
@@ -68,7 +70,8 @@ class FakePrometheus:
             if path.endswith("query_range"):
                 self.break_after -= 1
         if path.endswith("/label/__name__/values"):
-            return 200, {"status": "success", "data": sorted(METRICS)}
+            noted = [f"gpucost:{name}:5m" for name in METRICS] if self.noted else []
+            return 200, {"status": "success", "data": sorted([*METRICS, *noted])}
         if path.endswith("/series"):
             named = [{"__name__": "kube_pod_labels", **labels} for labels in self.kube]
             return 200, {"status": "success", "data": named}
@@ -76,11 +79,12 @@ class FakePrometheus:
             return self.status, {"status": "error", "error": self.error}
         name = fields["query"].removeprefix("last_over_time(").split("{")[0].split("[")[0]
         start, end, step = (int(fields[key]) for key in ("start", "end", "step"))
+        metric = name.removeprefix("gpucost:").removesuffix(":5m")
         result = [
             {
                 "metric": {"__name__": name, **labels},
                 "values": [
-                    [t + self.shift_s, self.odd.get(t // step % 100, str(METRICS[name] + place))]
+                    [t + self.shift_s, self.odd.get(t // step % 100, str(METRICS[metric] + place))]
                     for t in range(start, end + 1, step)
                 ],
             }

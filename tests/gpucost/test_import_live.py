@@ -346,3 +346,21 @@ def test_a_kept_answer_that_was_damaged_is_asked_again(
     done = call("import", address, *WHOLE, "-o", f"{tmp_path / 'out'}/")
     assert done.code == 0, done.err
     assert _bytes(tmp_path / "out") == _bytes(tmp_path / "good")
+
+
+def test_what_rules_noted_is_asked_for_alone(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """`--recorded` asks for the rules' series five minutes apart, and the profile says so."""
+    fake, address = server
+    without = call("import", address, *WHOLE, "--recorded", "-o", f"{tmp_path}/o/")
+    assert without.code == 2
+    assert "--recording-rules" in without.err
+    fake.noted = True
+    done = call("import", address, *WHOLE, "--recorded", "-o", f"{tmp_path}/o/")
+    assert done.code == 0, done.err
+    assert all(one["query"].startswith("last_over_time(gpucost:DCGM") for one in fake.ranges)
+    assert {one["step"] for one in fake.ranges} == {"300"}
+    train = _profiles(tmp_path / "o")["train-0"]
+    assert train["gpus"][1]["metrics"]["util.kernel_time"]["mean"] == pytest.approx(0.81)
+    assert any("Peaks of load" in note for note in train["provenance"]["notes"])

@@ -56,7 +56,7 @@ OPTIONS = (
 # Options of the contract that work, by command.
 BUILT = {
     "import": "-o --format --gpu --kind --precision --batch --work --tz --map --name --job --label "
-    "--since --until --step --match --job-label --jobs-by",
+    "--since --until --step --match --job-label --jobs-by --recorded --recording-rules",
     "diagnose": "--jobs-by",
     "plan": "--objective --deadline --budget --provider --region --gpu --gpus --purchase "
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "

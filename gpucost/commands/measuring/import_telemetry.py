@@ -23,12 +23,19 @@ from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile
 from planner.telemetry.lake.place import is_address
+from planner.telemetry.live.recording_rules import recording_rules
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from planner.telemetry.folder import Skipped
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def _rules(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
+    if wanted:
+        click.echo(recording_rules(), nl=False)
+        context.exit()
 
 
 @click.command(
@@ -83,15 +90,24 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 @click.option(
     "--step",
     type=DURATION,
-    default="1m",
-    show_default=True,
-    help="Time between a server's points.",
+    help="Time between a server's points.  [default: 1m; 5m of --recorded]",
 )
 @click.option(
     "--match",
     multiple=True,
     metavar="LABEL=VALUE",
     help="Which of a server's series, also with != =~ !~ (repeatable).",
+)
+@click.option(
+    "--recorded", is_flag=True, help="Ask a server for what --recording-rules had it note."
+)
+@click.option(
+    "--recording-rules",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_rules,
+    help="Print rules for a server to note what gpucost reads, and exit.",
 )
 @click.option("--job-label", help="The label or column that names a job, where not the pod's.")
 @jobs_by_option
@@ -109,7 +125,8 @@ def command(
     live = LiveOptions(
         since_s=int(given.pop("since")),
         until=given.pop("until"),
-        step_s=int(given.pop("step")),
+        step_s=None if (step := given.pop("step")) is None else int(step),
+        recorded=given.pop("recorded"),
         match=given.pop("match"),
     )
     interval = given.pop("interval")

@@ -36,11 +36,11 @@ class StoredSeries(Protocol):
 
     Attributes:
         keys: name and labels of each series, labels by name in lower case.
-        warnings: what the server said beside its data.
+        notes: what a reader of the profiles should know.
     """
 
     keys: list[tuple[str, dict[str, str]]]
-    warnings: list[str]
+    notes: list[str]
 
     def read(self, series: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return times in seconds since 1970, and values, by time."""
@@ -149,7 +149,7 @@ def _of_job(
 ) -> tuple[Profile, ...]:
     name, ours = job
     builder = RecordingBuilder(Payload(name=host, data=b"", sha256=None, path=host), FORMAT)
-    builder.notes += [f"the server warned: {text}" for text in answers.warnings]
+    builder.notes += answers.notes
     mine = set(ours)
     beside = sorted(
         {
