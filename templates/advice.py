@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from templates.copies import copies
 from templates.report_text import (
     STAY,
     changes,
@@ -59,6 +60,8 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     advice = f"Run it on {place(option.offer, option.count)}, {changes(option, plan)}: "
     by_hand = f" Rent it at {option.offer.by_hand_at}." if option.offer.by_hand_at else ""
     told = f"{advice}{ends} {period_words(plan)}" + (f", {less}." if less else ".") + by_hand
+    if option.scaling is not None:
+        told += f" Copies: {copies(option.scaling.by_hour)}."
     return f"{told}{_to_launch(job, option, plan)}"
 
 

@@ -1,8 +1,10 @@
 """The hours and the data of a job for the period of the plan."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from planner.baseline.demand import hourly_demand, measured_requests_per_s
 from planner.baseline.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile
@@ -29,6 +31,8 @@ class Workload:
         public_address: whether each machine has a public IPv4 address.
         egress_to: country or continent that data are sent to, in words; empty: not said.
         replicas: copies of the job, each on machines of its own.
+        demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
+            as that); 24 or 168 numbers; None where it is not stated.
         notes: what was assumed.
     """
 
@@ -43,6 +47,7 @@ class Workload:
     public_address: bool = False
     egress_to: str = ""
     replicas: int = 1
+    demand: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -62,14 +67,10 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
     """Refuse what a plan would have to pass over in silence.
 
     Raises:
-        InputError: a deadline without an amount of work to do by then, or a demand by the hour.
+        InputError: a deadline without an amount of work to do by then, or a demand by the hour that
+            cannot be used.
     """
-    problems = [
-        f"{p.job.name}: job.demand_by_hour is not used by this version: replicas are priced as "
-        "many as run now. Take it out of the profile and state job.replicas.now."
-        for p in profiles
-        if p.job.demand_by_hour is not None
-    ]
+    problems = [problem for one in profiles for problem in _unusable_demand(one, period)]
     if requirements.deadline_h is not None and period == "month":
         problems.append(
             "--deadline is for one run, and nothing says how much work a run is: add --work-total "
@@ -78,6 +79,33 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
         )
     if problems:
         raise InputError(problems)
+
+
+def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:
+    """Yield why the demand of a service cannot be used; other jobs have it for sharing alone."""
+    try:
+        demand = hourly_demand(profile)
+    except InputError as error:
+        yield from error.problems
+        return
+    if demand is None or not profile.job.kind.answers:
+        return
+    name = profile.job.name
+    if measured_requests_per_s(profile) is None:
+        yield (
+            f"{name}: job.demand_by_hour needs job.requests_per_s beside it: how many requests a "
+            "second the measured copy answered. Without it nobody knows how many copies they need."
+        )
+    if profile.mean("util.kernel_time") is None and profile.mean("util.sm_active") is None:
+        yield (
+            f"{name}: job.demand_by_hour needs the GPU's use (util.kernel_time): without it nobody "
+            "knows how much more a copy can answer."
+        )
+    if period == "run":
+        yield (
+            f"{name}: job.demand_by_hour is of the hours of a day or week, and this plan is per "
+            "run; give --hours-per-month, or take work.total out of the profile."
+        )
 
 
 def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> Period:
@@ -129,6 +157,12 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
     month, replicas = period == "month", _replicas(profile)
+    demand = _demand(profile)
+    if demand is None and profile.job.demand_by_hour is not None:
+        notes.append(
+            f"{profile.job.name}: job.demand_by_hour says when it is busy, for sharing a GPU; "
+            "replicas follow it only where job.kind is inference_online."
+        )
     dataset = profile.job.dataset_gib
     if dataset and not requirements.machine_only:
         notes.append(
@@ -156,8 +190,15 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,
         replicas=replicas,
+        demand=demand,
         notes=tuple(notes),
     )
+
+
+def _demand(profile: Profile) -> tuple[float, ...] | None:
+    stated = hourly_demand(profile) if profile.job.kind.answers else None
+    each = measured_requests_per_s(profile)
+    return tuple(rate / each for rate in stated) if stated and each else None
 
 
 def _replicas(profile: Profile) -> int:

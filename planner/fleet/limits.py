@@ -10,10 +10,10 @@ from planner.baseline.requirements import Requirements
 from planner.fleet.sizes import Sizes
 from planner.fleet.tenant import CONTEXT_GIB, Tenant, speeds, vcpus_of
 from planner.options.feasibility import BUSIEST, USABLE
-from planner.options.gpu_parts import PARTS
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.prediction.sharing import most_beside
+from planner.signals.gpu_parts import PARTS
 
 _ROUNDING = 1e-9
 

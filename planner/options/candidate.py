@@ -13,6 +13,7 @@ from typing import Literal
 from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
+from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.options.spot import Interruptions
 from pricing.billing.quote import Quote, Usage
@@ -63,6 +64,7 @@ class Candidate:
             the machine that is paid today, whose price is the same on both sides.
         tenancy: the job's part in the bill, on today's machine where others use it, too.
         unknown_today: parts of the bill whose price is unknown at this provider today as well.
+        scaling: copies by the hour; None where as many run as today, all the time.
     """
 
     offer: Offer
@@ -77,6 +79,12 @@ class Candidate:
     moved: PriceRange = UNMOVED
     tenancy: Tenancy | None = None
     unknown_today: tuple[str, ...] = ()
+    scaling: Scaling | None = None
+
+    @property
+    def copies(self) -> int:
+        """Copies of the job, at the peak."""
+        return self.work.replicas if self.scaling is None else self.scaling.peak
 
     @cached_property
     def hours(self) -> Estimate:

@@ -87,12 +87,13 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
     measured, boards = _measured(profile), _boards(candidate, context)
     if measured is None or boards is None:
         return Energy()
-    busier = any(_makes_busier(code) for code in actions)
+    copies = candidate.scaling
+    busier = copies is not None or any(_makes_busier(code) for code in actions)
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     there = find(candidate.offer.gpu)
     if today is not None and there == today and not busier:
         return _energy(measured, boards, hours, site)
-    today_h = context.baseline.hours.mid
+    today_h = context.baseline.hours.mid * context.work.replicas / candidate.copies
     work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, there, work)
     return Energy() if power is None else _energy(power, boards, hours, site)
@@ -100,7 +101,7 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
 
 def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
     """Return the boards that draw power; None for a slice of a GPU, or where idling is unknown."""
-    offer, replicas = candidate.offer, context.work.replicas
+    offer, replicas = candidate.offer, candidate.copies
     if context.baseline.has_size(offer):
         return _Boards(working=context.profile.gpu_count * replicas)
     if offer.gpu_count < 1:

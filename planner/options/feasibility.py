@@ -243,11 +243,11 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
             return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
     elif target is not None and not same:
         return "latency", "there is a latency target and no measured latency to predict from"
-    load = _load(profile)
-    if load is not None and load / speed.mid > BUSIEST and not same:
+    busy = load(profile)
+    if busy is not None and busy / speed.mid > BUSIEST and not same and candidate.scaling is None:
         return (
             "slowdown",
-            f"the GPU would be {load / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
+            f"the GPU would be {busy / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
         )
     judged = latency is not None and target is not None
     if speed.mid < 1.0 / context.asked.max_slowdown and not same and not judged:
@@ -256,7 +256,7 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     return None
 
 
-def _load(profile: Profile) -> float | None:
+def load(profile: Profile) -> float | None:
     """Return the share of time in which requests keep the GPU busy; None where not measured.
 
     Kernels of one job run one after another, so it is their time that a slower GPU stretches.

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from planner.actions.machine_settings import MachineSettings
+from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.models.saving import Saving
 from planner.models.work_cost import WorkCost
@@ -77,6 +78,7 @@ class Option:
         interruptions_known: whether lost work on spot is in hours and bill.
         distribution: how training spreads over several GPUs; None for one GPU and other jobs.
         machine: what to set on each of its machines.
+        scaling: copies by the hour; None where as many run as today, all the time.
     """
 
     id: str
@@ -100,6 +102,7 @@ class Option:
     interruptions_known: bool = False
     distribution: Distribution | None = None
     machine: MachineSettings = field(default_factory=MachineSettings)
+    scaling: Scaling | None = None
 
     @property
     def cost(self) -> Decimal:

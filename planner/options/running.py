@@ -48,7 +48,7 @@ def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
     held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
     return PlannedRun(
         gpus=working,
-        nodes=max(1, candidate.count // context.work.replicas),
+        nodes=max(1, candidate.count // candidate.copies),
         vcpus=_cores(candidate, context, held),
         needs=survival(working, candidate.hours.mid, context.asked.checkpoints, spot_up_s),
     )

@@ -12,15 +12,23 @@ from planner.baseline.tenancy import Tenancy
 from planner.diagnosis.fixes import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Candidate
-from planner.options.context import JobContext, gpus_used, machines, measured_cores
+from planner.options.context import (
+    JobContext,
+    gpus_used,
+    machines,
+    measured_cores,
+    same_machine,
+)
 from planner.options.feasibility import refusals, too_slow, unproven
 from planner.options.market import size_of
+from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
 
+SCALE_DOWN = "scale-down"
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
@@ -31,7 +39,8 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     for offer in _cheapest_region(context):
         made, refused = _consider(offer, context)
         candidates.extend(made)
-        for refusal in () if made else refused:
+        # Why the copies of today are all needed is told beside what else the machine can do.
+        for refusal in (one for one in refused if not made or one.offer != offer.name):
             key = (refusal.offer, refusal.reason)
             if key not in rejected or refusal.excess < rejected[key].excess:
                 rejected[key] = refusal
@@ -63,14 +72,20 @@ def _consider(offer: Offer, context: JobContext) -> tuple[list[Candidate], list[
         return [], [Rejected(offer=offer.name, reason=reason, detail=detail)]
     made: list[Candidate] = []
     over: list[Rejected] = []
+    paid = machines(offer, context) * context.work.replicas
     for actions in _action_sets(context):
-        paid = machines(offer, context) * context.work.replicas
         if not actions and context.baseline.is_paid(offer, paid):
             continue  # that is o0
         try:
             candidate = _candidate(offer, context, actions)
         except InputError as error:  # specifications that a prediction needs are missing
             over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
+            continue
+        if SCALE_DOWN in candidate.actions and candidate.scaling is None:
+            reason, detail = all_needed(offer, context, candidate.speed)
+            if same_machine(offer, context):
+                told = f"{offer.name}, fewer copies"
+                over.append(Rejected(offer=told, reason=reason, detail=detail))
             continue
         problem = _unfit_for_spot(candidate, context) or too_slow(candidate, context)
         if problem is not None:
@@ -100,6 +115,8 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
         yield switches
     if context.idle_share and not context.work.fixed_work:
         yield (ACTIONS["idle-shutdown"],)
+    if may_scale(context):
+        yield (ACTIONS[SCALE_DOWN],)
 
 
 def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
@@ -110,12 +127,16 @@ def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -
     speed = context.speed(target, actions)
     if doubt := unproven(offer, context):
         speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
+    scales = any(action.code == SCALE_DOWN for action in actions)
+    scaled = scaling(offer, context, speed) if scales else None
     return Candidate(
         offer=offer,
-        count=count * context.work.replicas,
+        count=count * (context.work.replicas if scaled is None else scaled.peak),
         actions=tuple(a.code for a in actions),
         speed=speed,
-        work_hours=_hours(context, speed, actions),
+        work_hours=_hours(context, speed, actions)
+        if scaled is None
+        else scaled_hours(scaled, offer, context, speed),
         work=context.work,
         interruptions=_interruptions(offer, context),
         catalog=context.catalog,
@@ -123,6 +144,7 @@ def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -
         moved=_moved(offer, context),
         tenancy=_tenancy(offer, context),
         unknown_today=_unknown_today(offer, context),
+        scaling=scaled,
     )
 
 

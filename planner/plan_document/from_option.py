@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from planner.actions.machine_settings import MachineSettings
 from planner.baseline.tenancy import Tenancy
+from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.models.power import Cap
 from planner.models.saving import Saving
@@ -33,6 +34,7 @@ from planner.plan_document.options import (
     OptionDocument,
     PowerCapAdvice,
     ReasonAgainst,
+    ScalingDocument,
     Spread,
     Worth,
 )
@@ -96,6 +98,7 @@ def option_document(option: Option, plan: Plan) -> OptionDocument:
         move=_moving(option.move) if option.move else None,
         benefit=_worth(option.benefit),
         why=option.why,
+        scaling=_scaling(option.scaling) if option.scaling else None,
     )
 
 
@@ -201,6 +204,19 @@ def _spread(one: Distribution) -> Spread:
         max_restarts=one.max_restarts,
         nnodes=one.nnodes,
         checkpoint_every_s=digits(one.checkpoint_every_s),
+    )
+
+
+def _scaling(one: Scaling) -> ScalingDocument:
+    return ScalingDocument(
+        by_hour=one.by_hour,
+        fewest=one.fewest,
+        peak=one.peak,
+        starts=one.starts,
+        start_s=digits(one.start_s),
+        busiest_fraction=digits(one.busiest_fraction),
+        latency_ms=digits_of(one.latency_ms),
+        limit=one.limit,
     )
 
 

@@ -1,7 +1,7 @@
 """The ways to run a job, as in plan.json: today's machine and the options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
@@ -157,6 +157,36 @@ class BaselineDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingDocument:
+    """Copies of a service by the hour, where they follow its demand.
+
+    Attributes:
+        by_hour: copies in each hour of a day (24) or of a week from Monday 0 h (168); one number
+            where they are the same at any time.
+        fewest: at any time.
+        peak: the most at any time.
+        starts: copies started over that day or week.
+        start_s: from a new machine to a copy that answers.
+        busiest_fraction: the largest share of its GPU's time that a copy takes in any hour, mean.
+        latency_ms: the longest in any hour; None where latency was not measured.
+        limit: what sets how much one copy can answer, in words.
+    """
+
+    by_hour: tuple[int, ...]
+    fewest: int
+    peak: int
+    starts: int
+    start_s: float
+    busiest_fraction: float
+    latency_ms: float | None
+    limit: str
+
+    def __post_init__(self) -> None:
+        need(len(self.by_hour) in {1, 24, 168}, "by_hour has not 1, 24 or 168 numbers")
+        need(max(self.by_hour) == self.peak >= 1, "peak is not the most of by_hour")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OptionDocument:
     """A way to run the job.
 
@@ -179,6 +209,7 @@ class OptionDocument:
         move: what moving there costs once; None in the same provider's region.
         benefit: over the horizon; None in plans of versions that did not say.
         why: one sentence.
+        scaling: copies by the hour; left out where as many run as today, all the time.
     """
 
     id: str
@@ -199,6 +230,7 @@ class OptionDocument:
     move: Moving | None = None
     benefit: Worth | None = None
     why: str
+    scaling: ScalingDocument | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")

@@ -84,11 +84,13 @@ class Job:
     )
     latency_slo_ms: float | None = number("latency target, milliseconds", above=0.0)
     latency_ms: Latency | None = record(Latency, "measured latency")
-    requests_per_s: float | None = number("requests per second")
+    requests_per_s: float | None = number("requests per second of the measured copy")
     replicas: Replicas | None = record(Replicas, "copies of an inference job")
     ended: str | None = text("how it ended, where memory or an error ended it", choices=ENDINGS)
     serving: Serving | None = record(Serving, "what the server reports of itself")
-    demand_by_hour: object | None = anything("requests per second for each hour of a day or week")
+    demand_by_hour: object | None = anything(
+        "requests per second of all copies, for each hour of a day (24) or week (168, from Monday)"
+    )
     team: str | None = text("whose budget pays for it")
     owner: str | None = text("who answers for it")
     cost_center: str | None = text("where it is booked")

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS
 from planner.baseline.tenancy import Tenancy
+from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, idle_gpus
@@ -78,7 +79,7 @@ def why(candidate: Candidate, context: JobContext) -> str:
         said.append("the same GPU")
     elif context.work.fixed_work or candidate.speed.mid != 1.0:
         said.append(f"{_times(candidate.speed)} today's speed on {offer.gpu}")
-    if (each := candidate.count // context.work.replicas) > 1:
+    if (each := candidate.count // candidate.copies) > 1:
         said.append(f"on {each} machines over the network")
     if idle := idle_gpus(offer, context):
         said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
@@ -90,13 +91,27 @@ def why(candidate: Candidate, context: JobContext) -> str:
         )
     if doubt := unproven(offer, context):
         said.append(doubt)
-    if candidate.actions:
+    if candidate.scaling is not None:
+        said.append(_copies(candidate.scaling, context))
+    elif candidate.actions:
         said.append(f"with {', '.join(candidate.actions)}")
     if today is not None and today.usd_per_hour:
         here = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
         ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / here
-        said.append(f"at {_percent(ratio)} of today's hourly price")
+        most = "up to " if candidate.scaling and len(candidate.scaling.by_hour) > 1 else ""
+        said.append(f"at {most}{_percent(ratio)} of today's hourly price")
     return ", ".join(said)
+
+
+def _copies(found: Scaling, context: JobContext) -> str:
+    """Return how many copies run instead of today's, how busy they are, and what bounds that."""
+    few, most = found.fewest, found.peak
+    span = f"{few} to {most}" if few != most else f"{most}"
+    busy = f"{found.busiest_fraction:.0%} busy at the most"
+    late = "" if found.latency_ms is None else f" and {found.latency_ms:.3g} ms"
+    today = context.work.replicas
+    many = "copy" if most == 1 else "copies"
+    return f"{span} {many} instead of {today}, {busy}{late} (limit: {found.limit})"
 
 
 def _part(tenancy: Tenancy | None) -> Decimal:

@@ -209,4 +209,5 @@ def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
         interruptions_known=candidate.interruptions is not None,
         distribution=spread,
         machine=machine,
+        scaling=candidate.scaling,
     )

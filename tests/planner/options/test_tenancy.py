@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from planner.plan.plan import Plan
 from planner.plan_document.to_json import to_json
-from planner.profile.model import Job, Profile, Replicas, Statistics
+from planner.profile.model import Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
-from pricing.errors import InputError
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
@@ -170,7 +169,7 @@ def test_every_replica_is_paid_for(copies: int) -> None:
     one, all_ = (plan(p, offers=(TODAY, cheaper)).jobs[0] for p in (job, several))
     assert one.baseline.cost is not None
     assert all_.baseline.cost == copies * one.baseline.cost
-    assert [o.cost for o in all_.options] == [copies * o.cost for o in one.options]
+    assert [o.cost for o in all_.options if not o.scaling] == [copies * o.cost for o in one.options]
     assert (all_.work.units or 0.0) == pytest.approx(copies * (one.work.units or 0.0))
     assert all_.baseline.count == copies
     assert any("replicas" in note for note in all_.baseline.notes) == (copies > 1)
@@ -184,14 +183,6 @@ def test_replicas_are_not_packed_as_one_job() -> None:
     assert fleet is not None
     assert (fleet.gpus_before, fleet.gpus_after) == (4, 4)
     assert [(u.job, u.reason) for u in fleet.unmoved] == [("a", "gpu-count")]
-
-
-def test_a_demand_by_the_hour_is_refused() -> None:
-    """What a plan does not use is refused, not passed over."""
-    job = running(a_profile())
-    demanding = replace(job, job=Job(name="serve", demand_by_hour=[1.0] * 24))
-    with pytest.raises(InputError, match="serve: job"):
-        plan(demanding)
 
 
 def test_an_own_price_is_todays_price() -> None:
