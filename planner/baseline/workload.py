@@ -12,6 +12,10 @@ from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
 GIB = 2**30
+_FOR_SHARING = (
+    "job.demand_by_hour says when it is busy, for sharing a GPU; replicas follow it only where "
+    "job.kind is inference_online."
+)
 _LONGEST_H = 1e7  # a thousand years
 
 
@@ -157,12 +161,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
     month, replicas = period == "month", _replicas(profile)
-    demand = _demand(profile)
-    if demand is None and profile.job.demand_by_hour is not None:
-        notes.append(
-            f"{profile.job.name}: job.demand_by_hour says when it is busy, for sharing a GPU; "
-            "replicas follow it only where job.kind is inference_online."
-        )
+    if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
+        notes.append(f"{profile.job.name}: {_FOR_SHARING}")
     dataset = profile.job.dataset_gib
     if dataset and not requirements.machine_only:
         notes.append(
@@ -190,7 +190,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,
         replicas=replicas,
-        demand=demand,
+        demand=_demand(profile),
         notes=tuple(notes),
     )
 
