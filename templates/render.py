@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
-from templates import advice, report_text
-from templates.markdown import cell, command
-from templates.totals import total
+from templates.markdown import cell
+from templates.reports.alike import short
+from templates.reports.whole import markdown_report
 
 if TYPE_CHECKING:
     from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import JobDocument, RejectedDocument
-    from planner.plan_document.options import BaselineDocument, OptionDocument
 
 STYLES = ("md",)
 LANGUAGES = ("en",)
-_EXAMPLES_A_REASON = 3
 
 
 def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") -> str:
@@ -34,16 +31,7 @@ def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") ->
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    template = environment().get_template(f"report.{style}.j2")
-    return template.render(
-        plan=plan,
-        w=report_text,
-        advice=advice,
-        total=total,
-        why_not=why_not,
-        next_steps=next_steps,
-        has_energy=has_energy,
-    )
+    return markdown_report(plan, environment())
 
 
 def check_style(style: str, lang: str) -> None:
@@ -71,35 +59,5 @@ def environment() -> Environment:
         autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
     )
     filled.filters["cell"] = cell
+    filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled
-
-
-def has_energy(today: BaselineDocument, columns: list[tuple[str, OptionDocument]]) -> bool:
-    """Return whether the energy of any column is known."""
-    known = (report_text.energy(option) for _, option in columns)
-    return report_text.energy(today) is not None or any(known)
-
-
-def why_not(job: JobDocument) -> list[RejectedDocument]:
-    """Return the rejections worth reading: a few examples of each reason, by reason."""
-    shown: list[RejectedDocument] = []
-    for rejected in sorted(job.rejected, key=lambda r: (r.reason, r.offer)):
-        alike = sum(r.reason == rejected.reason for r in shown)
-        if alike < _EXAMPLES_A_REASON:
-            shown.append(rejected)
-    return shown
-
-
-def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
-    """Return commands that can be run now."""
-    option = job.choice
-    steps = []
-    if option is not None:
-        quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
-        steps.append(f"{quote}, once the plan is saved with `gpucost plan ... -o plan.json`")
-    first = job.verdict
-    if first is not None:
-        steps.append(command("gpucost", "explain", first.code))
-    if plan.fleet is None and option is None:
-        steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
-    return steps

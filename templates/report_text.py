@@ -33,6 +33,7 @@ STAY = "o0"
 
 _PERIODS = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0
+_COMPARED = {"<": "under", "<=": "at most", ">": "over", ">=": "at least"}
 _SHARE = "fraction"  # the unit of what is read in percent
 # What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
@@ -216,6 +217,25 @@ def benefit(option: OptionDocument, plan: PlanDocument) -> str:
 def evidence(finding: FindingDocument) -> str:
     """Return the readings of a finding: `GPU busy 22 %, CPU 96 %`."""
     return _readings(finding.evidence)
+
+
+def tested(finding: FindingDocument) -> list[str]:
+    """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
+    return [
+        reading(e.name, e.value, e.unit) + (f" ({asked})" if (asked := _asked(e)) else "")
+        for e in finding.evidence
+    ]
+
+
+def _asked(evidence: ReadingDocument) -> str:
+    """Return the comparison that held, a share in percent; empty for words, which are the test."""
+    op, _, limit = evidence.test.partition(" ")
+    try:
+        share = float(limit)
+    except ValueError:
+        return ""
+    amount = f"{share * _HUNDRED:g} %" if evidence.unit == _SHARE else limit
+    return f"the rule: {_COMPARED.get(op, op)} {amount}"
 
 
 def detail(job: JobDocument, code: str) -> str:

@@ -45,7 +45,7 @@ WANTED = (
     "pricing/py.typed",
     "providers/__init__.py",
     "templates/render.py",
-    "templates/reports/report.md.j2",
+    "templates/reports/job.md.j2",
 )
 
 

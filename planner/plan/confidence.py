@@ -4,7 +4,7 @@ The advice is no surer than its weakest part.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
@@ -80,6 +80,11 @@ def rate_confidence(
         speed=None if chosen is None else _speed(chosen, baseline),
         price=_price(baseline, chosen.offer if chosen else None, day),
     )
+
+
+def if_taken(sure: Assurance, option: Option, baseline: Baseline, day: date) -> Assurance:
+    """Return how sure the advice would be if it were to take another option."""
+    return replace(sure, speed=_speed(option, baseline), price=_price(baseline, option.offer, day))
 
 
 def thin(profile: Profile) -> str | None:

@@ -46,7 +46,7 @@ def job_document(job: JobPlan, plan: Plan) -> JobDocument:
         baseline=baseline_document(job, plan),
         findings=tuple(finding_document(finding) for finding in job.findings),
         remedies=remedy_documents(job.remedies, job.machine),
-        options=tuple(option_document(option, plan) for option in job.options),
+        options=tuple(option_document(option, job, plan) for option in job.options),
         rejected=tuple(
             RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
         ),

@@ -12,8 +12,9 @@ from planner.models.power import Cap
 from planner.models.saving import Saving
 from planner.models.work_cost import WorkCost
 from planner.options.energy import Energy
-from planner.options.option import Benefit, Move, Option
+from planner.options.option import Move, Option
 from planner.options.parallelism import Distribution
+from planner.plan.confidence import if_taken
 from planner.plan.plan import JobPlan, Plan
 from planner.plan_document.bill import (
     CostLine,
@@ -68,7 +69,7 @@ def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
     )
 
 
-def option_document(option: Option, plan: Plan) -> OptionDocument:
+def option_document(option: Option, job: JobPlan, plan: Plan) -> OptionDocument:
     """Return one way to run a job."""
     return OptionDocument(
         id=option.id,
@@ -96,7 +97,8 @@ def option_document(option: Option, plan: Plan) -> OptionDocument:
         energy=_energy(option.energy),
         saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
-        benefit=_worth(option.benefit),
+        benefit=_worth(option),
+        confidence=if_taken(job.assurance, option, job.baseline, plan.as_of).level,
         why=option.why,
         scaling=_scaling(option.scaling) if option.scaling else None,
     )
@@ -252,7 +254,10 @@ def _moving(move: Move) -> Moving:
     )
 
 
-def _worth(benefit: Benefit) -> Worth:
+def _worth(option: Option) -> Worth:
+    benefit, saves = option.benefit, option.saves.usd
+    once = benefit.effort_usd + (benefit.moving_usd or 0)
+    ratio = once / saves if saves is not None and saves > 0 else None
     return Worth(
         net_usd=in_cents(benefit.net_usd),
         periods=without_zeros(benefit.periods),
@@ -260,4 +265,5 @@ def _worth(benefit: Benefit) -> Worth:
         effort_hours=benefit.effort_hours,
         effort_usd=cents(benefit.effort_usd),
         moving_usd=in_cents(benefit.moving_usd),
+        pays_back_periods=digits_of(None if ratio is None else float(ratio)),
     )

@@ -7,10 +7,8 @@ from typing import Literal
 from planner.models.estimate import Estimate
 from planner.plan_document.bill import CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative
-from planner.plan_document.options import STAY, BaselineDocument, OptionDocument, Settings
+from planner.plan_document.options import STAY, BaselineDocument, Level, OptionDocument, Settings
 from planner.signals.signals import SIGNALS
-
-Level = Literal["good", "fair", "low"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

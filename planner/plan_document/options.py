@@ -13,6 +13,7 @@ from planner.plan_document.checks import need
 STAY = "o0"
 """The id of today's machine, which is not among the options."""
 
+Level = Literal["good", "fair", "low"]
 SettingValue = float | str
 Settings = Mapping[str, SettingValue]
 
@@ -62,6 +63,9 @@ class Worth:
         effort_hours: engineering time, our estimate.
         effort_usd: at the engineer's rate.
         moving_usd: once; None where it is unknown.
+        pays_back_periods: after how many periods the expected saving has paid for work and move;
+            a move of unknown cost is not in it. None where nothing is saved, or the plan does not
+            say.
     """
 
     net_usd: Decimal | None
@@ -70,6 +74,7 @@ class Worth:
     effort_hours: float
     effort_usd: Decimal
     moving_usd: Decimal | None
+    pays_back_periods: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +213,7 @@ class OptionDocument:
         saves: against today.
         move: what moving there costs once; None in the same provider's region.
         benefit: over the horizon; None in plans of versions that did not say.
+        confidence: how sure the advice is if it is taken; None where the plan does not say.
         why: one sentence.
         scaling: copies by the hour; left out where as many run as today, all the time.
     """
@@ -229,6 +235,7 @@ class OptionDocument:
     saves: Saving
     move: Moving | None = None
     benefit: Worth | None = None
+    confidence: Level | None = None
     why: str
     scaling: ScalingDocument | None = field(default=None, metadata={"if_known": True})
 

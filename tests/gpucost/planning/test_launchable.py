@@ -66,7 +66,7 @@ def test_the_headline_names_what_can_be_started(path: str, call: Call) -> None:
             assert "cannot start" not in advice
         elif first is not None:
             assert f"first that it can is {first.id}, {first.offer.provider}/" in advice
-            assert "first to launch |" in render_report(plan)
+            assert f"first that gpucost can start ({first.id})" in render_report(plan)
         else:
             assert "gpucost can start none of the options" in advice
 

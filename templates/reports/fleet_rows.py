@@ -1,0 +1,123 @@
+"""The rows and sentences of several jobs: what all of them cost, and what each kind is to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from templates import report_text
+from templates.reports.alike import Alike, short
+from templates.reports.decision import Row, paid_back, year
+
+if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+    from collections.abc import Sequence
+
+    from planner.plan_document.document import PlacementDocument, PlanDocument
+
+_NAMES = 8  # of a list; the rest is counted
+_LEVELS = ("good", "fair", "low")
+_ZERO = Decimal(0)
+
+
+def paid(plan: PlanDocument, groups: Sequence[Alike]) -> str:
+    """Return what several jobs cost today, and of how many kinds they are."""
+    known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
+    before = sum((cost.total or _ZERO for cost in known), _ZERO)
+    least = "at least " if any(cost.at_least for cost in known) else ""
+    n = len(groups)
+    kinds = f" of {n} kind{'s' if n > 1 else ''}" if n < len(plan.jobs) else ""
+    unknown = len(plan.jobs) - len(known)
+    without = f"; what {unknown} of them cost is unknown" if unknown else ""
+    dollars, period = report_text.whole_dollars(before), report_text.period_words(plan)
+    return f"You pay {least}{dollars} {period} for {len(plan.jobs)} jobs{kinds}{without}."
+
+
+def sureness(plan: PlanDocument) -> str:
+    """Return of how many jobs the advice is how sure."""
+    levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
+    said = [f"{levels[level]} {level}" for level in (*_LEVELS, "unknown") if levels[level]]
+    return f"Confidence of the advice: {', '.join(said)}."
+
+
+def fleet_rows(plan: PlanDocument) -> list[Row]:
+    """Return what all jobs cost today, by sharing alone, and as recommended."""
+    found, fleet = plan.recommended, plan.fleet
+    if found is None:
+        return []
+    rows = [Row(title="today", what="", cost=report_text.whole_dollars(found.cost_before))]
+    if fleet is not None and fleet.gpus_after < fleet.gpus_before:
+        saves = year(fleet.cost_before - fleet.cost_after, plan)
+        cost = report_text.whole_dollars(fleet.cost_after)
+        rows.append(Row(title="sharing GPUs alone", what="", cost=cost, saves=saves))
+    days = plan.roi.payback_days
+    back = "-" if days is None else f"{days:.0f} days"
+    row = Row(
+        title="recommended",
+        what="",
+        cost=_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
+        saves=year(found.cost_before - found.cost.mid, plan, at_most=found.at_least),
+        work=f"{plan.roi.effort_hours:g} h",
+        paid_back=back,
+        chosen=True,
+    )
+    return [*rows, row]
+
+
+def _range(*ends: Decimal, at_least: bool) -> str:
+    low, mid, high = (report_text.whole_dollars(end) for end in ends)
+    least = ">= " if at_least else ""
+    return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
+
+
+def group_row(group: Alike, plan: PlanDocument) -> Row:
+    """Return the row of jobs that are alike: dollars and hours are of all of them together.
+
+    The row's title is the cause.
+    """
+    job, n = group.first, len(group.jobs)
+    cause = job.verdict.code if job.verdict else "unmeasured"
+    sure = job.confidence.level if job.confidence else "unknown"
+    shared, option = plan.placement_of(job), job.choice
+    if shared is not None and len(shared.jobs) > 1:
+        return Row(title=cause, what=f"share: {_gpus(group, plan)}", cost="shared", sure=sure)
+    if option is None:
+        cost = report_text.whole_dollars(group.before)
+        return Row(title=cause, what="leave it", cost=cost, sure=sure)
+    costs = [one.cost for one in group.choices]
+    ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
+    saves = None if option.saves.usd is None else group.at_stake
+    worth = option.benefit
+    how = report_text.changes(option, plan)
+    return Row(
+        title=cause,
+        what=f"{option.id}: {report_text.place(option.offer, option.count)}, {how}",
+        cost=_range(*ends, at_least=option.cost.at_least),
+        saves=year(saves, plan, at_most=option.cost.at_least),
+        work=f"{n * worth.effort_hours:g} h" if worth else "unknown",
+        paid_back=paid_back(option, plan),
+        price=report_text.read_on(option.offer),
+        sure=option.confidence or sure,
+    )
+
+
+def _gpus(group: Alike, plan: PlanDocument) -> str:
+    """Return on which GPUs jobs of a group are: `GPU 1`, `GPUs 1, 2, 3`."""
+    places = (plan.placement_of(job) for job in group.jobs)
+    ids = sorted({place.id for place in places if place is not None})
+    shown = ", ".join(map(str, ids[:_NAMES])) + (" ..." if len(ids) > _NAMES else "")
+    return f"GPU{'s' if len(ids) > 1 else ''} {shown}"
+
+
+def names(some: Sequence[str]) -> str:
+    """Return names between commas, cut where long, those beyond a few counted."""
+    shown = ", ".join(short(name) for name in some[:_NAMES])
+    more = len(some) - _NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def speeds(placement: PlacementDocument) -> str:
+    """Return how fast the slowest of the jobs on a GPU is expected to be, and at worst."""
+    each = placement.relative_speed.values()
+    mid, low = min(one.mid for one in each), min(one.low for one in each)
+    return f"{mid:.2f} ({low:.2f})"

@@ -1,0 +1,136 @@
+"""The report of one job decides on its first screen; that of many stays within GitHub's length."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from planner.plan_document.document import PlanDocument
+from templates.render import render_report
+from templates.reports.glossary import glossed
+from tests.gpucost.documents import changed, example
+from tests.templates.documents import CASES, planned
+
+GITHUB = 65_536  # characters of a comment or a body
+NAME = ("job", "name")
+
+
+def _first_table(report: str) -> list[list[str]]:
+    lines = report.split("\n\n")
+    table = next(part for part in lines if part.startswith("|")).splitlines()
+    return [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in table]
+
+
+@pytest.mark.parametrize("case", ["visual-search", "leave-it", "unknown-price", "per-run"])
+def test_the_first_table_decides(case: str) -> None:
+    """Today and each named option: range, saving, effort, payback, price's day, confidence."""
+    plan = planned(*CASES[case])
+    (job,) = plan.jobs
+    heads, _, *rows = _first_table(render_report(plan))
+    assert [re.sub(r" a (month|year|run)", "", head) for head in heads] == [
+        "",
+        "what",
+        "cost (90 % interval)",
+        "saves",
+        "work (our estimate)",
+        "paid back in",
+        "price read",
+        "confidence",
+    ]
+    titles = " / ".join(row[0] for row in rows)
+    assert rows[0][0].startswith("today")
+    for word, id_ in (
+        ("recommended", job.recommended),
+        ("smallest change that pays", job.smallest_change),
+        ("cheapest", job.cheapest),
+        ("first that gpucost can start", job.first_launchable),
+    ):
+        option = job.option(id_)
+        assert option is None or re.search(rf"{word}[^/]*\({id_}\)", titles), (word, titles)
+    shown = {row[0].rpartition("(")[2].rstrip(")"): row for row in rows}
+    for option in job.options:
+        if option.id in shown:
+            cells = shown[option.id]
+            assert str(option.offer.as_of) in cells[6]
+            assert cells[7] == option.confidence
+            assert option.benefit is not None
+            assert cells[4] == f"{option.benefit.effort_hours:g} h"
+
+
+def test_a_year_is_twelve_months_and_payback_is_work_by_saving() -> None:
+    """The figures of the recommended row follow from the plan's own: 12 x, and effort / saving."""
+    plan = planned(*CASES["visual-search"])
+    (job,) = plan.jobs
+    best = job.choice
+    assert best is not None
+    assert best.benefit is not None
+    assert best.saves.usd is not None
+    row = next(r for r in _first_table(render_report(plan)) if r[0].startswith("recommended"))
+    assert row[3] == f"${best.saves.usd * 12:,.0f}"
+    days = float(best.benefit.effort_usd / best.saves.usd) * 30.4
+    assert row[5] == f"{days:.0f} days"
+    assert plan.roi.payback_days == pytest.approx(days, rel=1e-4)
+
+
+def test_equal_jobs_are_one_row() -> None:
+    """Four jobs of which the same is said are one row and one fold; each is named once there."""
+    report = render_report(planned(*CASES["fleet"]))
+    assert report.count("| 4 x like infer-captions |") == 1
+    assert report.count("<summary>4 x like infer-captions</summary>") == 1
+    assert "Alike: infer-embeddings, infer-moderation, infer-ranking." in report
+    assert len(report) < 20_000
+
+
+def _many(n: int, kinds: int, name: str = "job") -> PlanDocument:
+    """Return a plan of n jobs of so many kinds, by copying that of one job."""
+    one = planned((changed(example("visual-search.json"), NAME, "one"),), {})
+    (job,) = one.jobs
+    jobs = []
+    for number in range(n):
+        usd = job.baseline.cost.total
+        assert usd is not None
+        cost = replace(job.baseline.cost, total=usd + number % kinds)
+        today = replace(job.baseline, cost=cost)
+        jobs.append(replace(job, name=f"{name}-{number}", baseline=today))
+    return replace(one, jobs=tuple(jobs), assumptions=tuple("note " * 90 for _ in range(n)))
+
+
+@pytest.mark.parametrize(("n", "kinds"), [(7, 7), (40, 40), (40, 3), (400, 400)])
+@pytest.mark.parametrize("name", ["job", "x" * 300, "|<a>" * 40], ids=["short", "long", "markup"])
+def test_many_jobs_fit_into_a_comment(n: int, kinds: int, name: str) -> None:
+    """However many and however called: under GitHub's limit, every table whole, the end there."""
+    report = render_report(_many(n, kinds, name))
+    assert len(report) < GITHUB
+    assert len(report.encode()) < 2 * GITHUB
+    assert report.count("<details") == report.count("</details>")
+    assert report.rstrip().endswith("</details>")
+    assert "Assumptions, sources, method" in report
+    assert f"GPU cost report: {n} jobs" in report
+    if kinds > 60:
+        assert re.search(r"\d+ more jobs, which save less each, are in plan.json", report)
+
+
+def test_words_are_explained_where_they_first_stand() -> None:
+    """Each strange word has its meaning at its first use and never again; commands keep theirs."""
+    report = render_report(planned(*CASES["visual-search"]))
+    assert report.count("*90 % interval*: nine times in ten") == 1
+    assert report.count("(a short measured run of the job elsewhere)") == 1
+    assert report.index("90 % interval") < report.index("*90 % interval*") < report.index("## Why")
+    text = "# a probe\n\nUse `--probe FILE`, a probe, or a probe.\n"
+    assert glossed(text) == (
+        "# a probe\n\nUse `--probe FILE`, a probe (a short measured run of the job elsewhere), "
+        "or a probe.\n"
+    )
+
+
+def test_why_not_names_what_is_asked() -> None:
+    """No machine with more GPUs than the job uses, and a reason at most twice."""
+    plan = planned(*CASES["visual-search"])
+    report = render_report(plan)
+    table = report.partition("<summary>Why not another machine</summary>")[2]
+    reasons = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("| ")]
+    reasons = reasons[1:]
+    assert reasons
+    assert "gpu-count" not in reasons
+    assert max(map(reasons.count, reasons)) <= 2
+    assert f"{len(plan.jobs[0].rejected)} offers in all were ruled out" in table
