@@ -46,7 +46,8 @@ def glossed(report: str) -> str:
     In a sentence the meaning follows the word in brackets. In a table, where it would widen the
     cell, it stands below the table. Headings, folds' titles and commands explain nothing.
     """
-    left, waiting, lines = list(_WORDS), [], []
+    left, lines = list(_WORDS), list[str]()
+    waiting: list[_Word] = []
     for line in report.split("\n"):
         in_table = line.startswith("|")
         if waiting and not in_table:
