@@ -7,10 +7,12 @@ from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
 from planner.plan.plan import Plan
+from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
 from pricing.money import show
 
 FAILED_OVER = 7
+_NOT_COMPARED = "note: a part of the recommended bill has no known price and is not compared."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +55,26 @@ class Gate:
                 "--price."
             )
         if total.at_least:
-            output.say(
-                "note: a part of the recommended bill has no known price and is not compared."
-            )
-        reasons = [*self._over(total.mid, plan.period), *self._grown(total.mid, plan.period)]
+            output.say(_NOT_COMPARED)
+        return self._told(total.mid, plan.period, output)
+
+    def check_written(self, plan: PlanDocument, output: Output) -> int:
+        """Return the exit code for a plan that was read back; print as `check` does.
+
+        Raises:
+            InputError: a cost is not known, or the base plan is for another period.
+        """
+        if self.limit_usd is None and self.base is None:
+            return 0
+        found = plan.recommended
+        if found is not None and found.at_least:
+            output.say(_NOT_COMPARED)
+        return self._told(recommended_usd(plan), plan.period, output)
+
+    def _told(self, total: Decimal, period: str, output: Output) -> int:
+        reasons = [*self._over(total, period), *self._grown(total, period)]
         for reason in reasons:
-            output.insist(f"gpucost: the recommended cost, ${show(total.mid)} {reason}")
+            output.insist(f"gpucost: the recommended cost, ${show(total)} {reason}")
         return FAILED_OVER if reasons else 0
 
     def _over(self, total: Decimal, period: str) -> list[str]:

@@ -10,28 +10,40 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pricing.errors import NotBuiltYetError
 from templates.markdown import cell
 from templates.reports.alike import short
+from templates.reports.comment import change_comment, comment
 from templates.reports.whole import markdown_report
 
 if TYPE_CHECKING:
+    from planner.documents.plan_change import PlanChange
     from planner.plan_document.document import PlanDocument
 
-STYLES = ("md",)
+STYLES = ("md", "github-comment")
 LANGUAGES = ("en",)
 
 
-def render_report(plan: PlanDocument, *, style: str = "md", lang: str = "en") -> str:
+def render_report(
+    plan: PlanDocument, *, style: str = "md", lang: str = "en", change: PlanChange | None = None
+) -> str:
     """Return the report of a plan.
 
     Args:
         plan: made now, or read back.
-        style: `md`.
+        style: `md` or `github-comment`.
         lang: `en`.
+        change: what changed since an earlier plan; a comment begins with it.
 
     Raises:
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
+    if style == "github-comment":
+        return comment(plan, change, environment())
     return markdown_report(plan, environment())
+
+
+def render_change(change: PlanChange) -> str:
+    """Return what changed between two plans as a comment on GitHub."""
+    return change_comment(change, environment())
 
 
 def check_style(style: str, lang: str) -> None:

@@ -48,6 +48,7 @@ SLOW = (
     "gpucost/machines/test_journal_trouble.py",
     "gpucost/machines/test_secrets.py",
     "gpucost/machines/test_watch.py",
+    "gpucost/planning/test_ci_steps.py",
     "gpucost/pools/",
     "gpucost/prices/test_prices_feeds.py",
     "gpucost/prices/test_prices_update",

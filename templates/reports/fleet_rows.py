@@ -34,7 +34,7 @@ def paid(plan: PlanDocument, groups: Sequence[Alike]) -> str:
 
 
 def sureness(plan: PlanDocument) -> str:
-    """Return of how many jobs the advice is how sure."""
+    """Return how sure the advice is, as counts of jobs."""
     levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
     said = [f"{levels[level]} {level}" for level in (*_LEVELS, "unknown") if levels[level]]
     return f"Confidence of the advice: {', '.join(said)}."

@@ -36,23 +36,25 @@ _JOB = "job.md.j2"
 """Rows, names and notes of a table, list or sentence: our own choice of what is still read."""
 
 
-def markdown_report(plan: PlanDocument, environment: Environment) -> str:
-    """Return the report of a plan as GitHub reads markdown."""
+def markdown_report(
+    plan: PlanDocument, environment: Environment, *, most: int = MOST_CHARACTERS
+) -> str:
+    """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
         title = f"# GPU cost report: {cell(job.name)}\n\n"
         body = _job(job, plan, environment, level="full", mark="##")
         teams, end = _teams(plan, environment, _ROWS[0]), _end(plan, environment)
         return _tidy(glossed(title + body + teams + end))
-    return _tidy(glossed(_several(plan, environment)))
+    return _tidy(glossed(_several(plan, environment, most)))
 
 
-def _several(plan: PlanDocument, environment: Environment) -> str:
+def _several(plan: PlanDocument, environment: Environment, most: int) -> str:
     groups = alike(plan)
     title, end = f"# GPU cost report: {len(plan.jobs)} jobs\n\n", _end(plan, environment)
     for rows in _ROWS:
         top = title + _summary(plan, groups, environment, rows)
-        left = MOST_CHARACTERS - _ROOM - len(top) - len(end)
+        left = most - _ROOM - len(top) - len(end)
         if left > 0:
             break
     return top + "".join(_told(plan, groups, environment, left)) + end

@@ -49,7 +49,6 @@ CONTRACT = (
 OPTIONS = (
     ("plan", "--allow-gpu-change"),
     ("report", "--style", "html"),
-    ("report", "--style", "github-comment"),
     ("report", "--lang", "zh"),
 )
 
@@ -65,7 +64,8 @@ BUILT = {
     "--whole-machine --machine-only --fail-over-increase --base --launchable --history --jobs-by",
     "loop": "--budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
-    "report": "-o --style --lang",
+    "report": "-o --style --lang --base --fail-over --fail-over-increase",
+    "diff": "--style -f",
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",

@@ -11,10 +11,21 @@ from planner.documents.plan_change import plan_change
 @click.command(name="diff", epilog="Example: gpucost diff base.json plan.json")
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
+@click.option(
+    "--style",
+    type=click.Choice(("github-comment",)),
+    help="Print it as a comment on GitHub, which is found again and updated.",
+)
 @output_options
-def command(old: str, new: str, output: Output) -> None:
+def command(old: str, new: str, style: str | None, output: Output) -> None:
     """Show what changed between two plans: price moves apart from use, new and gone waste.
 
     OLD and NEW are files of `gpucost plan -o`. What is compared is today's bill in each of them.
     """
-    print_change(plan_change(load_plan(old), load_plan(new)), output)
+    change = plan_change(load_plan(old), load_plan(new))
+    if style is None:
+        print_change(change, output)
+        return
+    from templates.render import render_change  # noqa: PLC0415 - jinja2 only here
+
+    click.echo(render_change(change), nl=False)

@@ -1,11 +1,17 @@
 """`gpucost report`: the report of a plan."""
 
+from decimal import Decimal
+
 import click
 
 from gpucost.arguments.later import BuiltChoice
+from gpucost.arguments.parameters import DOLLARS, INCREASE
+from gpucost.cost_gate import Gate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
+from planner.documents.plan_change import PlanChange, plan_change
+from planner.plan_document.document import PlanDocument
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
@@ -13,7 +19,7 @@ from gpucost.views.output import Output, common_options
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @click.option(
     "--style",
-    type=BuiltChoice(("md",), ("html", "github-comment")),
+    type=BuiltChoice(("md", "github-comment"), ("html",)),
     default="md",
     show_default=True,
     help="What kind of report.",
@@ -25,11 +31,39 @@ from gpucost.views.output import Output, common_options
     show_default=True,
     help="Its language.",
 )
+@click.option("--base", help="An earlier plan.json; a comment begins with what changed since.")
+@click.option("--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this.")
+@click.option(
+    "--fail-over-increase",
+    type=INCREASE,
+    help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
+)
 @common_options
-def command(plan_path: str, target: str, style: str, lang: str, output: Output) -> None:
-    """Write the report of a plan."""
+def command(
+    plan_path: str,
+    target: str,
+    style: str,
+    lang: str,
+    base: str | None,
+    fail_over: Decimal | None,
+    fail_over_increase: tuple[Decimal, bool] | None,
+    output: Output,
+) -> int:
+    """Write the report of a plan; with --fail-over or --fail-over-increase also hold its cost.
+
+    A comment begins with a marker that nobody sees, by which it is found again and updated.
+    """
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only here
 
-    write_file(target, render_report(load_plan(plan_path), style=style, lang=lang))
+    against = base if fail_over_increase is not None else None
+    gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=against)
+    plan = load_plan(plan_path)
+    change = _change(base, plan) if style == "github-comment" else None
+    write_file(target, render_report(plan, style=style, lang=lang, change=change))
     if target != "-":
         output.say(f"wrote {target}")
+    return gate.check_written(plan, output)
+
+
+def _change(base: str | None, plan: PlanDocument) -> PlanChange | None:
+    return None if base is None else plan_change(load_plan(base), plan)

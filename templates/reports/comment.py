@@ -1,0 +1,82 @@
+"""Comments on GitHub: what changed since the base branch's plan, then the report, found again.
+
+The first line is a marker that nobody sees: whoever posts the comment looks for it, and updates
+the comment that has it in place of adding one.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from templates import report_text
+from templates.reports.fleet_rows import names
+from templates.reports.whole import MOST_CHARACTERS, markdown_report
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from planner.documents.plan_change import JobChange, PlanChange
+    from planner.plan_document.document import PlanDocument
+
+MARKER = "<!-- gpucost report: this comment is updated in place -->"
+_ROWS = 25  # of a table in a comment: our own choice
+_ZERO = Decimal(0)
+
+
+def comment(plan: PlanDocument, change: PlanChange | None, environment: Environment) -> str:
+    """Return the report of a plan as a comment, what changed first where a base was given."""
+    top = f"{MARKER}\n" + ("" if change is None else change_text(change, environment))
+    return top + markdown_report(plan, environment, most=MOST_CHARACTERS - len(top))
+
+
+def change_comment(change: PlanChange, environment: Environment) -> str:
+    """Return what changed between two plans as a comment of its own."""
+    return f"{MARKER}\n{change_text(change, environment).rstrip()}\n"
+
+
+def change_text(change: PlanChange, environment: Environment) -> str:
+    """Return what changed between two plans in markdown: causes, findings, jobs."""
+    totals = change.totals
+    causes = (
+        ("prices moved, for the same use", totals.price_usd),
+        ("use moved, at the same prices", totals.usage_usd),
+        ("other machines", totals.machine_usd),
+        ("new jobs", totals.new_jobs_usd),
+        ("jobs that ended", totals.gone_jobs_usd),
+    )
+    moved = [one for one in change.jobs if one.what != "stays" or one.before != one.after]
+    moved.sort(key=_moved, reverse=True)
+    return environment.get_template("change.md.j2").render(
+        w=report_text,
+        change=change,
+        causes=causes,
+        waste=_waste(change),
+        jobs=moved[:_ROWS],
+        left=max(0, len(moved) - _ROWS),
+        signed=signed,
+        names=names,
+    )
+
+
+def _waste(change: PlanChange) -> list[tuple[str, list[object], int]]:
+    """Return new and gone findings, those that put most at stake first, and how many more."""
+    tables: list[tuple[str, list[object], int]] = []
+    for what in ("new", "gone"):
+        found = [one for one in change.waste if one.what == what]
+        found.sort(key=lambda one: -(one.after or one.before or _ZERO))
+        if found:
+            shown: list[object] = [*found[:_ROWS]]
+            tables.append((what, shown, max(0, len(found) - _ROWS)))
+    return tables
+
+
+def _moved(one: JobChange) -> Decimal:
+    return abs((one.after or _ZERO) - (one.before or _ZERO))
+
+
+def signed(usd: Decimal | None) -> str:
+    """Return `+$12.00`, `-$3.50`; a dash for what is not known."""
+    if usd is None:
+        return "-"
+    return f"{'-' if usd < 0 else '+'}{report_text.dollars(abs(usd))}"
