@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
 _PACKED = b"\x1f\x8b"
-_IN_BLOCKS = "nvidia-smi-csv"
+_IN_BLOCKS = "nvidia-smi-csv"  # beside other files of its job it is loaded
+_BY_READER = "prometheus-text"  # whose reader never needs the whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,12 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
         return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
         form = recognise(stream.name, stream.head, hints)
-        if form is not None and form.name == _IN_BLOCKS and path != "-" and _is_large(path):
+        if (
+            form is not None
+            and form.name in {_IN_BLOCKS, _BY_READER}
+            and path != "-"
+            and _is_large(path)
+        ):
             payload = Payload(name=stream.name, data=b"", sha256=None, path=path)
             return SourceFile(format=form, payload=payload, large=True)
         return SourceFile(format=form, payload=stream.load())
@@ -69,8 +75,16 @@ def _is_large(path: str) -> bool:
     return file.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
 
 
+def _is_log(opened: list[SourceFile]) -> bool:
+    """Return whether the source is one large log that is read in blocks to the profile."""
+    one = opened[0]
+    return (
+        len(opened) == 1 and one.large and one.format is not None and one.format.name == _IN_BLOCKS
+    )
+
+
 def _loaded(one: SourceFile) -> SourceFile:
-    if not one.large:
+    if not one.large or (one.format is not None and one.format.name == _BY_READER):
         return one
     with Stream(one.payload.path) as stream:
         return SourceFile(format=one.format, payload=stream.load())
@@ -109,7 +123,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
-    if len(ordered) == 1 and ordered[0].large and hints.job is None:
+    if _is_log(ordered) and hints.job is None:
         from planner.telemetry.large.smi_recording import profile_of_log  # noqa: PLC0415 - the same
 
         profile = profile_of_log(ordered[0].payload.path, hints)
