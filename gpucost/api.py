@@ -17,10 +17,8 @@ from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
-from pricing.errors import InputError, NotBuiltYetError
+from pricing.errors import InputError
 from providers.registry import launchable
-
-_NO_TENANCY = "only mode='mps' is predicted in this version; mig and time-slicing come later."
 
 
 def load_profile(path: str | Path) -> Profile:
@@ -88,17 +86,15 @@ def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Est
 
     Args:
         profiles: the jobs; GPU use must be measured.
-        mode: `mps`.
+        mode: `mps`, `time-slicing`, or `mig`: each gets a slice of its own, of the first's GPU.
 
     Raises:
-        NotBuiltYetError: another mode.
-        InputError: GPU use of a job was not measured.
+        InputError: another mode; GPU use of a job was not measured; a job that must be isolated
+            (`job.trust`) would share without slices; the GPU cannot be cut so.
     """
-    from planner.prediction.sharing import shared_speed  # noqa: PLC0415 - keeps the import of gpucost light
+    from planner.prediction.modes import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
 
-    if mode != "mps":
-        raise NotBuiltYetError(_NO_TENANCY)
-    return shared_speed(tuple(profiles))
+    return speeds_in(tuple(profiles), mode)
 
 
 def find_option(plan: Plan | PlanDocument, name: str) -> find.FoundOption:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.models.coefficients import fitted_as
+from planner.models.coefficients import coefficients, fitted_as
 from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
@@ -110,7 +110,7 @@ def section(folder: Path) -> Section:
     guesses, inside, widths, groups = [], [], [], []
     for model in sorted({pair.victim for pair in known}):
         rest = [pair for pair in known if model not in (pair.victim, pair.aggressor)]
-        with fitted_as(sharing={"factor": factor(rest)}):
+        with fitted_as(sharing={**coefficients("sharing"), "factor": factor(rest)}):
             for pair in (pair for pair in known if pair.victim == model):
                 found = shared_speed(pair.profiles)[0]
                 guesses.append((found.mid, pair.shares[1], pair.true))

@@ -22,6 +22,7 @@ from research import (
     probed,
     published,
     several_gpus,
+    slices,
     small_work,
 )
 from research.cross_gpu import cases, fitted_runs, intervals
@@ -46,8 +47,9 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Interval of sharing a GPU, planner/prediction/sharing.py. {_BY_MAKE}
-# Source: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100. A quantile only.
+# Intervals of sharing a GPU, planner/prediction/sharing.py and slices.py. {_BY_MAKE}
+# Sources: factor: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100; slice.width:
+# MISO (MIT), training jobs on slices of an A100. Quantiles only.
 """
 _CLASSES = f"""\
 # Laws of the classes of work, planner/models/gpu_speed/speed_laws.py. {_BY_MAKE}
@@ -181,8 +183,10 @@ def _text(name: str, made: Callable[[Path, date], str]) -> Callable[[Path, date]
 
 def sharing(folder: Path, day: date) -> str:
     """Return sharing.toml."""
-    found = co_location.factor(co_location.pairs(folder))
-    return toml(_SHARING, {"fitted": day, "factor": round(found, 3)})
+    factor = co_location.factor(co_location.pairs(folder))
+    width = slices.width(slices.runs(folder))
+    table = {"fitted": day, "factor": round(factor, 3), "slice": {"width": round(width, 3)}}
+    return toml(_SHARING, table)
 
 
 PARTS: Mapping[str, Callable[[Path, date], None]] = {

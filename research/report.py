@@ -12,6 +12,7 @@ from research import (
     probed,
     rows,
     several_gpus,
+    slices,
     small_work,
 )
 from research.score import Section
@@ -23,6 +24,7 @@ SECTIONS: tuple[Callable[[Path], Section], ...] = (
     several_gpus.section,
     probed.section,
     co_location.section,
+    slices.section,
     collectives.section,
     host.section,
 )

@@ -1,4 +1,4 @@
-"""How few GPUs are enough: several jobs of one machine type share its GPU (MPS).
+"""How few GPUs are enough: several jobs of one machine type share its GPU (MPS, or MIG slices).
 
 Jobs share a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
 who does not is told why. A GPU freed in a machine of several saves nothing by itself: what counts
@@ -15,7 +15,7 @@ from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet import machines_left
 from planner.fleet.home import Home, today
-from planner.fleet.tenant import CONTEXT_GIB, Tenant, Unmoved, speeds
+from planner.fleet.tenant import CONTEXT_GIB, Tenant, Unmoved, by_slices, slices_of, speeds
 from planner.models.estimate import Estimate, exactly
 from planner.models.saving import Saving, saving
 from planner.prediction.sharing import compute_share
@@ -41,7 +41,8 @@ class Placement:
         id: 1, 2 ... unique within the fleet.
         offer: the machine.
         gpu: index of the GPU in it.
-        mode: `mps` when shared, None for a job alone.
+        mode: `mps` or `mig` when shared, None for a job alone.
+        slices: with `mig` the profile of each job's slice, in order of `jobs`; else empty.
         jobs: who runs there.
         speed: relative speed of each job, 1.0 = alone.
         hours: how long it is held: the longest of its jobs' hours.
@@ -56,6 +57,7 @@ class Placement:
     speed: dict[str, Estimate]
     hours: float
     lines: tuple[QuoteLine, ...]
+    slices: tuple[str, ...] = ()
 
     @property
     def cost(self) -> Decimal:
@@ -191,7 +193,7 @@ def _has_neighbours(one: Tenant) -> bool:
 
 def _alone(one: Tenant, asked: Requirements) -> Unmoved | None:
     """Return why a job takes no part in packing at all."""
-    home, job, copies = one.home, one.profile.job, one.baseline.replicas
+    home, copies = one.home, one.baseline.replicas
     elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
     shared = one.baseline.tenancy is not None
     lacks = (
@@ -212,7 +214,11 @@ def _alone(one: Tenant, asked: Requirements) -> Unmoved | None:
             "gpu-count",
             f"it runs as {copies} replicas; how few of them are enough is another question",
         ),
-        (job.trust == "isolated", "capability", "it must be isolated; only MIG would do"),
+        (
+            one.is_isolated and not (one.gpu is not None and one.gpu.mig),
+            "capability",
+            "it must be isolated, and its GPU cannot be cut into slices (MIG)",
+        ),
     )
     found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
     return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]
@@ -293,12 +299,15 @@ class _Fleet:
     def _place(
         self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]
     ) -> Placement:
+        group = sorted(group, key=lambda t: t.name)
+        pieces = slices_of(group) if by_slices(group) else ()
         placed = Placement(
             id=len(self.placements) + 1,
             offer=offer,
             gpu=gpu,
-            mode="mps" if len(group) > 1 else None,
-            jobs=tuple(sorted(t.name for t in group)),
+            mode=None if len(group) == 1 else "mig" if pieces else "mps",
+            slices=tuple(one.profile for one in pieces if not isinstance(one, str)),
+            jobs=tuple(t.name for t in group),
             speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
             hours=max(t.home.hours for t in group if t.home),
             lines=lines,

@@ -1,14 +1,23 @@
 """Who may share one GPU: the limits of sharing as sentences, and as numbers for the search."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
+from planner.fleet.hours import wanted_by_hour, wanted_together
 from planner.fleet.sizes import Sizes
-from planner.fleet.tenant import CONTEXT_GIB, Tenant, speeds, vcpus_of
+from planner.fleet.tenant import (
+    CONTEXT_GIB,
+    Tenant,
+    by_slices,
+    slices_of,
+    speeds,
+    vcpus_of,
+)
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
@@ -20,8 +29,17 @@ _ROUNDING = 1e-9
 
 def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
     """Return why these jobs cannot share one GPU; None when they can."""
-    checks = (_memory, _host, _unmeasured, _latency, _slowdown, _peaks, _other_parts)
+    checks = _ON_SLICES if by_slices(group) else _ON_ONE
     return next((refusal for check in checks if (refusal := check(group, asked))), None)
+
+
+def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    """Slices are cut for jobs that must be isolated; others share what MPS lets them share."""
+    isolated = sorted(t.name for t in group if t.is_isolated)
+    if len(isolated) < len(group):
+        return "capability", f"{', '.join(isolated)} must be isolated: a slice of its own, or alone"
+    found = slices_of(group)
+    return ("capability", f"{len(group)} jobs: {found}") if isinstance(found, str) else None
 
 
 def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -53,7 +71,8 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
             continue
         if measured is None:
             return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
-        longer = stretch(one.peak, sum(t.peak for t in group)) - 1.0
+        joint = _peak_on_slice(one, found[one.name].low) if one.is_isolated else None
+        longer = stretch(one.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
         queued = measured + _queueing_ms(one, measured) * longer
         worst = max(measured / found[one.name].low, queued)
         if worst > target:
@@ -69,6 +88,9 @@ def _queueing_ms(one: Tenant, measured_ms: float) -> float:
 
 
 def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    by_hour = wanted_together(group)
+    if by_hour:
+        return _busiest_hour(by_hour)
     together = sum(t.peak for t in group)
     if not any(t.profile.job.kind.answers for t in group) or together <= 1.0 + _ROUNDING:
         return None
@@ -76,6 +98,34 @@ def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
         "slowdown",
         f"at their 95th percentiles they would want {together:.0%} of the GPU at once",
     )
+
+
+def _busiest_hour(by_hour: Sequence[float]) -> tuple[Reason, str] | None:
+    most = max(by_hour)
+    if most <= 1.0 + _ROUNDING:
+        return None
+    hour = by_hour.index(most)
+    return "slowdown", f"in hour {hour} they would want {most:.0%} of the GPU"
+
+
+def _peak_on_slice(one: Tenant, speed: float) -> float:
+    """Return the share of its slice's time that a job takes at the 95th percentile.
+
+    Its rate of requests stays; the time that the GPU is busy with it grows.
+    """
+    share = one.share or 0.0
+    return one.peak * (1.0 + (1.0 / speed - 1.0) / share) if share else 0.0
+
+
+def _peaks_on_slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    found = speeds(group)
+    peaks = {t.name: _peak_on_slice(t, found[t.name].mid) for t in group}
+    full = sorted(
+        t.name for t in group if t.profile.job.kind.answers and peaks[t.name] > 1.0 + _ROUNDING
+    )
+    if not full:
+        return None
+    return "slowdown", f"{', '.join(full)} would fill its slice at the 95th percentile"
 
 
 def _other_parts(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -93,16 +143,29 @@ def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | No
 
 
 def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    return _busy(group) or _slowest(group, asked)
+
+
+def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
     total = sum(t.share or 0.0 for t in group)
-    if total > BUSIEST:
-        return (
-            "slowdown",
-            f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
-        )
+    if total <= BUSIEST:
+        return None
+    return (
+        "slowdown",
+        f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
+    )
+
+
+def _slowest(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
     slowest = min(s.mid for s in speeds(group).values())
     if slowest < 1.0 / asked.max_slowdown:
         return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
     return None
+
+
+_ON_ONE = (_memory, _host, _unmeasured, _latency, _slowdown, _peaks, _other_parts)
+_ON_SLICES = (_slices, _host, _latency, _slowest, _peaks_on_slices)
+"""A slice has its own memory, bandwidth and compute; cores and RAM of the host are everybody's."""
 
 
 def room_gib(group: list[Tenant]) -> float:
@@ -116,6 +179,8 @@ def shares_with_nobody(one: Tenant) -> bool:
         return True
     target, measured = one.profile.job.latency_slo_ms, one.latency_ms
     late = target is not None and (measured is None or measured > target)
+    if one.is_isolated:
+        return late or isinstance(slices_of([one, one]), str)
     full = one.share > BUSIEST or one.memory_gib + 2 * CONTEXT_GIB > room_gib([one])
     return late or full
 
@@ -123,7 +188,8 @@ def shares_with_nobody(one: Tenant) -> bool:
 def sizes_of(group: list[Tenant]) -> Sizes:
     """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
     room = room_gib(group)
-    rows = [_row(one, group, room) for one in group]
+    by_hour = wanted_together(group)
+    rows = [_row(one, group, room, len(by_hour)) for one in group]
     return Sizes(
         takes=np.array([[takes for takes, _ in row] for row in rows]),
         limits=np.array([[limit for _, limit in row] for row in rows]),
@@ -131,8 +197,15 @@ def sizes_of(group: list[Tenant]) -> Sizes:
     )
 
 
-def _row(one: Tenant, group: list[Tenant], room: float) -> list[tuple[float, float]]:
-    """Return what a job takes of each resource, and the most for it and those beside it."""
+def _row(one: Tenant, group: list[Tenant], room: float, hours: int) -> list[tuple[float, float]]:
+    """Return what a job takes of each resource, and the most for it and those beside it.
+
+    Args:
+        one: the job.
+        group: all jobs of the machine type.
+        room: memory of the GPU that may be filled, GiB.
+        hours: in which every job's share is known, a resource each; 0: its peak counts.
+    """
     share = one.share or 0.0
     most = min(BUSIEST, share + _most_beside(one))
     ram, cores = (math.inf, math.inf)
@@ -146,11 +219,19 @@ def _row(one: Tenant, group: list[Tenant], room: float) -> list[tuple[float, flo
         (share, most),
         (need.ram_gib or 0.0, ram),
         (need.cores or 0.0, cores),
-        (one.peak, _most_at_peak(one)),
+        *_at_peak(one, hours),
         *((part(one.profile) or 0.0, BUSIEST) for _, part in PARTS),
     ]
     # What a job takes beyond its limit alone does not forbid it a GPU of its own.
     return [(min(takes, limit), limit) for takes, limit in takes_and_most]
+
+
+def _at_peak(one: Tenant, hours: int) -> list[tuple[float, float]]:
+    """Return what a job takes of the GPU's time at its busiest, or in each hour."""
+    if not hours:
+        return [(one.peak, _most_at_peak(one))]
+    wanted = wanted_by_hour(one)
+    return [(share, 1.0) for share in wanted * (hours // len(wanted))]
 
 
 def _most_beside(one: Tenant) -> float:

@@ -1,12 +1,13 @@
 """Puts jobs of one machine type together on its GPUs, within every limit of sharing."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from planner.baseline.requirements import Requirements
 from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
 from planner.fleet.search import StopSearch, pack_rows
-from planner.fleet.tenant import Tenant, Unmoved
+from planner.fleet.tenant import Tenant, Unmoved, least_slice
 
 Groups = list[list[Tenant]]
 
@@ -30,17 +31,45 @@ class Packing:
 
 def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: False) -> Packing:
     """Return the packing with the fewest dollars, then GPUs, that the search finds."""
-    jobs = sorted(group, key=lambda t: t.name)
+    isolated = _pack_slices([t for t in group if t.is_isolated], asked)
+    jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
     rest = [t for t in jobs if not shares_with_nobody(t)]
     alone = [[t] for t in jobs if shares_with_nobody(t)]
+    alone += isolated.groups
     if not rest:
-        return Packing(groups=alone, bound=len(alone))
+        return Packing(groups=alone, bound=len(alone) - len(isolated.groups) + isolated.bound)
     found = pack_rows(sizes_of(rest), stop)
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
+    least = len(alone) - len(isolated.groups) + isolated.bound
     groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))
-    bound = min(found.bound, len(together)) + len(alone)
+    bound = min(found.bound, len(together)) + least
     return Packing(groups=groups, bound=bound, stopped=found.stopped)
+
+
+def _pack_slices(group: list[Tenant], asked: Requirements) -> Packing:
+    """Cut GPUs for jobs that must be isolated: first fit, the largest memory first."""
+    largest_first = sorted(group, key=lambda t: (-(t.memory_gib or 0.0), t.name))
+    groups: Groups = []
+    for one in largest_first:
+        shares = () if shares_with_nobody(one) else groups
+        found = next((g for g in shares if _takes(g, one, asked)), None)
+        if found is None:
+            groups.append([one])
+        else:
+            found.append(one)
+    return Packing(groups=groups, bound=_fewest_cut(group))
+
+
+def _takes(group: list[Tenant], one: Tenant, asked: Requirements) -> bool:
+    return not shares_with_nobody(group[0]) and refuses([*group, one], asked) is None
+
+
+def _fewest_cut(group: list[Tenant]) -> int:
+    """Return GPUs that isolated jobs need at least: their smallest slices' compute, summed."""
+    alone = sum(shares_with_nobody(t) for t in group)
+    sizes = [least_slice(t) for t in group if not shares_with_nobody(t)]
+    return alone + math.ceil(round(sum(sizes), 6))
 
 
 def _that_hold(groups: Groups, asked: Requirements) -> Iterator[list[Tenant]]:

@@ -8,8 +8,10 @@ from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
 from planner.prediction.sharing import peak_share, shared_speed
+from planner.prediction.slices import compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms
+from pricing.hardware import Gpu, MigProfile, gpus
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 
@@ -47,6 +49,16 @@ class Tenant:
         return self.profile.job.name
 
     @property
+    def is_isolated(self) -> bool:
+        """Whether nobody else may share its memory and compute: a slice of its own, or alone."""
+        return self.profile.job.trust == "isolated"
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The model of the home's GPU."""
+        return gpus().get(self.home.offer.gpu) if self.home else None
+
+    @property
     def there(self) -> Profile:
         """What was measured, as it would be on the home's GPU."""
         return self.home.profile if self.home else self.profile
@@ -65,12 +77,37 @@ class Tenant:
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     """Return each job's speed relative to running alone, by its name."""
-    found = shared_speed([one.there for one in group])
+    found = _on_slices(group) or shared_speed([one.there for one in group])
     busy = host_share([one.profile for one in group], vcpus_of(group))
     return {
         one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
         for one, speed in zip(group, found, strict=True)
     }
+
+
+def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
+    """Return the slice of each job of a group that shares by slices, or why it cannot."""
+    gpu = group[0].gpu
+    return "its GPU is not known" if gpu is None else cut(gpu, [one.there for one in group])
+
+
+def least_slice(one: Tenant) -> float:
+    """Return the share of a GPU's compute that the smallest slice for a job takes, at most 1."""
+    gpu = one.gpu
+    found = smallest(gpu, one.there) if gpu is not None else None
+    return 1.0 if gpu is None or found is None else compute_of(gpu, found)
+
+
+def by_slices(group: list[Tenant]) -> bool:
+    """Return whether jobs share a GPU cut into slices, not one that is whole."""
+    return len(group) > 1 and any(one.is_isolated for one in group)
+
+
+def _on_slices(group: list[Tenant]) -> tuple[Estimate, ...] | None:
+    gpu, pieces = group[0].gpu, slices_of(group) if by_slices(group) else ""
+    if gpu is None or isinstance(pieces, str):
+        return None
+    return speeds_on(gpu, [one.there for one in group], pieces)
 
 
 def vcpus_of(group: list[Tenant]) -> float | None:

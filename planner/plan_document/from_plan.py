@@ -91,6 +91,7 @@ def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
         offer=offer_document(placement.offer, plan.as_of),
         gpu=placement.gpu,
         mode=placement.mode,
+        slice=",".join(placement.slices) or None,
         jobs=placement.jobs,
         hours=digits(placement.hours),
         cost=cents(placement.cost),

@@ -138,12 +138,13 @@ def test_sharing_is_relative_to_alone(write: Write) -> None:
     assert all(0 < speed.low <= speed.mid <= speed.high <= 1.07 for speed in speeds)
 
 
-def test_a_mode_that_is_not_built_is_refused(write: Write) -> None:
-    """A sharing mode of the contract that is not built says so."""
+def test_a_mode_that_there_is_not_is_refused(write: Write) -> None:
+    """Every mode of the contract answers; another word is refused with what there is."""
     profile = gpucost.load_profile(write("profile.json", inference("a")))
-    for mode in ("mig", "time-slicing", "nonsense"):
-        with pytest.raises(InputError, match="mps"):
-            gpucost.predict_sharing([profile], mode=mode)
+    for mode in ("mps", "mig", "time-slicing"):
+        assert len(gpucost.predict_sharing([profile], mode=mode)) == 1
+    with pytest.raises(InputError, match="mps, time-slicing, mig"):
+        gpucost.predict_sharing([profile], mode="nonsense")
 
 
 def test_unmeasured_jobs_cannot_be_predicted_together(write: Write) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from planner.plan.plan import Plan
 from planner.plan_document.to_json import dump, to_json
-from planner.profile.model import Statistics
+from planner.profile.model import Replicas, Statistics
 from pricing.money import cents
 from tests.plan_keys import KEYS, at
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
@@ -26,7 +26,7 @@ def a_plan() -> Plan:
     """Two thin jobs and one that cannot move, with options, refusals and a move."""
     fields: dict[str, Any] = {"unit": "image", "rate_per_s": 250.0, "dataset_gib": 10.0}
     jobs = [running(a_profile(THIN, name=n, kind="inference_offline", **fields)) for n in "ab"]
-    jobs.append(running(a_profile(name="c", trust="isolated", **fields)))
+    jobs.append(running(a_profile(name="c", replicas=Replicas(now=2), **fields)))
     away = sold("away", "1.00", provider="elsewhere")
     return plan(*jobs, offers=(TODAY, away, sold("strangers", "0.50", host="community")))
 
@@ -88,8 +88,8 @@ def test_sums_hold() -> None:
             assert abs(lines - cost) <= Decimal("0.01") * len(option["cost"]["lines"])
     fleet = document["fleet"]
     placed = sum(Decimal(p["cost"]) for p in fleet["placements"])
-    isolated = Decimal(document["jobs"][2]["baseline"]["cost"]["total"])
-    assert Decimal(fleet["cost_after"]) == placed + isolated
+    apart = Decimal(document["jobs"][2]["baseline"]["cost"]["total"])
+    assert Decimal(fleet["cost_after"]) == placed + apart
 
 
 def test_without_a_price_and_a_fleet_there_is_null() -> None:

@@ -110,3 +110,36 @@ def test_a_known_rate_of_requests_tells_what_the_gpu_takes_of_a_latency() -> Non
     assert packed(*(job(f"j{i}", **target) for i in range(4))).gpus_after == 2
     known = [job(f"j{i}", requests_per_s=200.0, **target) for i in range(4)]
     assert packed(*known).gpus_after == 1
+
+
+def test_isolated_jobs_get_slices_of_their_own() -> None:
+    """Two jobs that must be isolated share an H100 cut in two; beside others they stay alone."""
+    isolated = [job(name, trust="isolated", kind="training") for name in "ab"]
+    fleet = packed(*isolated, job("open"))
+    shared = next(p for p in fleet.placements if len(p.jobs) == 2)
+    assert (shared.mode, shared.jobs, shared.slices) == ("mig", ("a", "b"), ("4g.40gb", "3g.40gb"))
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (3, 2, 2)
+    assert {one.reason for one in fleet.unmoved} == {"capability"}
+
+
+def test_an_isolated_service_does_not_fill_its_slice() -> None:
+    """A service at a peak of 80 % is not put on half a GPU, though its mean would fit."""
+    peaky = Statistics(mean=0.2, p95=0.8)
+    fleet = packed(*(job(name, busy=peaky, trust="isolated") for name in "ab"))
+    assert fleet.gpus_after == 2
+
+
+BY_DAY, BY_NIGHT = [40.0] * 12 + [1.0] * 12, [1.0] * 12 + [40.0] * 12
+
+
+@pytest.mark.parametrize(
+    ("second", "after"), [(BY_NIGHT, 1), (BY_DAY, 2)], ids=["other hours", "the same hours"]
+)
+def test_jobs_that_are_busy_at_other_hours_share(second: list[float], after: int) -> None:
+    """Two services that fill 80 % of a GPU in their busy hours share where the hours differ."""
+    peaky = Statistics(mean=0.4, p95=0.8)
+    jobs = [
+        job(name, busy=peaky, requests_per_s=20.0, demand_by_hour=hours)
+        for name, hours in (("a", BY_DAY), ("b", second))
+    ]
+    assert packed(*jobs).gpus_after == after

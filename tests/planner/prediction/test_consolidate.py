@@ -12,6 +12,7 @@ from planner.baseline.requirements import Requirements
 from planner.fleet.consolidate import CONTEXT_GIB, Fleet, consolidate
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.catalog import load_catalog
+from pricing.hardware import gpus
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_baseline, a_case, a_profile, running, sold
 from tests.pricing.factories import ASKED_ON
@@ -95,7 +96,9 @@ def test_cores_that_may_only_spin_are_a_risk_that_is_told() -> None:
         ({"latency_slo_ms": 50.0, "latency_ms": Latency(p99=36.0)}, 2, 0.5, {"latency"}),
         ({"latency_slo_ms": 50.0, "latency_ms": Latency(p99=40.0)}, 4, 0.0, {"latency"}),
         ({"latency_slo_ms": 50.0, "latency_ms": Latency(p99=49.0)}, 4, 0.0, {"latency"}),
-        ({"trust": "isolated"}, 4, 0.0, {"capability"}),
+        ({"trust": "isolated"}, 2, 0.5, {"slowdown"}),
+        ({"trust": "isolated", "gib": 30.0}, 2, 0.5, {"capability"}),
+        ({"trust": "isolated", "busy": 0.6}, 4, 0.0, {"slowdown"}),
         ({"busy": None}, 4, 0.0, {"slowdown"}),
         ({"gib": None}, 4, 0.0, {"memory"}),
     ],
@@ -212,21 +215,27 @@ def test_every_packing_keeps_every_limit(found: list[dict[str, Any]]) -> None:
     profiles = {f"j{i}": server(f"j{i}", **fields) for i, fields in enumerate(found)}
     fleet = packed(*profiles.values())
     assert fleet.gpus_lower_bound <= fleet.gpus_after <= fleet.gpus_before == len(profiles)
-    alone = [u.job for u in fleet.unmoved if u.reason == "capability"]
     placed = [name for placement in fleet.placements for name in placement.jobs]
-    assert sorted([*placed, *alone]) == sorted(profiles)
+    assert sorted(placed) == sorted(profiles)
     assert [p.id for p in fleet.placements] == list(range(1, len(fleet.placements) + 1))
     for placement in fleet.placements:
-        _check_limits([profiles[name] for name in placement.jobs])
-    kept = sum((_alone_cost(profiles[name]) for name in alone), Decimal(0))
-    assert fleet.cost_after == kept + sum((p.cost for p in fleet.placements), Decimal(0))
+        group = [profiles[name] for name in placement.jobs]
+        if placement.mode == "mig":
+            _check_slices(group, placement.slices)
+        else:
+            _check_limits(group)
+    assert fleet.cost_after == sum((p.cost for p in fleet.placements), Decimal(0))
     assert fleet.cost_after <= fleet.cost_before
 
 
-def _alone_cost(profile: Profile) -> Decimal:
-    cost = a_baseline(profile, DROPLET).cost
-    assert cost is not None
-    return cost
+def _check_slices(group: list[Profile], slices: tuple[str, ...]) -> None:
+    """The GPU can be cut so, and each job's memory fits into its own slice."""
+    gpu = gpus()["H100-SXM-80GB"]
+    room = {one.profile: one.memory_gib for one in gpu.mig}
+    assert gpu.why_not_sliced(slices) == ""
+    for one, piece in zip(group, slices, strict=True):
+        assert one.job.trust == "isolated"
+        assert (one.peak("mem.used_gib") or 0.0) <= 0.95 * room[piece]
 
 
 def _check_limits(group: list[Profile]) -> None:
