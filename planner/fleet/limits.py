@@ -34,7 +34,7 @@ def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | No
 
 
 def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    """Slices are cut for jobs that must be isolated; others share what MPS lets them share."""
+    """Refuse slices to jobs that need none, and what the GPU cannot be cut into."""
     isolated = sorted(t.name for t in group if t.is_isolated)
     if len(isolated) < len(group):
         return "capability", f"{', '.join(isolated)} must be isolated: a slice of its own, or alone"

@@ -48,7 +48,7 @@ def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: Fa
 
 
 def _pack_slices(group: list[Tenant], asked: Requirements) -> Packing:
-    """Cut GPUs for jobs that must be isolated: first fit, the largest memory first."""
+    """Put jobs that must be isolated on GPUs cut into slices, the largest memory first."""
     largest_first = sorted(group, key=lambda t: (-(t.memory_gib or 0.0), t.name))
     groups: Groups = []
     for one in largest_first:
