@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loop chaos vm-test live-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test page-test loop chaos vm-test live-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -114,6 +114,20 @@ loop: $(VENV)/.runtime .venv-torch/.ready ## make a starved PyTorch script faste
 	rm -rf build/loop
 	GPUCOST_STATE_DIR=build/loop/state $(BIN)/gpucost loop --folder build/loop --no-gpu --no-metadata --current aws/g4dn.xlarge/us-east-1 --yes -- .venv-torch/bin/python examples/loop/train.py
 
+.venv-page/.ready: # Playwright drives the chromium of the system (Debian: apt-get install chromium)
+	$(PYTHON) -m venv .venv-page
+	.venv-page/bin/pip install --quiet --disable-pip-version-check playwright
+	cd .venv-page && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz
+	@touch $@
+
+page-test: $(VENV)/.runtime .venv-page/.ready ## look at the page of two plans in Chromium: errors, requests, accessibility, what-if; pictures in build/page
+	mkdir -p build/page
+	$(BIN)/gpucost plan examples/visual-search.json -q -o build/page/one.json > build/page/one.txt
+	$(BIN)/gpucost plan examples/fleet -q -o build/page/fleet.json > build/page/fleet.txt
+	$(BIN)/gpucost report build/page/one.json --style html -q -o build/page/one.html
+	$(BIN)/gpucost report build/page/fleet.json --style html -q -o build/page/fleet.html
+	.venv-page/bin/python tests/page_check.py .venv-page/package/axe.min.js build/page build/page/one.html build/page/fleet.html
+
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
 	@command -v gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
@@ -122,4 +136,4 @@ test-tools: ## install what the tests need from the system (Debian)
 	  echo "some tools are missing; their tests skip and say so"
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-focus .venv-tools .venv-torch build dist site *.egg-info report.md
+	rm -rf $(VENV) .venv-focus .venv-tools .venv-torch .venv-page build dist site *.egg-info report.md

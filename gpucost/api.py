@@ -8,6 +8,7 @@ from typing import Any
 
 from planner import pipeline
 from planner.baseline.requirements import Requirements
+from planner.documents.what_if import what_if_table
 from planner.models.estimate import Estimate
 from planner.plan.plan import Plan
 from planner.plan_document import find
@@ -120,11 +121,14 @@ def render_report(plan: Plan | PlanDocument, *, style: str = "md", lang: str = "
     """Return the report of a plan, made now or read back: the same text for both.
 
     Raises:
-        NotBuiltYetError: another style or language than `md` and `en`.
+        NotBuiltYetError: another style than `md`, `html` and `github-comment`, another language
+            than `en`.
     """
     from templates.render import render_report as render  # noqa: PLC0415 - jinja2 only here
 
-    return render(_values(plan), style=style, lang=lang)
+    values = _values(plan)
+    table = what_if_table(values) if style == "html" else None
+    return render(values, style=style, lang=lang, table=table)
 
 
 def _values(plan: Plan | PlanDocument) -> PlanDocument:

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
 from templates.markdown import cell
+from templates.page.whole_page import render_page
 from templates.reports.alike import short
 from templates.reports.comment import change_comment, comment
 from templates.reports.whole import markdown_report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.documents.plan_change import PlanChange
     from planner.plan_document.document import PlanDocument
 
-STYLES = ("md", "github-comment")
+STYLES = ("md", "html", "github-comment")
 LANGUAGES = ("en",)
 
 
 def render_report(
-    plan: PlanDocument, *, style: str = "md", lang: str = "en", change: PlanChange | None = None
+    plan: PlanDocument,
+    *,
+    style: str = "md",
+    lang: str = "en",
+    change: PlanChange | None = None,
+    table: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report of a plan.
 
     Args:
         plan: made now, or read back.
-        style: `md` or `github-comment`.
+        style: `md`, `html` or `github-comment`.
         lang: `en`.
         change: what changed since an earlier plan; a comment begins with it.
+        table: the figures that a page works out again; needed for `html`.
 
     Raises:
         NotBuiltYetError: another style or language of the contract.
@@ -38,6 +47,8 @@ def render_report(
     check_style(style, lang)
     if style == "github-comment":
         return comment(plan, change, environment())
+    if style == "html":
+        return render_page(plan, table or {"period": plan.period, "jobs": []})
     return markdown_report(plan, environment())
 
 

@@ -68,7 +68,7 @@ def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
     if job.choice is None:
         rows.append(_leave(job))
     said: dict[str, str] = {}
-    for titles, option in _wanted(job).values():
+    for titles, option in named_options(job).values():
         how = changes(option, plan)
         first = said.setdefault(how, option.id)
         words = how if first == option.id or how == "unchanged" else f"changed as {first}"
@@ -78,7 +78,7 @@ def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
     return rows
 
 
-def _wanted(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument]]:
+def named_options(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument]]:
     """Return the options worth a row by id, each with what it is called."""
     smallest = job.option(job.smallest_change)
     named = (

@@ -48,7 +48,6 @@ CONTRACT = (
 # Options of the contract that this version refuses: command, arguments.
 OPTIONS = (
     ("plan", "--allow-gpu-change"),
-    ("report", "--style", "html"),
     ("report", "--lang", "zh"),
 )
 

@@ -11,6 +11,7 @@ from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
+from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
 
 
@@ -19,7 +20,7 @@ from planner.plan_document.document import PlanDocument
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @click.option(
     "--style",
-    type=BuiltChoice(("md", "github-comment"), ("html",)),
+    type=click.Choice(("md", "html", "github-comment")),
     default="md",
     show_default=True,
     help="What kind of report.",
@@ -59,7 +60,8 @@ def command(
     gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=against)
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
-    write_file(target, render_report(plan, style=style, lang=lang, change=change))
+    table = what_if_table(plan) if style == "html" else None
+    write_file(target, render_report(plan, style=style, lang=lang, change=change, table=table))
     if target != "-":
         output.say(f"wrote {target}")
     return gate.check_written(plan, output)

@@ -1,0 +1,217 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const money = (cents) => {
+    if (cents === null) return "unknown";
+    const size = Math.abs(cents) / 100;
+    const digits = size < 10 ? 2 : 0;
+    const text = size.toLocaleString("en-US",
+      { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return (cents < 0 ? "-$" : "$") + text;
+  };
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const ticked = (name) =>
+    [...document.querySelectorAll(`input[name="${name}"]`)].filter((one) => one.checked)
+      .map((one) => one.value);
+  const all = (name) => document.querySelectorAll(`input[name="${name}"]`).length;
+  const chosen = (name) => (ticked(name).length === all(name) ? null : ticked(name));
+  const settings = () => ({
+    hours_percent: Number($("hours").value),
+    price_percent: Number($("price").value),
+    rate_cents: Math.round(Number($("rate").value)) * 100,
+    providers: chosen("provider"),
+    purchases: chosen("purchase"),
+    cures: chosen("cure"),
+  });
+  const charts = {};
+  const draw = (id, config) => {
+    if (charts[id]) charts[id].destroy();
+    charts[id] = new Chart($(id), config);
+  };
+  const axes = (x, y, more = {}) => {
+    const axis = (text) => ({ title: { display: true, text, color: colour("--text") },
+      ticks: { color: colour("--text") }, grid: { color: colour("--line") }, ...more });
+    return { x: axis(x), y: axis(y) };
+  };
+  const plain = { animation: false, responsive: true, maintainAspectRatio: false };
+  const legend = () => ({ legend: { labels: { color: colour("--text") } } });
+  const gap = { x: NaN, y: NaN };
+
+  const costAgainstTime = (job, found) => {
+    const shown = found.options.filter((one) => one.out === null)
+      .map((one) => ({ ...job.options.find((other) => other.id === one.id), cost: one }));
+    const share = Number($("hours").value) / 100;
+    const dollars = (cents) => cents / 100;
+    const crosses = shown.flatMap((one) => [
+      { x: one.hours[0] * share, y: dollars(one.cost.mid) },
+      { x: one.hours[2] * share, y: dollars(one.cost.mid) }, gap,
+      { x: one.hours[1] * share, y: dollars(one.cost.low) },
+      { x: one.hours[1] * share, y: dollars(one.cost.high) }, gap]);
+    const points = shown.map((one) =>
+      ({ x: one.hours[1] * share, y: dollars(one.cost.mid), id: one.id }));
+    const best = points.filter((one) => one.id === found.best);
+    const frontier = [...points].sort((a, b) => a.x - b.x || a.y - b.y)
+      .reduce((kept, one) => (kept.length && kept[kept.length - 1].y <= one.y
+        ? kept : [...kept, one]), []);
+    const today = found.today === null ? []
+      : [{ x: job.hours[1] * share, y: dollars(found.today), id: "today" }];
+    const named = { callbacks: { label: (item) => `${item.raw.id || ""} ${item.raw.x.toFixed(0)} h,`
+      + ` ${money(Math.round(item.raw.y * 100))}` } };
+    draw("time", { type: "scatter", data: { datasets: [
+      { label: "today", data: today, backgroundColor: colour("--b"), pointStyle: "rect",
+        pointRadius: 7 },
+      { label: "best at these settings", data: best, backgroundColor: colour("--c"),
+        pointRadius: 8, pointStyle: "triangle" },
+      { label: "options", data: points, backgroundColor: colour("--a"), pointRadius: 4 },
+      { label: "frontier", data: frontier, showLine: true, stepped: "before", pointRadius: 0,
+        borderColor: colour("--c"), borderDash: [4, 3] },
+      { label: "90 % interval", data: crosses, showLine: true, pointRadius: 0, borderWidth: 1,
+        borderColor: colour("--e"), spanGaps: false }] },
+    options: { ...plain, scales: axes(`hours a ${data.table.period}`, `USD a ${data.table.period}`),
+      plugins: { ...legend(), tooltip: named } } });
+  };
+
+  const bars = (id, labels, ranges, mids, axis) => draw(id, { type: "bar", data: { labels,
+    datasets: [
+      { type: "line", label: "expected", data: mids.map((x, at) => ({ x, y: labels[at] })),
+        showLine: false, pointStyle: "rectRot", pointRadius: 6, backgroundColor: colour("--b"),
+        borderColor: colour("--b") },
+      { label: "90 % interval", data: ranges, backgroundColor: colour("--a"), barThickness: 14 }] },
+  options: { ...plain, indexAxis: "y", scales: axes(axis, ""), plugins: legend() } });
+
+  const ladder = (job, found) => {
+    const rows = [["today", found.today, found.today, found.today]];
+    for (const [title, id] of job.ladder) {
+      const one = found.options.find((option) => option.id === id);
+      if (one && one.out === null) rows.push([`${title} (${id})`, one.low, one.mid, one.high]);
+    }
+    const known = rows.filter((row) => row[2] !== null);
+    bars("ladder", known.map((row) => row[0]), known.map((row) => [row[1] / 100, row[3] / 100]),
+      known.map((row) => row[2] / 100), `USD a ${data.table.period}`);
+  };
+
+  const tornado = (job) => {
+    const about = job.options.find((one) => one.id === job.about);
+    $("tornado-figure").hidden = !about || !about.by_hours;
+    if ($("tornado-figure").hidden) return;
+    const rows = [["all of it", about.cost], ["speed and cure (hours)", about.by_hours],
+      ["price since it was read", about.by_price]];
+    bars("tornado", rows.map((row) => row[0]),
+      rows.map((row) => [Number(row[1][0]), Number(row[1][1])]),
+      rows.map(() => Number(about.mid)), `USD a ${data.table.period} of ${about.id}, as planned`);
+  };
+
+  const bill = (job) => {
+    const columns = job.bill;
+    const names = [...new Set(columns.flatMap((one) => one.lines.map((line) => line[0])))];
+    const paint = ["--a", "--b", "--c", "--d", "--e"];
+    draw("bill", { type: "bar", data: { labels: columns.map((one) => one.title),
+      datasets: names.map((name, at) => ({ label: name, backgroundColor: colour(paint[at % 5]),
+        data: columns.map((one) => one.lines.filter((line) => line[0] === name)
+          .reduce((sum, line) => sum + Number(line[1]), 0)) })) },
+    options: { ...plain, scales: { ...axes("", `USD a ${data.table.period}, as planned`,
+      { stacked: true }) }, plugins: legend() } });
+  };
+
+  const cell = (row, text, number) => {
+    const made = row.insertCell();
+    made.textContent = text;
+    if (number) made.className = "n";
+  };
+  const REASONS = { provider: "provider left out", purchase: "purchase left out",
+    cure: "needs a cure that is left out: not known without it" };
+  const optionTable = (job, found) => {
+    const body = $("options");
+    body.replaceChildren();
+    for (const one of found.options) {
+      const told = job.options.find((other) => other.id === one.id);
+      const row = body.insertRow();
+      if (one.out !== null) row.className = "out";
+      if (one.id === found.best) row.className = "chosen";
+      cell(row, one.id + (one.id === job.about ? " (plan's advice)" : ""));
+      cell(row, told.where);
+      cell(row, told.gpu);
+      cell(row, one.out === null ? `${told.at_least ? ">= " : ""}${money(one.mid)} (${money(one.low)} to ${money(one.high)})`
+        : REASONS[one.out], true);
+      cell(row, one.out === null ? `${told.at_least ? "<= " : ""}${money(one.saves)}` : "", true);
+      cell(row, one.out === null ? money(one.net) : "", true);
+    }
+  };
+
+  const state = () => {
+    const parts = [["h", $("hours").value], ["p", $("price").value], ["r", $("rate").value],
+      ["job", $("job").value]];
+    for (const name of ["provider", "purchase", "cure"])
+      if (chosen(name) !== null) parts.push([name, ticked(name).join("~")]);
+    return new URLSearchParams(parts).toString();
+  };
+  const restore = () => {
+    const kept = new URLSearchParams(location.hash.slice(1));
+    for (const [key, id] of [["h", "hours"], ["p", "price"], ["r", "rate"], ["job", "job"]])
+      if (kept.has(key)) $(id).value = kept.get(key);
+    for (const name of ["provider", "purchase", "cure"])
+      if (kept.has(name)) {
+        const wanted = kept.get(name).split("~");
+        for (const one of document.querySelectorAll(`input[name="${name}"]`))
+          one.checked = wanted.includes(one.value);
+      }
+  };
+
+  const show = () => {
+    const at = Number($("job").value) || 0;
+    const asked = settings();
+    const found = whatIf(data.table, asked);
+    const job = data.jobs[at];
+    const mine = found.jobs[at];
+    $("hours-said").textContent = `${asked.hours_percent} % of today's`
+      + (data.jobs.length === 1 ? `: ${(job.hours[1] * asked.hours_percent / 100).toFixed(0)} h` : "");
+    $("price-said").textContent = `${asked.price_percent > 0 ? "+" : ""}${asked.price_percent} %`;
+    $("rate-said").textContent = `$${asked.rate_cents / 100} an hour`;
+    const what = mine.best === "o0" ? "leave it" : mine.best;
+    $("answer").textContent = `At these settings, each job on its own: today ${money(found.today)}, best `
+      + `${money(found.best)} a ${data.table.period}. ${mine.name}: ${what}.`;
+    costAgainstTime(job, mine);
+    ladder(job, mine);
+    tornado(job);
+    bill(job);
+    optionTable(job, mine);
+    $("job-figures").textContent = mine.name;
+  };
+
+  const changed = () => {
+    history.replaceState(null, "", `#${state()}`);
+    show();
+  };
+  const sortable = (table) => {
+    table.querySelectorAll("th button").forEach((button, column) => {
+      button.addEventListener("click", () => {
+        const down = button.dataset.down !== "yes";
+        button.dataset.down = down ? "yes" : "";
+        const body = table.tBodies[0];
+        const key = (row) => row.cells[column].dataset.key ?? row.cells[column].textContent;
+        [...body.rows].sort((a, b) => {
+          const [x, y] = [key(a), key(b)];
+          const order = x !== "" && y !== "" && !isNaN(x) && !isNaN(y) ? x - y
+            : x.localeCompare(y);
+          return down ? -order : order;
+        }).forEach((row) => body.append(row));
+      });
+    });
+  };
+  restore();
+  for (const one of document.querySelectorAll(".controls input, #job"))
+    one.addEventListener("input", changed);
+  if ($("jobs")) {
+    sortable($("jobs"));
+    $("find").addEventListener("input", () => {
+      const wanted = $("find").value.toLowerCase();
+      for (const row of $("jobs").tBodies[0].rows)
+        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    });
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  addEventListener("beforeprint", show);
+  addEventListener("afterprint", show);
+  show();
+})();

@@ -1,0 +1,161 @@
+"""Fills the page of a plan: what decides, figures to play with, charts, jobs, GPUs."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from templates import advice, report_text
+from templates.reports.alike import Alike, alike
+from templates.reports.decision import decision, named_options, year_words
+from templates.reports.fleet_rows import fleet_rows, group_row, paid
+from templates.totals import total
+
+if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+    from collections.abc import Mapping
+
+    from planner.plan_document.document import PlanDocument
+    from planner.plan_document.jobs import JobDocument
+    from planner.plan_document.options import BaselineDocument, OptionDocument
+
+    Way = BaselineDocument | OptionDocument
+
+_TOLD = 10  # jobs of which the causes are told: our own choice
+_NOTES = 200
+_RATE = 100  # dollars an hour, where the plan does not say
+
+
+def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
+    """Return one HTML file that works offline.
+
+    Args:
+        plan: made now, or read back.
+        table: the figures that can be worked out again, as `what_if_table` gives them.
+    """
+    single = len(plan.jobs) == 1
+    notes, groups = [*plan.assumptions, *plan.warnings], alike(plan)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            plan=plan,
+            w=report_text,
+            title=plan.jobs[0].name if single else f"{len(plan.jobs)} jobs",
+            lead=_lead(plan, groups),
+            period=report_text.period_words(plan),
+            year=year_words(plan),
+            rows=decision(plan.jobs[0], plan) if single else fleet_rows(plan),
+            rows_say_where=single,
+            rate=_rate(plan),
+            ticks=_ticks(plan),
+            told=groups[:_TOLD],
+            job_rows=[(job, group_row(Alike(jobs=(job,)), plan)) for job in plan.jobs],
+            notes=notes[:_NOTES],
+            data=_safe_json({"table": table, "jobs": [_job(job) for job in plan.jobs]}),
+            css=_part("page.css"),
+            library=_part("chart.umd.min.js"),
+            what_if=_part("what_if.js"),
+            script=_part("page.js"),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("templates", "page"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        autoescape=True,
+    )
+
+
+@cache
+def _part(name: str) -> Markup:
+    """Return a file that is put into the page, without the address of its source map."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    kept = (line for line in text.splitlines() if not line.startswith("//# sourceMappingURL"))
+    return Markup("\n".join(kept))  # noqa: S704 - our own files, no text of a plan
+
+
+def _safe_json(value: object) -> Markup:
+    """Return JSON that cannot end the script that it stands in."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - no sign of markup is left
+
+
+def _lead(plan: PlanDocument, groups: list[Alike]) -> list[str]:
+    if len(plan.jobs) == 1:
+        return [*advice.headline(plan.jobs[0], plan)]
+    return [paid(plan, groups), total(plan)]
+
+
+def _rate(plan: PlanDocument) -> int:
+    """Return what the plan pays an engineer an hour."""
+    for job in plan.jobs:
+        for option in job.options:
+            worth = option.benefit
+            if worth is not None and worth.effort_hours:
+                return round(worth.effort_usd / Decimal(str(worth.effort_hours)))
+    return _RATE
+
+
+def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Return what may be taken: providers, purchases and cures of the options."""
+    options = [option for job in plan.jobs for option in job.options]
+    cures = {one.code for job in plan.jobs for one in job.remedies}
+    used = sorted({code for option in options for code in option.actions if code in cures})
+    providers = sorted({option.offer.provider for option in options})
+    purchases = sorted({option.offer.purchase for option in options})
+    return [
+        ("provider", "Providers", [(name, name) for name in providers]),
+        ("purchase", "Purchase", [(name, name.replace("_", " ")) for name in purchases]),
+        ("cure", "Cures", [(code, plan.actions.get(code, code)) for code in used]),
+    ]
+
+
+def _job(job: JobDocument) -> dict[str, Any]:
+    named = named_options(job)
+    wanted = job.choice or job.option(job.cheapest)
+    bill = [{"title": "today", "lines": _lines(job.baseline)}]
+    for id_, (_, option) in named.items():
+        title = f"{id_} (at least)" if option.cost.at_least else id_
+        bill.append({"title": title, "lines": _lines(option)})
+    return {
+        "hours": _ends(job.baseline),
+        "about": wanted.id if wanted else None,
+        "ladder": [[titles[0].partition(":")[0], id_] for id_, (titles, _) in named.items()],
+        "bill": bill,
+        "options": [_option(option) for option in job.options],
+    }
+
+
+def _option(option: OptionDocument) -> dict[str, Any]:
+    cost, offer = option.cost, option.offer
+    ends = {"by_hours": cost.by_hours, "by_price": cost.by_price, "cost": cost}
+    return {
+        "id": option.id,
+        "where": report_text.place(offer, option.count),
+        "gpu": f"{offer.gpu_count}x {offer.gpu}",
+        "hours": _ends(option),
+        "at_least": cost.at_least,
+        "mid": str(cost.mid),
+        **{name: None if e is None else [str(e.low), str(e.high)] for name, e in ends.items()},
+    }
+
+
+def _ends(way: Way) -> list[float]:
+    return [way.hours.low, way.hours.mid, way.hours.high]
+
+
+def _lines(way: Way) -> list[list[str]]:
+    return [[line.what, str(line.usd)] for line in way.cost.lines]

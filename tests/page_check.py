@@ -1,0 +1,85 @@
+"""Looks at the page of a plan in Chromium: errors, requests, accessibility, figures, pictures.
+
+`make page-test` runs it in an environment with Playwright: `python tests/page_check.py AXE FOLDER
+PAGE...`, AXE being axe.min.js of axe-core. Exit 1 where anything is wrong; pictures go to FOLDER.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+LOOKS = (("light", WIDE), ("dark", WIDE), ("light", PHONE), ("dark", PHONE))
+_SETTINGS = """() => {
+  const before = document.getElementById("answer").textContent;
+  const hours = document.getElementById("hours");
+  hours.value = 50; hours.dispatchEvent(new Event("input"));
+  const after = document.getElementById("answer").textContent;
+  return [before, after, location.hash];
+}"""
+
+
+def looked_at(browser: Browser, page_path: Path, axe: str, folder: Path) -> list[str]:
+    """Return what is wrong with a page, at every look of it."""
+    wrong: list[str] = []
+    for scheme, size in LOOKS:
+        context = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True)
+        name = f"{page_path.stem}-{scheme}-{size['width']}"
+        found = _look(context.new_page(), page_path, axe, folder / f"{name}.png")
+        wrong += [f"{name}: {one}" for one in found]
+        context.close()
+    return wrong
+
+
+def _look(page: Page, page_path: Path, axe: str, picture: Path) -> list[str]:
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("request", lambda asked: _is_own(asked.url) or wrong.append(f"asks {asked.url}"))
+    page.goto(page_path.resolve().as_uri())
+    page.screenshot(path=str(picture), full_page=True)
+    wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    if wider > 0:
+        wrong.append(f"the page is {wider} px wider than the screen")
+    page.evaluate(axe)
+    violations: Any = page.evaluate("axe.run()")["violations"]
+    wrong += [f"axe: {one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
+    before, after, state = page.evaluate(_SETTINGS)
+    if before == after or "h=50" not in state:
+        wrong.append(f"half the hours change nothing: {after}")
+    return wrong
+
+
+def _is_own(url: str) -> bool:
+    return url.startswith(("file:", "data:", "blob:"))
+
+
+def printed(browser: Browser, page_path: Path, folder: Path) -> None:
+    """Write the page as it is printed."""
+    page = browser.new_page()
+    page.goto(page_path.resolve().as_uri())
+    page.emulate_media(media="print")
+    page.pdf(path=str(folder / f"{page_path.stem}.pdf"), format="A4")
+    page.screenshot(path=str(folder / f"{page_path.stem}-printed.png"), full_page=True)
+    page.close()
+
+
+def main(axe_path: str, folder: str, *pages: str) -> int:
+    """Look at every page; print what is wrong and return the exit code."""
+    axe, target = Path(axe_path).read_text(encoding="utf-8"), Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        wrong = [one for page in pages for one in looked_at(browser, Path(page), axe, target)]
+        for page in pages:
+            printed(browser, Path(page), target)
+        browser.close()
+    sys.stdout.write("\n".join([*wrong, f"{len(pages)} pages, {len(wrong)} things wrong"]) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
