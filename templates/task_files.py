@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from templates.bootstrap_files import MachineBootstrap, render_arming, render_bo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.documents.shared_gpus import SharedGpu
+    from planner.documents.shared_gpus import SharedGpu, SharedJob
     from planner.documents.task import ToolTask
 
 FILES = {
@@ -27,7 +28,13 @@ FILES = {
 }
 """The template of each tool, for each provider where they differ."""
 
-_FLEETS = {"kubernetes": "fleet.kubernetes.yaml.j2", "slurm": "fleet.slurm.sh.j2"}
+_FLEETS = {
+    "device-plugin": "fleet.device-plugin.yaml.j2",
+    "dra": "fleet.dra.yaml.j2",
+    "kai": "fleet.kai.yaml.j2",
+    "slurm": "fleet.slurm.sh.j2",
+}
+"""The template of each way to share GPUs in a cluster."""
 
 _BEFORE_S = {"skypilot": 1800, "terraform": 0}
 """Seconds that a tool has before the command begins, in which the machine does not end."""
@@ -63,17 +70,37 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
     )
 
 
-def render_fleet(cluster: str, gpus: tuple[SharedGpu, ...], period: str, ttl_s: int | None) -> str:
+def render_fleet(
+    way: str,
+    gpus: tuple[SharedGpu, ...],
+    period: str,
+    ttl_s: int | None,
+    queue: str | None = None,
+) -> str:
     """Return the file that puts the jobs of a fleet on their shared GPUs.
 
     Args:
-        cluster: kubernetes or slurm.
+        way: one of _FLEETS.
         gpus: who is where.
         period: of the dollars, in words.
         ttl_s: longest life of what does not serve; None where all serve.
+        queue: of Kueue (device plugin) or KAI; None: none.
     """
-    template = _environment().get_template(_FLEETS[cluster])
-    return template.render(gpus=gpus, period=period, ttl_s=ttl_s)
+    template = _environment().get_template(_FLEETS[way])
+    shares = Counter(_resource(job) for gpu in gpus for job in gpu.jobs)
+    return template.render(
+        gpus=gpus, period=period, ttl_s=ttl_s, queue=queue, shares=shares, claim=_claim
+    )
+
+
+def _resource(job: SharedJob) -> str:
+    """Return what the device plugin calls a job's share of a GPU."""
+    return f"nvidia.com/mig-{job.slice}" if job.slice else "nvidia.com/gpu"
+
+
+def _claim(gpu: SharedGpu, slice_: str | None) -> str:
+    """Return the name of a claim on a GPU, or of the template of claims on its slices."""
+    return f"gpucost-gpu-{gpu.id}" + (f"-{slice_.replace('+', '-')}" if slice_ else "")
 
 
 def _machine(

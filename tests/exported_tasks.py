@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from itertools import product
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -10,7 +11,7 @@ from gpucost.cli import cli
 from gpucost.files.plan_file import load_plan
 from gpucost.launch.fleet_export import fleet_text
 from gpucost.launch.task_export import TOOLS, task_text
-from planner.documents.shared_gpus import FleetRequest
+from planner.documents.shared_gpus import BY, FleetRequest
 from planner.documents.task import TaskRequest
 from pricing.errors import InputError
 from tests.conftest import ROOT
@@ -45,12 +46,15 @@ def _fleets(folder: Path) -> None:
     """Write the jobs that share GPUs, as a cluster takes them."""
     plan_file = folder / "fleet.plan"
     CliRunner().invoke(cli, ["plan", str(ROOT / "examples" / "fleet"), "-q", "-o", str(plan_file)])
-    asked = FleetRequest(command="python serve.py {job}", image="registry/{job}:1", ttl_s=28_800)
-    serves = FleetRequest(command="python serve.py {job}", image="registry/{job}:1", ttl_s=None)
-    for number, what in enumerate((asked, serves)):
+    plan = load_plan(str(plan_file))
+    for by, queue, ttl_s in product(BY, (None, "team-a"), (28_800, None)):
+        asked = FleetRequest(
+            command="serve {job}", image="registry/{job}:1", ttl_s=ttl_s, by=by, queue=queue
+        )
         with contextlib.suppress(InputError):
-            text, _ = fleet_text("kubernetes", load_plan(str(plan_file)), what)
-            (folder / "kubernetes" / f"fleet-{number}").write_text(text, encoding="utf-8")
+            text, _ = fleet_text("kubernetes", plan, asked)
+            name = f"fleet-{by}-{queue or 'none'}-{ttl_s or 0}"
+            (folder / "kubernetes" / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

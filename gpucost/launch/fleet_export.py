@@ -1,6 +1,6 @@
 """The jobs that share GPUs as one file for a cluster."""
 
-from planner.documents.shared_gpus import CLUSTERS, FleetRequest, shared_gpus
+from planner.documents.shared_gpus import BY, CLUSTERS, FleetRequest, shared_gpus
 from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
 from templates.report_text import period_words
@@ -17,7 +17,8 @@ def fleet_text(tool: str, plan: PlanDocument, asked: FleetRequest) -> tuple[str,
         raise InputError(f"--fleet is for --to {' and --to '.join(CLUSTERS)}, not for {tool}.")
     found = shared_gpus(plan, tool, asked)
     ttl_s = None if asked.ttl_s is None else round(asked.ttl_s)
-    text = render_fleet(tool, found, period_words(plan), ttl_s)
+    way = tool if tool != "kubernetes" else asked.by or BY[0]
+    text = render_fleet(way, found, period_words(plan), ttl_s, asked.queue)
     jobs = sum(len(gpu.jobs) for gpu in found)
     return text, (
         f"{jobs} jobs on {len(found)} GPUs; jobs that keep a GPU of their own are not in it.",

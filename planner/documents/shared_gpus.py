@@ -1,16 +1,25 @@
 """A fleet on shared GPUs as a cluster is told: which jobs share which GPU, and in which mode."""
 
+import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal, get_args
 
 from planner.documents.task import task_name
 from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.profile.kinds import JobKind
 from pricing.errors import InputError
+from pricing.hardware import find
 
 _OF_JOB = "{job}"
 CLUSTERS = ("kubernetes", "slurm")
+By = Literal["device-plugin", "dra", "kai"]
+BY: tuple[By, ...] = get_args(By)
+"""What shares a GPU on Kubernetes: NVIDIA's device plugin, its DRA driver, KAI Scheduler."""
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SURELY_THERE = 0.9  # of the memory that a GPU is named after: drivers report a little less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,8 @@ class SharedGpu:
         mode: mps, time-slicing or mig; None: one job alone.
         jobs: who runs there.
         cost: dollars of the period.
+        memory_gib: that a GPU as good as this one has at least, GiB.
+        risks: what may go wrong there, a sentence each.
     """
 
     id: int
@@ -53,6 +64,8 @@ class SharedGpu:
     mode: str | None
     jobs: tuple[SharedJob, ...]
     cost: Decimal
+    memory_gib: float
+    risks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +76,15 @@ class FleetRequest:
         command: what to run.
         image: container to run it in.
         ttl_s: longest life of what does not serve; None: not said.
+        by: what shares a GPU on Kubernetes; None: not said, so the device plugin.
+        queue: of Kueue or KAI; None: none.
     """
 
     command: str
     image: str | None
     ttl_s: float | None
+    by: By | None = None
+    queue: str | None = None
 
 
 def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[SharedGpu, ...]:
@@ -88,19 +105,7 @@ def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[
             "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "
             "--to kubernetes --option JOB/ID."
         )
-    problems = []
-    if not asked.command.strip():
-        problems.append("what runs there? Give --run, such as --run 'python serve.py {job}'.")
-    if cluster == "kubernetes" and asked.image is None:
-        problems.append("in which container? Give --image, such as --image 'registry/{job}:1'.")
-    of_several = [one.id for one in packed if one.offer.gpu_count > 1]
-    if cluster == "kubernetes" and of_several:
-        problems.append(
-            f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and the "
-            "device plugin shares all GPUs of a node alike. `gpucost provision --placement N` can."
-        )
-    if asked.ttl_s is None and not all(_serves(plan, job) for one in packed for job in one.jobs):
-        problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
+    problems = [*_unsaid(plan, packed, cluster, asked), *_impossible(packed, cluster, asked)]
     if problems:
         raise InputError(problems)
     names = [task_name(job) for one in packed for job in one.jobs]
@@ -113,6 +118,37 @@ def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[
     return tuple(_gpu(one, plan, asked) for one in packed)
 
 
+def _unsaid(
+    plan: PlanDocument, packed: list[PlacementDocument], cluster: str, asked: FleetRequest
+) -> Iterator[str]:
+    if not asked.command.strip():
+        yield "what runs there? Give --run, such as --run 'python serve.py {job}'."
+    if cluster == "kubernetes" and asked.image is None:
+        yield "in which container? Give --image, such as --image 'registry/{job}:1'."
+    if asked.ttl_s is None and not all(_serves(plan, job) for one in packed for job in one.jobs):
+        yield "how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever."
+
+
+def _impossible(
+    packed: list[PlacementDocument], cluster: str, asked: FleetRequest
+) -> Iterator[str]:
+    queue = asked.queue
+    if cluster != "kubernetes" and (asked.by or queue):
+        yield f"--by and --queue are for --to kubernetes, not for {cluster}."
+        return
+    if asked.by == "dra" and queue is not None:
+        yield "--queue: a claim of DRA has none; give --by device-plugin (Kueue) or --by kai."
+    if queue is not None and not _NAME.fullmatch(queue):
+        yield f"--queue {queue!r}: a name has lower-case letters, digits and dashes, at most 63."
+    of_several = [one.id for one in packed if one.offer.gpu_count > 1]
+    if cluster == "kubernetes" and of_several and asked.by != "dra":
+        yield (
+            f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and "
+            f"{'KAI' if asked.by == 'kai' else 'the device plugin'} cannot be told which of them. "
+            "`--by dra` can share one of several, and so can `gpucost provision --placement N`."
+        )
+
+
 def _serves(plan: PlanDocument, name: str) -> bool:
     job = next(one for one in plan.jobs if one.name == name)
     return JobKind(job.kind).answers
@@ -122,11 +158,14 @@ def _gpu(placement: PlacementDocument, plan: PlanDocument, asked: FleetRequest) 
     slices = (placement.slice or "").split(",") if placement.mode == "mig" else [""]
     slices = slices * len(placement.jobs) if len(slices) == 1 else slices
     offer = placement.offer
+    gpu = find(offer.gpu)
     return SharedGpu(
         id=placement.id,
         where=f"{offer.provider}/{offer.instance_type}",
         mode=placement.mode,
         cost=placement.cost,
+        memory_gib=_SURELY_THERE * ((gpu.memory_gib if gpu else None) or 0.0),
+        risks=placement.risks or (),
         jobs=tuple(
             SharedJob(
                 name=task_name(job),

@@ -53,6 +53,7 @@ class PlacementDocument:
     cost: Decimal
     lines: tuple[CostLine, ...] = ()
     relative_speed: Mapping[str, Estimate]
+    risks: tuple[str, ...] | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         not_negative(cost=self.cost)
@@ -87,6 +88,7 @@ class FleetDocument:
         gap_fraction: GPUs above the bound, as a share of it: 0 is proven best; None in plans of
             versions that did not say, or without a bound.
         search_ended_early: a time limit ended the search.
+        roll_back: how to go back to a machine for each job; None where nothing is shared.
     """
 
     gpus_before: int
@@ -100,6 +102,7 @@ class FleetDocument:
     alternatives: tuple[object, ...] = ()
     gap_fraction: float | None = None
     search_ended_early: bool = False
+    roll_back: str | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)

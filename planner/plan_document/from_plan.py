@@ -6,6 +6,7 @@ from planner.fleet.consolidate import Fleet, Placement
 from planner.models.team_share import TeamShare
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation
+from planner.plan.risks import risks, roll_back
 from planner.plan.teams import teams
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import (
@@ -82,6 +83,7 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
+        roll_back=roll_back(fleet),
     )
 
 
@@ -97,4 +99,5 @@ def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
         cost=cents(placement.cost),
         lines=cost_lines(placement.lines),
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
+        risks=risks(placement, plan.jobs) or None,
     )

@@ -121,3 +121,12 @@ def speeds(placement: PlacementDocument) -> str:
     each = placement.relative_speed.values()
     mid, low = min(one.mid for one in each), min(one.low for one in each)
     return f"{mid:.2f} ({low:.2f})"
+
+
+def risks(plan: PlanDocument) -> list[tuple[str, str]]:
+    """Return what may go wrong on shared GPUs, each sentence once, beside the GPUs it is of."""
+    where: dict[str, list[str]] = {}
+    for placement in plan.fleet.placements if plan.fleet else ():
+        for risk in placement.risks or ():
+            where.setdefault(risk, []).append(str(placement.id))
+    return [(names(tuple(ids)), risk) for risk, ids in where.items()]

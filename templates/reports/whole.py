@@ -12,7 +12,7 @@ from templates import advice, report_text
 from templates.markdown import cell
 from templates.reports.alike import Alike, alike
 from templates.reports.decision import decision, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, names, paid, speeds, sureness
+from templates.reports.fleet_rows import fleet_rows, group_row, names, paid, risks, speeds, sureness
 from templates.reports.glossary import glossed
 from templates.reports.rejections import next_steps, why_not
 from templates.totals import total
@@ -74,7 +74,9 @@ def _summary(plan: PlanDocument, groups: list[Alike], environment: Environment, 
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
     )
     if plan.fleet:
-        text += _fill(environment, "shared.md.j2", plan=plan, rows=rows, speeds=speeds)
+        text += _fill(
+            environment, "shared.md.j2", plan=plan, rows=rows, speeds=speeds, risks=risks(plan)
+        )
     return text + _teams(plan, environment, rows)
 
 

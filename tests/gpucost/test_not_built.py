@@ -67,7 +67,8 @@ BUILT = {
     "diff": "--style -f",
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
-    "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version",
+    "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version "
+    "--fleet --by --queue",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "

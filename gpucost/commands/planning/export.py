@@ -11,7 +11,7 @@ from gpucost.launch.task_export import TOOLS, task_text, what_was_written
 from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import select
-from planner.documents.shared_gpus import FleetRequest
+from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest
 from planner.documents.task import TaskRequest
 from planner.plan_document.document import PlanDocument
 
@@ -56,6 +56,16 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     is_flag=True,
     help="All jobs that share GPUs, for Kubernetes; {job} in --run and --image is each job's name.",
 )
+@click.option(
+    "--by",
+    type=click.Choice(BY),
+    help="What shares a GPU on Kubernetes, with --fleet.  [default: device-plugin]",
+)
+@click.option(
+    "--queue",
+    metavar="NAME",
+    help="Queue of the fleet: Kueue's with the device plugin, KAI's with kai.",
+)
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @common_options
 def command(
@@ -68,6 +78,8 @@ def command(
     image: str | None,
     numeric: tuple[str, ...],
     focus_version: str,
+    by: By | None,
+    queue: str | None,
     target: str,
     output: Output,
     *,
@@ -80,6 +92,7 @@ def command(
     --to slurm: the jobs that share GPUs, where each goes and how. --to a framework: what an option
     sets in it, in the form that it reads.
     """
+    _check_fleet(tool, by, queue, fleet=fleet)
     plan = load_plan(plan_path)
     if tool == _FOCUS:
         _forecast(plan, named, focus_version, target, output)
@@ -91,13 +104,24 @@ def command(
     if fleet or tool == _SLURM:
         if named:
             raise click.UsageError("--option is one job's; a fleet is exported whole.")
-        shared = FleetRequest(command=command_line or "", image=image, ttl_s=ttl)
+        shared = FleetRequest(
+            command=command_line or "", image=image, ttl_s=ttl, by=by, queue=queue
+        )
         text, said = fleet_text(tool, plan, shared)
         _written(text, target, said if target == "-" else (f"wrote {target}.", *said), output)
         return
     asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image, idle_s=idle)
     task, text = task_text(tool, plan, named, asked, numeric)
     _written(text, target, what_was_written(tool, task, target), output)
+
+
+def _check_fleet(tool: str, by: By | None, queue: str | None, *, fleet: bool) -> None:
+    """Refuse what only a fleet has, where none is exported."""
+    if fleet and tool not in CLUSTERS:
+        clusters = " and --to ".join(CLUSTERS)
+        raise click.UsageError(f"--fleet is for --to {clusters}, not for {tool}.")
+    if (by or queue) and not (fleet or tool == _SLURM):
+        raise click.UsageError("--by and --queue are of a fleet: give --to kubernetes --fleet.")
 
 
 def _written(text: str, target: str, said: tuple[str, ...], output: Output) -> None:

@@ -112,6 +112,8 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     print_table(table, output)
     more = len(jobs) - _JOBS_SHOWN
     hidden = f"{more} more jobs and every option" if more > 0 else "Every option"
+    if fleet and fleet.roll_back:
+        hidden += ", risks of sharing"
     print_prose(f"{hidden}: --all; causes, confidence and notes: -v; the report: --report FILE.")
 
 

@@ -145,6 +145,11 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
         for p in fleet.placements
     )
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
+    for placement in fleet.placements:
+        for risk in placement.risks or ():
+            print_prose(f"GPU {placement.id}: {risk}", indent="  ")
+    if fleet.roll_back:
+        print_prose(fleet.roll_back)
     for one in fleet.unmoved:
         output.say(f"note: {one.job} stays on its GPU: {one.reason}, {one.detail}")
     click.echo("Job by job, on its own:\n")

@@ -74,6 +74,98 @@ def test_slices_are_made_and_asked_for(call: Call, plan: dict[str, Any]) -> None
     assert "--gres=gpu:3g.40gb:1" in call(*SLURM).out
 
 
+def test_a_claim_of_dra_is_one_gpu_for_all_its_jobs(call: Call, plan: dict[str, Any]) -> None:
+    """Jobs that share name one claim; a machine of several GPUs is no reason against it."""
+    plan["fleet"]["placements"][0]["offer"]["gpu_count"] = 8
+    Path("plan.json").write_text(json.dumps(plan))
+    found = _documents(call(*KUBERNETES, "--by", "dra").out)
+    (claim,) = found["ResourceClaim"]
+    assert claim["metadata"]["name"] == "gpucost-gpu-1"
+    (config,) = claim["spec"]["devices"]["config"]
+    assert config["opaque"]["parameters"]["sharing"] == {"strategy": "MPS"}
+    (request,) = claim["spec"]["devices"]["requests"]
+    assert "quantity('72Gi')" in request["exactly"]["selectors"][0]["cel"]["expression"]
+    pods = [job["spec"]["template"]["spec"] for job in found["Job"]]
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimName": "gpucost-gpu-1"}]
+        assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
+
+
+def test_slices_of_dra_are_claimed_one_by_one(call: Call, plan: dict[str, Any]) -> None:
+    """Each kind of slice has a template of claims, and each job names that of its slice."""
+    plan["fleet"]["placements"][0] |= {"mode": "mig", "slice": "3g.40gb,2g.20gb,2g.20gb"}
+    Path("plan.json").write_text(json.dumps(plan))
+    found = _documents(call(*KUBERNETES, "--by", "dra").out)
+    asked = {
+        one["metadata"]["name"]: one["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+        for one in found["ResourceClaimTemplate"]
+    }
+    assert {
+        name: one["selectors"][0]["cel"]["expression"].split("==")[1] for name, one in asked.items()
+    } == {"gpucost-gpu-1-2g.20gb": " '2g.20gb'", "gpucost-gpu-1-3g.40gb": " '3g.40gb'"}
+    named = [
+        job["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"]
+        for job in found["Job"]
+    ]
+    assert named == ["gpucost-gpu-1-3g.40gb", "gpucost-gpu-1-2g.20gb", "gpucost-gpu-1-2g.20gb"]
+
+
+@pytest.mark.parametrize("queue", [None, "team-a", "true"])
+def test_kai_gives_each_job_its_part_of_a_gpu(queue: str | None, call: Call) -> None:
+    """Fractions sum to one GPU at most; a named queue is made with the fleet's GPUs as quota."""
+    words = () if queue is None else ("--queue", queue)
+    found = _documents(call(*KUBERNETES, "--by", "kai", *words).out)
+    templates = [job["spec"]["template"] for job in found["Job"]]
+    parts = [float(one["metadata"]["annotations"]["gpu-fraction"]) for one in templates]
+    assert len(parts) == 3
+    assert 0.9 < sum(parts) <= 1.0
+    assert {one["spec"]["schedulerName"] for one in templates} == {"kai-scheduler"}
+    named = {one["metadata"]["labels"]["kai.scheduler/queue"] for one in templates}
+    assert named == {queue or "default-queue"}
+    made = [
+        (one["metadata"]["name"], one["spec"]["resources"]["gpu"]) for one in found.get("Queue", ())
+    ]
+    assert made == ([(queue, {"quota": 1, "limit": 1, "overQuotaWeight": 1})] if queue else [])
+
+
+def test_kueue_admits_as_many_as_there_are_shares(call: Call) -> None:
+    """With --queue the quota is one share a job, and every job is in the queue."""
+    found = _documents(call(*KUBERNETES, "--queue", "team-a").out)
+    (cluster,), (local,) = found["ClusterQueue"], found["LocalQueue"]
+    (group,) = cluster["spec"]["resourceGroups"]
+    assert group["coveredResources"] == ["nvidia.com/gpu"]
+    assert group["flavors"][0]["resources"] == [{"name": "nvidia.com/gpu", "nominalQuota": 3}]
+    assert group["flavors"][0]["name"] == found["ResourceFlavor"][0]["metadata"]["name"]
+    assert local["spec"]["clusterQueue"] == cluster["metadata"]["name"]
+    labels = {job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for job in found["Job"]}
+    assert labels == {local["metadata"]["name"]} == {"team-a"}
+
+
+def test_the_plan_says_what_may_go_wrong_and_how_to_go_back(
+    call: Call, plan: dict[str, Any]
+) -> None:
+    """plan.json, the report, the screen and the file tell the risks of each shared GPU."""
+    risks = plan["fleet"]["placements"][0]["risks"]
+    assert [risk.split(":")[0] for risk in risks] == [
+        "errors",
+        "no isolation",
+        "memory",
+        "peaks",
+        "peaks",
+        "speed",
+    ]
+    report = call("report", "plan.json").out
+    screen = " ".join(call("fleet", "plan.json", "-v").out.split())
+    file = call(*KUBERNETES).out
+    for risk in risks:
+        assert risk in report
+        assert risk in screen
+        assert risk in file
+    assert plan["fleet"]["roll_back"] in report
+    assert plan["fleet"]["roll_back"] in screen
+
+
 @pytest.mark.slow
 def test_slurm_starts_one_allocation_a_gpu(call: Call) -> None:
     """One script holds the GPU, starts MPS, runs the jobs side by side; shellcheck is clean."""
@@ -102,6 +194,13 @@ def test_slurm_starts_one_allocation_a_gpu(call: Call) -> None:
         ),
         (("--to", "dstack", "--fleet", *RUN), ("--fleet is for --to kubernetes and --to slurm",)),
         (("--to", "slurm", "--option", "a/o1", *RUN), ("a fleet is exported whole",)),
+        (("--to", "focus", "--fleet"), ("--fleet is for --to kubernetes and --to slurm",)),
+        (("--to", "kubernetes", "--by", "dra", *RUN), ("--by and --queue are of a fleet",)),
+        (("--to", "focus", "--queue", "team-a"), ("--by and --queue are of a fleet",)),
+        (("--to", "slurm", "--by", "dra", *RUN), ("not for slurm",)),
+        (("--to", "slurm", "--queue", "team-a", *RUN), ("not for slurm",)),
+        (("--to", "kubernetes", "--fleet", "--by", "dra", "--queue", "q", *RUN), ("has none",)),
+        (("--to", "kubernetes", "--fleet", "--queue", "a: b", *RUN), ("lower-case letters",)),
     ],
 )
 def test_what_is_missing_is_said_at_once(
@@ -111,6 +210,20 @@ def test_what_is_missing_is_said_at_once(
     ran = call("export", "plan.json", *arguments)
     assert ran.code == 2
     assert [word for word in said if word not in ran.err] == []
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(("by", "who"), [("device-plugin", "device plugin"), ("kai", "KAI")])
+def test_one_of_several_gpus_needs_a_claim(
+    by: str, who: str, call: Call, plan: dict[str, Any]
+) -> None:
+    """What cannot be told which GPU of a machine to share is refused, and what can is named."""
+    plan["fleet"]["placements"][0]["offer"]["gpu_count"] = 8
+    Path("plan.json").write_text(json.dumps(plan))
+    ran = call(*KUBERNETES, "--by", by)
+    assert ran.code == 2
+    assert who in ran.err
+    assert "--by dra" in ran.err
     assert ran.out == ""
 
 
