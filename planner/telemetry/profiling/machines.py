@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
 
 from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError
@@ -10,7 +14,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
+    from numpy.typing import NDArray
 
     from planner.telemetry.recording.recording import GpuIdentity, Recording
 
@@ -37,11 +41,12 @@ def machines_of(recordings: Sequence[Recording], notes: list[str]) -> list[int]:
     machines: list[list[Recording]] = []
     places: list[int] = []
     problems: list[str] = []
+    rows = _Rows()
     for one in recordings:
         free = [
             place
             for place, members in enumerate(machines)
-            if not any(_conflict(one, other) for other in members)
+            if not any(_conflict(one, other, rows) for other in members)
         ]
         if len(free) > 1 and _unnamed(one):
             problems.append(_either(one, [machines[place][0] for place in free]))
@@ -66,40 +71,75 @@ def _unnamed(one: Recording) -> bool:
     return any(not named(gpu) for gpu in one.gpus)
 
 
-def _conflict(one: Recording, other: Recording) -> bool:
+def _conflict(one: Recording, other: Recording, rows: _Rows) -> bool:
     """Return whether two recordings say different things of one index at one time."""
     if not (_unnamed(one) or _unnamed(other)) or not (len(one.samples) and len(other.samples)):
         return False
-    columns = _columns(one) & _columns(other)
-    indices = _indices(one) & _indices(other)
-    if not columns or not indices or one.source.format != other.source.format:
+    mine, theirs = rows.about(one), rows.about(other)
+    columns = mine.columns & theirs.columns
+    if not columns or not mine.indices & theirs.indices:
         return False
-    begin = max(float(one.samples[TIME].min()), float(other.samples[TIME].min()))
-    end = min(float(one.samples[TIME].max()), float(other.samples[TIME].max()))
+    if one.source.format != other.source.format:
+        return False
+    begin, end = max(mine.first_s, theirs.first_s), min(mine.last_s, theirs.last_s)
     if begin > end:
         return False
-    slots = sorted({slot for slot, _ in columns} & set(one.slots) & set(other.slots))
-    return not _same_log(_between(one, begin, end, slots), _between(other, begin, end, slots))
+    slots = tuple(sorted({slot for slot, _ in columns} & set(one.slots) & set(other.slots)))
+    # A row that stands in both lies between both times, for its time is a part of it.
+    here, there = rows.different(one, slots), rows.different(other, slots)
+    same = np.isin(here.hashes, there.hashes, assume_unique=True, kind="sort").sum()
+    fewer = min(here.between(begin, end), there.between(begin, end))
+    return not (fewer > 0 and same >= _SAME_ROWS * fewer)
 
 
-def _columns(one: Recording) -> set[tuple[str, str]]:
-    """Return which slots a source fills from columns of which names."""
-    return {(c.slot, c.source) for c in one.source.columns if c.slot is not None and c.n}
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What recordings are compared by: columns and slots, indices, first and last time."""
+
+    columns: frozenset[tuple[str, str]]
+    indices: frozenset[int | None]
+    first_s: float
+    last_s: float
 
 
-def _indices(one: Recording) -> set[int | None]:
-    return {gpu.index for gpu in one.gpus}
+@dataclass(frozen=True, slots=True)
+class _Different:
+    """Different rows of a recording: a number for each, and when it was read."""
+
+    hashes: NDArray[np.uint64]
+    t_s: NDArray[np.float64]
+
+    def between(self, begin: float, end: float) -> int:
+        return int(((self.t_s >= begin) & (self.t_s <= end)).sum())
 
 
-def _between(one: Recording, begin: float, end: float, slots: list[str]) -> pd.DataFrame:
-    rows = one.samples[(one.samples[TIME] >= begin) & (one.samples[TIME] <= end)]
-    index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in one.gpus}
-    return rows[[TIME, *slots]].assign(**{GPU: rows[GPU].map(index)}).drop_duplicates()
+@dataclass(slots=True)
+class _Rows:
+    """Rows of recordings as numbers, so that a thousand logs are compared in a minute."""
 
+    _about: dict[int, _About] = field(default_factory=dict)
+    _different: dict[tuple[int, tuple[str, ...]], _Different] = field(default_factory=dict)
 
-def _same_log(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    fewer = min(len(one), len(other))
-    return fewer > 0 and len(one.merge(other)) >= _SAME_ROWS * fewer
+    def about(self, one: Recording) -> _About:
+        if id(one) not in self._about:
+            times = one.samples[TIME].to_numpy(dtype=float)
+            self._about[id(one)] = _About(
+                frozenset((c.slot, c.source) for c in one.source.columns if c.slot and c.n),
+                frozenset(gpu.index for gpu in one.gpus),
+                float(times.min()),
+                float(times.max()),
+            )
+        return self._about[id(one)]
+
+    def different(self, one: Recording, slots: tuple[str, ...]) -> _Different:
+        key = (id(one), slots)
+        if key not in self._different:
+            index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in one.gpus}
+            frame = one.samples[[TIME, *slots]].assign(**{GPU: one.samples[GPU].map(index)})
+            every = pd.util.hash_pandas_object(frame.astype(float), index=False).to_numpy()
+            hashes, place = np.unique(np.asarray(every, dtype=np.uint64), return_index=True)
+            self._different[key] = _Different(hashes, frame[TIME].to_numpy(dtype=float)[place])
+        return self._different[key]
 
 
 def _told_apart(firsts: Sequence[Recording]) -> str:
