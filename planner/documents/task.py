@@ -44,6 +44,7 @@ class ToolTask:
         by_code: what only the program can do, a line each.
         off_is_free: whether the hours of a machine end with its power.
         names_both: whether the tool wants the GPU beside the type.
+        by_hour: copies in each hour of a day or week where they follow demand; empty: always all.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ToolTask:
     by_code: tuple[str, ...]
     off_is_free: bool
     names_both: bool
+    by_hour: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         by_code=tuple(_by_code(recipe)),
         off_is_free=offer.provider in row.off_is_free,
         names_both=offer.provider in row.names_both,
+        by_hour=found.option.scaling.by_hour if found.option and found.option.scaling else (),
     )
 
 

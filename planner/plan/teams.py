@@ -16,7 +16,7 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class _JobShare:
-    """One job's part, exact: dollars in the order work, idle, unmeasured, data."""
+    """One job's part, exact: dollars in the order work, idle, sharing, unmeasured, data."""
 
     gpu_hours: float
     idle_gpu_hours: float
@@ -54,7 +54,7 @@ def _rows(label: Label, plan: Plan, shares: Mapping[str, _JobShare]) -> list[Tea
     )
     rows = []
     for place, name in enumerate(names):
-        work, idle, unmeasured, data = apportioned(parts[place], before[place])
+        work, idle, sharing, unmeasured, data = apportioned(parts[place], before[place])
         rows.append(
             TeamShare(
                 by=label,
@@ -65,6 +65,7 @@ def _rows(label: Label, plan: Plan, shares: Mapping[str, _JobShare]) -> list[Tea
                 usd=before[place],
                 work_usd=work,
                 idle_usd=idle,
+                sharing_usd=sharing,
                 unmeasured_usd=unmeasured,
                 data_usd=data,
                 recommended_usd=after[place],
@@ -80,11 +81,24 @@ def _share(job: JobPlan, recommended: Decimal) -> _JobShare:
     lines = job.baseline.quote.lines if job.baseline.quote else ()
     data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
     machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)
+    own = EXACT.multiply(machine, _own_part(job))
+    beside = machine - own
     if busy is None:
-        return _JobShare(gpu_hours, 0.0, (_ZERO, _ZERO, machine, data), recommended)
-    work = EXACT.multiply(machine, Decimal(repr(busy)))
+        return _JobShare(gpu_hours, 0.0, (_ZERO, _ZERO, beside, own, data), recommended)
+    work = EXACT.multiply(own, Decimal(repr(busy)))
     idle_hours = gpu_hours * (1.0 - busy)
-    return _JobShare(gpu_hours, idle_hours, (work, machine - work, _ZERO, data), recommended)
+    return _JobShare(gpu_hours, idle_hours, (work, own - work, beside, _ZERO, data), recommended)
+
+
+def _own_part(job: JobPlan) -> Decimal:
+    """Return the part of a job's machine bill that is of its own GPUs and hours, at most 1."""
+    tenancy, offer = job.baseline.tenancy, job.baseline.offer
+    if tenancy is None or offer is None or not tenancy.beside:
+        return Decimal(1)
+    hours = job.baseline.hours.mid
+    of_gpus = min(1.0, tenancy.of / offer.gpu_count)
+    of_hours = hours / max(hours, tenancy.hours) if hours else 0.0
+    return Decimal(repr(of_gpus * of_hours))
 
 
 def _recommended(plan: Plan) -> dict[str, Decimal]:

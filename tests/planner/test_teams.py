@@ -1,6 +1,7 @@
 """The bill by team, owner and cost centre adds up to the cent."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -17,6 +18,8 @@ from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
 from tests.gpucost.documents import changed, inference, training
+from tests.planner.factories import a_profile, running, sold
+from tests.planner.factories import plan as planned
 
 DAY = date(2026, 11, 22)
 AMOUNTS = st.lists(st.decimals(0, 10_000, places=6), min_size=1, max_size=9)
@@ -50,7 +53,7 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
         assert sum(row.recommended_usd for row in of) == cents(plan.recommended.mid)
         assert sorted(job for row in of for job in row.jobs) == [job.name for job in plan.jobs]
     for row in rows:
-        parts = row.work_usd + row.idle_usd + row.unmeasured_usd + row.data_usd
+        parts = row.work_usd + row.idle_usd + row.sharing_usd + row.unmeasured_usd + row.data_usd
         assert parts == row.usd
     assert (plan_document(plan).teams is None) == (not rows)
     return rows
@@ -70,6 +73,24 @@ def test_rows_sum_to_the_bill() -> None:
     assert search.jobs == ("serve-0", "serve-2")
     assert search.idle_gpu_hours == pytest.approx(0.8 * search.gpu_hours)  # a fifth is busy
     assert search.recommended_usd < search.usd  # they share one GPU
+
+
+def test_what_a_shared_machine_costs_beside_its_jobs_is_told_apart() -> None:
+    """GPUs that nobody holds and hours after a job's end are the sharing of those who pay them."""
+    eight = sold("eight", "16.00", gpu_count=8)
+    jobs = []
+    for name, held, hours in (("a", 2, 100.0), ("b", 4, 200.0)):
+        one = running(a_profile(name=name, gpu_count=held, hours=hours, team=name), eight)
+        jobs.append(replace(one, hardware=replace(one.hardware, machine="node")))
+    rows = {row.name: row for row in teams(planned(*jobs, offers=(eight,)))}
+    assert rows["a"].usd + rows["b"].usd == Decimal("3200.00")  # 200 h of the machine
+    # a: 2 of 8 GPUs for 100 h is its own; b: 4 of 8 for 200 h; each is busy for 60 % of it.
+    for name, own in (("a", Decimal(400)), ("b", Decimal(1600))):
+        row = rows[name]
+        assert row.work_usd + row.idle_usd == own
+        assert row.work_usd == own * Decimal("0.6")
+        assert row.sharing_usd == row.usd - own
+        assert row.sharing_usd > 0
 
 
 def test_no_label_no_rows() -> None:

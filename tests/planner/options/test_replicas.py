@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucost.launch.task_export import task_text
+from planner.documents.task import TaskRequest
 from planner.models.copies import Scaling
 from planner.options.option import Option
 from planner.plan_document.encode import to_text
@@ -244,6 +246,16 @@ def test_the_schedule_is_in_the_plan_and_its_report() -> None:
     again = read_plan(text, "plan.json")
     assert again.jobs[0].options == found.jobs[0].options
     assert "0-7 h: 0, 8-23 h: 1" in render_report(again)
+
+
+def test_an_exported_service_tells_its_hours() -> None:
+    """The Deployment has the copies of the peak, and its head those of each hour."""
+    found = plan_document(plan(by_hour(OFFICE)))
+    asked = TaskRequest(command="serve", ttl_s=None, image="serve:1")
+    (name,) = (f"serve/{one.id}" for one in found.jobs[0].options if one.scaling)
+    _, text = task_text("kubernetes", found, (name,), asked, ())
+    assert "replicas: 1\n" in text
+    assert f"hour of a day: {' '.join('0' * 8 + '1' * 16)}." in text
 
 
 @pytest.mark.parametrize(
