@@ -37,6 +37,7 @@ class LoopRequest:
         numeric: codes of actions that may change results.
         ttl_s: longest life of a rented machine; None: worked out from the first run.
         most_rounds: experiments at most.
+        ab: the first settings that are tried here are switched on and off within their run.
         yes: nothing is asked.
         quiet: steps print no messages.
         aside: steps print to standard error, as standard output holds a document.
@@ -51,6 +52,7 @@ class LoopRequest:
     numeric: tuple[str, ...] = ()
     ttl_s: int | None = None
     most_rounds: int = 5
+    ab: bool = False
     yes: bool = False
     quiet: bool = False
     aside: bool = False
@@ -93,13 +95,15 @@ def plan_step(asked: LoopRequest, before: str, folder: str) -> LoopStep:
     return LoopStep(words=("plan", str(source), *asked.planning, "-q", *written), shown=False)
 
 
-def try_step(asked: LoopRequest, one: Round, left_usd: Decimal, rent_s: int) -> LoopStep:
-    """Return how an option is tried, here or on rented machines."""
+def try_step(
+    asked: LoopRequest, one: Round, left_usd: Decimal, rent_s: int, *, ab: bool = False
+) -> LoopStep:
+    """Return how an option is tried, here (`ab`: in turns within one run) or on rented machines."""
     folder = asked.folder / one.folder
     if one.where == HERE:
         recipe, after = str(folder / RECIPE), str(folder / AFTER)
-        words = ("run", "--recipe", recipe, *asked.measuring, "-o", after, "--", *asked.command)
-        return LoopStep(words=words)
+        own = (*(("--ab",) if ab else ()), "--recipe", recipe, *asked.measuring, "-o", after)
+        return LoopStep(words=("run", *own, "--", *asked.command))
     limits = ("--ttl", f"{rent_s}s", "--max-cost", f"{left_usd:f}")
     job = ("--run", shlex.join(asked.command), "--recipe", RECIPE)
     words = ("provision", PLAN, "--option", one.option, *limits, *job, *asked.renting)

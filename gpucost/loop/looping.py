@@ -30,7 +30,10 @@ from gpucost.loop.rented_runs import RentedRun, rented
 from gpucost.machines.confirm import confirm
 from gpucost.profiling.surroundings import surroundings
 from gpucost.views.output import Output
+from planner.documents.application import SWITCHED
 from planner.plan_document.jobs import Effect
+from planner.profile.model import Profile
+from planner.signals.others_work import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import EXACT, show
 
@@ -40,6 +43,8 @@ _LONGER = 1.5
 _AROUND_S = 3600
 _MINUTE_S = 60
 _SHOWN_FROM_S = 120
+# 60 to warm up and three fours of the longest blocks: 16 workers that read 4 batches ahead each.
+_STEPS_FOR_TURNS = 2200
 
 
 class LoopStepFailedError(GpucostError):
@@ -137,8 +142,11 @@ class Loop:
             tried={one.key: f"{one.verdict}: {one.why}" for one in self.record.rounds},
         )
 
+    def _profile(self, name: str) -> Profile:
+        return read_run(str(self.asked.folder / name), None, lambda _: None).profile
+
     def _run_s(self, before: str) -> float:
-        profile = read_run(str(self.asked.folder / before), None, lambda _: None).profile
+        profile = self._profile(before)
         seconds = profile.window.duration_s if profile.window else None
         if seconds is None:
             raise InputError(f"{self.asked.folder / before}: does not say how long the run took.")
@@ -185,7 +193,23 @@ class Loop:
         what = ", ".join(one.settings)
         question = f"Run it here with {what} (it took {long} before{price})?"
         confirm(question, yes=self.asked.yes)
-        self._take(try_step(self.asked, one, Decimal(0), 0))
+        self._take(try_step(self.asked, one, Decimal(0), 0, ab=self._in_turns(one)))
+
+    def _in_turns(self, one: Round) -> bool:
+        """Return whether settings are switched on and off within the run that tries them.
+
+        Where it is asked for; and where others filled the machine before, for then two runs prove
+        nothing, and there are steps enough. What was proved before stays on, so that only the first
+        settings of a loop can be.
+        """
+        if one.before != BEFORE:
+            return False
+        codes = {each["code"] for each in _json(self.asked, one.folder, RECIPE)["actions"]}
+        if not codes.intersection(SWITCHED):
+            return False
+        before = self._profile(one.before)
+        steps = before.step.count if before.step and before.step.count else 0
+        return self.asked.ab or (others_work(before) is not None and steps >= _STEPS_FOR_TURNS)
 
     def _rent(self, one: Round) -> None:
         """Launch the option; a launch of this round that is there already is followed instead."""

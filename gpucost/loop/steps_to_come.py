@@ -40,7 +40,8 @@ def steps_to_come(asked: LoopRequest) -> Iterator[str]:
         plan, recipe = (str(asked.folder / folder / name) for name in (PLAN, RECIPE))
         yield LoopStep(words=("recipe", plan, "--option", one.option, "-o", recipe)).text
     if one.done == "chosen":
-        yield try_step(asked, one, asked.budget_usd, _rent_s(asked)).text
+        ab = asked.ab and one.before == BEFORE
+        yield try_step(asked, one, asked.budget_usd, _rent_s(asked), ab=ab).text
         if one.option == _UNKNOWN and asked.budget_usd:
             yield f"  or, for at most ${asked.budget_usd:f} in all, where the plan moves the job:"
             away = Round(

@@ -61,7 +61,7 @@ BUILT = {
     "--max-slowdown --max-moves --time-limit --current --include --engineer-rate --as-of -o "
     "--report --fail-over --price "
     "--whole-machine --machine-only --fail-over-increase --base --launchable --history --jobs-by",
-    "loop": "--budget --folder --dry-run --yes --numeric -f",
+    "loop": "--ab --budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
     "report": "-o --style --lang --base --fail-over --fail-over-increase",
     "diff": "--style -f",

@@ -44,6 +44,7 @@ _FETCHED = ("s3://", "https://", "http://")
 @click.option(
     "--numeric", multiple=True, metavar="CODE", help="Also an action that may change results."
 )
+@click.option("--ab", is_flag=True, help="As of `run`, for the first settings that are tried here.")
 @click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
 @click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
 @click.option("--ttl", type=DURATION, help="Longest life of what is rented.  [default: by the run]")
@@ -87,6 +88,7 @@ def _request(words: tuple[str, ...], output: Output, given: dict[str, Any]) -> L
         numeric=given["numeric"],
         ttl_s=None if given["ttl"] is None else int(given["ttl"]),
         most_rounds=given["rounds"],
+        ab=given["ab"],
         yes=given["yes"],
         quiet=output.quiet,
         aside=output.format != "table",

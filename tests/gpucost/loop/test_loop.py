@@ -1,6 +1,7 @@
 """`gpucost loop`: every step in order, once, and a sentence where it stops."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,36 @@ def test_what_does_not_help_is_not_proved_and_not_tried_again(world: World, call
     document = _last()
     assert [one["verdict"] for one in document["rounds"]] == ["not-proved"]
     assert any("tried already: not-proved: the 95 % interval" in one for one in document["ended"])
+
+
+def _crowded(steps: int, busy: float) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def changed(document: dict[str, Any]) -> dict[str, Any]:
+        document["hardware"]["cpu_cores"] = 8
+        document["host"] = {**(document.get("host") or {}), "cpu_util": {"mean": 0.1}}
+        document["machine"] = {"cpu_cores": 8, "cpu_util": {"mean": busy}}
+        document["step"]["count"] = steps
+        return document
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("more", "seen", "turns"),
+    [
+        ((), (4000, 0.2), False),
+        ((), (4000, 1.0), True),
+        ((), (400, 1.0), False),
+        (("--ab",), (400, 0.2), True),
+    ],
+)
+def test_settings_are_tried_in_turns_where_two_runs_would_prove_nothing(
+    more: tuple[str, ...], seen: tuple[int, float], *, turns: bool, world: World, call: Call
+) -> None:
+    """On a machine that others fill, in a run that is long enough, or where it is asked for."""
+    world.faster, world.profile = WORKERS, _crowded(*seen)
+    ran = _loop(call, *more)
+    assert ran.code == 0, ran.err
+    assert world.in_turns == [turns]
 
 
 @pytest.mark.parametrize("step", ["profile", "plan", "run", "verify"])

@@ -27,6 +27,7 @@ class World:
         away: how many times as fast a run on a rented machine is.
         rented: launches so far.
         taken: names of the steps in order.
+        in_turns: whether settings are switched within the run, of each that tries some here.
         profile: changes what is measured before.
     """
 
@@ -36,6 +37,7 @@ class World:
     away: float = 1.0
     rented: list[RentedRun] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
+    in_turns: list[bool] = field(default_factory=list)
     profile: Callable[[dict[str, Any]], dict[str, Any]] = lambda document: document
 
     def take(self, step: LoopStep) -> int:
@@ -55,6 +57,8 @@ class World:
         if name == "provision":
             self._launch(step, words)
             return 0
+        if name == "run":
+            self.in_turns.append("--ab" in words)
         target = Path(words[words.index("-o") + 1])
         self._measure(target, self._times(words) if name == "run" else 1.0)
         return 0

@@ -1,4 +1,4 @@
-"""What the job has from its caller: the same with `gpucost profile` in front of it as without."""
+"""What the job has from its caller: the same with `gpucost profile` or `run` in front of it."""
 
 import os
 import re
@@ -22,10 +22,11 @@ from tests.waiting import CEILING_S
 # changes nothing of it (Python would: it ignores SIGPIPE).
 STATE = """\
 out=$1
-standard=$(for n in 0 1 2; do readlink /proc/$$/fd/$n || echo closed; done)
-for word; do standard="$standard [$word]"; done
+# In a process of its own: the pipe of $(...) would take closed descriptors of this shell meanwhile.
+(for n in 0 1 2; do readlink /proc/$$/fd/$n || echo closed; done) >"$out-standard" 2>/dev/null
 exec >"$out" 2>"$out-errors"
-echo "== standard streams, words: $standard"
+echo "== standard streams"; cat "$out-standard"; rm "$out-standard"
+echo "== words"; for word; do echo "[$word]"; done
 echo "== folder"; pwd -P
 echo "== descriptors"; for n in /proc/$$/fd/*; do
   case ${n##*/} in 0|1|2|10) ;; *) echo "${n##*/} $(readlink "$n")";; esac; done
@@ -44,7 +45,9 @@ echo "== environment"; tr '\\0\\n' '\\n ' </proc/$$/environ | sort
 # What the probe adds; and `_`, in which bash names the program that it started.
 OURS = ("PYTHONPATH=", "GPUCOST_PROBE_DIR=", "_=")
 WORDS = "profile --no-gpu -q -o measured.json --"
-MEASURED = f"{GPUCOST} {WORDS}"
+APPLIED = "run {more} --recipe {recipe} --no-gpu --no-metadata -q -o measured.json --"
+RECIPE = """{"schema": "gpucost.recipe/v1", "job": "job", "actions": [
+ {"code": "dataloader-workers", "settings": {"num_workers": 2, "prefetch_factor": 2}}]}"""
 # Our own Python may lie where other users cannot go.
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 SYSTEM_PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -120,8 +123,11 @@ sys.exit(max(rank.wait() for rank in ranks))
 """
 
 
-def _ran(folder: Path, kind: Kind, *, measured: bool) -> str:
-    """Run a kind of command, in a folder of its own name, and return all that was seen."""
+def _ran(folder: Path, kind: Kind, words: str | None) -> str:
+    """Run a kind of command, in a folder of its own name, and return all that was seen.
+
+    `words` go behind `gpucost`, which stands before the job; None: nothing does.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     folder.chmod(0o777)
@@ -129,8 +135,8 @@ def _ran(folder: Path, kind: Kind, *, measured: bool) -> str:
     (folder / "launch.py").write_text(LAUNCH, encoding="utf-8")
     job = f"sh {folder}/state.sh {folder}/seen {os.getsid(0)}"
     script = kind.script.format(
-        it=MEASURED if measured else "",
-        its=BY_SYSTEM if measured else "",
+        it=f"{GPUCOST} {words}" if words else "",
+        its=BY_SYSTEM if words else "",
         job=job,
         quoted=shlex.quote(job),
         python=sys.executable,
@@ -174,4 +180,25 @@ def _available(kind: Kind) -> None:
 def test_the_job_cannot_tell(folder: Path, kind: Kind) -> None:
     """Environment, folder, limits, descriptors, input, signals, user and outcome are the same."""
     _available(kind)
-    assert _ran(folder, kind, measured=True) == _ran(folder, kind, measured=False)
+    assert _ran(folder, kind, WORDS) == _ran(folder, kind, None)
+
+
+UNDER_RUN = (
+    *((name, "") for name in ("a pipeline", "a chain of exec", "timeout outside")),
+    *((name, "") for name in ("several processes as torchrun's", "closed descriptors")),
+    *((name, "") for name in ("ignored signals", "no language, odd bytes")),
+    *((name, more) for name in ("a pipeline", "on a terminal, in front") for more in ("", "--ab")),
+)
+
+
+@pytest.mark.parametrize(("name", "more"), dict.fromkeys(UNDER_RUN))
+def test_the_job_cannot_tell_that_settings_would_be_applied(
+    folder: Path, name: str, more: str
+) -> None:
+    """With a recipe it has the same, and so it has where settings are tried in turns."""
+    kind = next(kind for kind in KINDS if kind.name == name)
+    _available(kind)
+    recipe = folder.parent / "recipe.json"
+    recipe.write_text(RECIPE, encoding="utf-8")
+    words = APPLIED.format(more=more, recipe=recipe)
+    assert _ran(folder, kind, words) == _ran(folder, kind, None)
