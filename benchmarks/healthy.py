@@ -6,7 +6,9 @@ be kept. Compared are the time of its own process from its first line to its las
 time in it, of all threads; the second hardly depends on what else runs. Prints the ratio with its
 95 % interval, from the logarithms of the pairs; losses must be the same in every run.
 
-Usage: python benchmarks/healthy.py [PAIRS] [STEPS]        (PyTorch: make torch-test makes .venv-torch)
+PyTorch is that of .venv-torch (`make torch-test` makes it), or PYTORCH names its Python.
+
+Usage: python benchmarks/healthy.py [PAIRS] [STEPS]
 """
 
 import json
@@ -74,7 +76,8 @@ def main(arguments: list[str]) -> None:
         for _ in range(pairs):
             order = random.sample((False, True), 2)
             both = {applied: run(folder, steps, applied=applied) for applied in order}
-            assert both[True][0] == both[False][0], "losses differ"
+            if both[True][0] != both[False][0]:
+                sys.exit("losses differ")
             wall.append(math.log(both[True][1] / both[False][1]))
             own.append(math.log(both[True][2] / both[False][2]))
             print(f"  {math.expm1(wall[-1]):+.2%} of its time, {math.expm1(own[-1]):+.2%} of work")
