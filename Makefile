@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test page-test loop chaos vm-test live-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -109,6 +109,11 @@ live-test: $(VENV)/.dev ## hold live imports against a real Prometheus and a rea
 
 torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
 	.venv-torch/bin/python -m pytest -q tests/torch
+
+projects-test: $(VENV)/.runtime .venv-torch/.ready ## six public projects under `gpucost run`, from clones in the folder CLONES
+	@test -d "$(CLONES)" || { echo "CLONES names no folder: make projects-test CLONES=FOLDER (tests/torch/test_public_projects.py lists the projects)"; exit 2; }
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check gymnasium tyro tensorboard tiktoken requests
+	GPUCOST_PUBLIC_PROJECTS="$(abspath $(CLONES))" .venv-torch/bin/python -m pytest -q -n 0 -rs tests/torch/test_public_projects.py
 
 loop: $(VENV)/.runtime .venv-torch/.ready ## make a starved PyTorch script faster without editing it, and prove it
 	rm -rf build/loop

@@ -182,7 +182,9 @@ class Step:
     optimizer_s: float | None = number("the optimiser")
     checkpoint_s: float | None = number("writing checkpoints, averaged over steps")
     loader_workers: int | None = integer("workers of the loader that feeds it; 0: none", low=0)
-    reading_cores: float | None = fraction("cores that waiting for the loader wants: 1: it works")
+    reading_cores: float | None = fraction(
+        "part of the waits for input on a core; 1: reading works"
+    )
     p50_s: float | None = number("half of the steps take no longer, without checkpoints")
     p95_s: float | None = number("95 % of the steps take no longer, without checkpoints")
     max_s: float | None = number("the longest step, without checkpoints")

@@ -7,7 +7,7 @@ _FAIR = 0.5
 
 
 def reading_cores(profile: Profile) -> float | None:
-    """Return the cores that a process wants while it reads; None where that is not known.
+    """Return the cores that a process keeps busy while it reads; None where that is not known.
 
     Where it was not measured, at most all of the job's work is in that time; not on a machine that
     others fill, where what waits for a core looks like what waits for a disk.

@@ -7,7 +7,7 @@ import sys
 import weakref
 from time import perf_counter
 
-from ..timing.cores import wanting_a_core_s
+from ..timing.cores import core_times_s
 from ..timing.readings import Loader
 from .batch import items_of_batch, items_of_place
 from .instrument import Hook, Outermost, attach
@@ -47,11 +47,15 @@ class Known(Loader):
         self.waits += 1
         return self.waits <= _LOOKED_AT or self.waits % _EVERY == 0
 
-    def worked(self, waited_s: float, wanted_s: float) -> bool:
-        """Take a wait and the time in it that wanted a core; return whether to tell the sums."""
+    def worked(self, waited_s: float, before: tuple[float, float]) -> bool:
+        """Take a wait and the core times at its begin; return whether to tell the sums.
+
+        Waiting for a core is left out: without others on the machine there would be none.
+        """
+        running_s, ready_s = core_times_s()
         self.looked += 1
-        self.waited_s += waited_s
-        self.wanted_s += wanted_s
+        self.waited_s += max(0.0, waited_s - (ready_s - before[1]))
+        self.wanted_s += running_s - before[0]
         return self.looked & (self.looked - 1) == 0
 
 
@@ -210,25 +214,25 @@ class NextHook(Hook):
             return None
         if not self._outermost.enter():
             return None
-        wanted_s = wanting_a_core_s() if known.is_looked_at() else None
-        return known, iterator, perf_counter(), wanted_s
+        core_s = core_times_s() if known.is_looked_at() else None
+        return known, iterator, perf_counter(), core_s
 
     def after(self, token: Any, batch: Any) -> None:
         """Take a batch."""
         if token is not None:
             end_s = perf_counter()
-            known, iterator, begin_s, wanted_s = token
+            known, iterator, begin_s, core_s = token
             self._outermost.leave()
-            if wanted_s is not None:
-                self._tell_work(known, end_s - begin_s, wanting_a_core_s() - wanted_s)
+            if core_s is not None and known.worked(end_s - begin_s, core_s):
+                self._tell_work(known)
             items = items_of_place(known, iterator._num_yielded)
             if items is None:
                 items = items_of_batch(batch)
             self._probe.steps.fetched(known, begin_s, end_s, items)
 
-    def _tell_work(self, known: Known, waited_s: float, wanted_s: float) -> None:
-        """Tell how much of the waits so far wanted a core, whenever twice as many are known."""
-        if known.worked(waited_s, wanted_s) and known.number <= MOST_TOLD:
+    def _tell_work(self, known: Known) -> None:
+        """Tell how much of the waits so far was on a core, whenever twice as many are known."""
+        if known.number <= MOST_TOLD:
             self._probe.events.write(
                 "reading", loader=known.number, waited_s=known.waited_s, wanted_s=known.wanted_s
             )
