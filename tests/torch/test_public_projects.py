@@ -61,9 +61,19 @@ class Program:
 
 _SMALL = ("--emsize=32", "--nhid=32", "--epochs=1", "--log-interval=5", "--nlayers=1")
 _NANO = (
-    *("--device=cpu", "--compile=False", "--eval_iters=2", "--eval_interval=10"),
-    *("--log_interval=1", "--block_size=32", "--batch_size=4", "--n_layer=2", "--n_head=2"),
-    *("--n_embd=32", "--max_iters=20", "--lr_decay_iters=20", "--dropout=0.0"),
+    "--device=cpu",
+    "--compile=False",
+    "--eval_iters=2",
+    "--eval_interval=10",
+    "--log_interval=1",
+    "--block_size=32",
+    "--batch_size=4",
+    "--n_layer=2",
+    "--n_head=2",
+    "--n_embd=32",
+    "--max_iters=20",
+    "--lr_decay_iters=20",
+    "--dropout=0.0",
 )
 _ADDER = ("--trainer.max_iters=20", "--system.work_dir=out", "--model.n_layer=1")
 _PPO = ("--no-cuda", "--total-timesteps=1024", "--num-envs=2", "--num-steps=64")
