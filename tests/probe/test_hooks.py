@@ -118,7 +118,7 @@ def test_a_loader_tells_its_settings_once(tmp_path: Path) -> None:
 
 
 def test_a_wait_tells_whether_it_works_or_sleeps(tmp_path: Path) -> None:
-    """Items that compute want a core for all of their time, sleeping ones for less."""
+    """Items that compute are on a core for most of their time, sleeping ones are not."""
     program = """
 class Items(list):
     def __getitem__(self, index):
@@ -134,8 +134,7 @@ for b in DataLoader(Items(range(16)), 2): o.step()
         told = run(tmp_path, "train.py", way).of("reading")
         assert len(told) == 4  # at 1, 2, 4 and 8 waits
         shares[way] = told[-1]["wanted_s"] / told[-1]["waited_s"]
-    assert shares["work"] > 0.9
-    assert shares["sleep"] < shares["work"]
+    assert shares["sleep"] < 0.5 < shares["work"]
 
 
 def test_items_are_those_of_the_batches(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ echo "== environment"; tr '\\0\\n' '\\n ' </proc/$$/environ | sort
 """
 # What the probe adds; and `_`, in which bash names the program that it started.
 OURS = ("PYTHONPATH=", "GPUCOST_PROBE_DIR=", "_=")
+# On a machine that others fill the sampler may answer too late: no matter of the job's.
+NO_MATTER = ("gpucost: the sampler does not answer", "gpucost: what was measured is in")
 WORDS = "profile --no-gpu -q -o measured.json --"
 APPLIED = "run {more} --recipe {recipe} --no-gpu --no-metadata -q -o measured.json --"
 RECIPE = """{"schema": "gpucost.recipe/v1", "job": "job", "actions": [
@@ -157,6 +159,7 @@ def _ran(folder: Path, kind: Kind, words: str | None) -> str:
     seen = "".join(f"{p.name}\n{p.read_text(errors='surrogateescape')}" for p in states)
     assert "== environment" in seen, (told, seen)
     lines = [line for line in seen.split("\n") if not line.startswith(OURS)]
+    told = "".join(line for line in told.splitlines(True) if not line.startswith(NO_MATTER))
     return told + re.sub(
         r"(pipe|socket):\[\d+\]|/dev/pts/\d+|/dev/fd/\d+|/proc/\d+", r"\1", "\n".join(lines)
     )
