@@ -159,7 +159,9 @@ def _ran(folder: Path, kind: Kind, words: str | None) -> str:
     seen = "".join(f"{p.name}\n{p.read_text(errors='surrogateescape')}" for p in states)
     assert "== environment" in seen, (told, seen)
     lines = [line for line in seen.split("\n") if not line.startswith(OURS)]
-    told = "".join(line for line in told.splitlines(True) if not line.startswith(NO_MATTER))
+    told = "".join(
+        line for line in told.splitlines(keepends=True) if not line.startswith(NO_MATTER)
+    )
     return told + re.sub(
         r"(pipe|socket):\[\d+\]|/dev/pts/\d+|/dev/fd/\d+|/proc/\d+", r"\1", "\n".join(lines)
     )
