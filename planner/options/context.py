@@ -11,7 +11,7 @@ from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
 from planner.models.work_cost import WorkCost, work_cost
-from planner.options.market import Market
+from planner.options.market import Alike, Market, Sizing
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.predict import Known, Split, kernels_of, predict_from, scaling
 from planner.profile.model import Profile
@@ -40,6 +40,8 @@ class JobContext:
         asked: limits and wishes.
         probes: the same job measured elsewhere.
         shared: what all jobs of the plan share; None: a plan of this job alone.
+        changes: codes of what another machine changes, by its GPU, provider, purchase and number
+            of GPUs; kept by `planner.ranking.changes`.
     """
 
     profile: Profile
@@ -53,6 +55,7 @@ class JobContext:
     asked: Requirements
     probes: tuple[Profile, ...] = ()
     shared: Market | None = None
+    changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _known: Known = field(default_factory=Known, repr=False)
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
@@ -75,6 +78,24 @@ class JobContext:
     def periods(self) -> Decimal:
         """How many of the plan's periods the horizon holds: months, or the one run."""
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
+
+    @cached_property
+    def alike(self) -> Alike:
+        """What is worked out once for all jobs that stand alike: nothing of it was measured."""
+        hardware, job, today = self.profile.hardware, self.profile.job, self.baseline.offer
+        place = today and (today.name, today.purchase, today.gpu, today.region)
+        copies = (self.work.replicas, self.baseline.count, self.baseline.replicas)
+        wanted = (self.gpu.name, self.profile.gpu_count, hardware.nodes)
+        kind = (job.kind, job.splits_the_model, self.stays_on)
+        return self.market.alike((place, copies, wanted, kind))
+
+    def sizing(self, offer: Offer) -> Sizing:
+        """Return the machines of a size that one copy of the job would take, and their GPUs."""
+        known = self.alike.sizings
+        key = (offer.provider, offer.instance_type, offer.gpu, offer.gpu_count, offer.purchase)
+        if key not in known:
+            known[key] = _sizing(offer, self)
+        return known[key]
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""
@@ -138,10 +159,32 @@ def measured_cores(offer: Offer, context: JobContext) -> float | None:
 
 
 def machines(offer: Offer, context: JobContext) -> int:
-    """Return how many machines of a size one copy of the job would take.
+    """Return how many machines of a size one copy of the job would take."""
+    return context.sizing(offer).machines
 
-    As many nodes as today, or whole large machines. Where a provider sells a GPU by ones and by
-    eights and the job wants a number between, training takes as many single ones as it wants.
+
+def gpus_used(offer: Offer, context: JobContext) -> int:
+    """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
+    return context.sizing(offer).used
+
+
+def idle_gpus(offer: Offer, context: JobContext) -> int:
+    """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
+    return context.sizing(offer).idle
+
+
+def _sizing(offer: Offer, context: JobContext) -> Sizing:
+    count, idle = _machines(offer, context), _idle(offer, context)
+    wanted = same_machine(offer, context) or idle
+    used = context.profile.gpu_count if wanted else round(offer.gpu_count) * count
+    return Sizing(machines=count, used=used, idle=idle)
+
+
+def _machines(offer: Offer, context: JobContext) -> int:
+    """Return as many nodes as today, or whole large machines.
+
+    Where a provider sells a GPU by ones and by eights and the job wants a number between, training
+    takes as many single ones as it wants.
     """
     each = context.baseline.count // context.baseline.replicas
     if same_machine(offer, context):
@@ -158,15 +201,7 @@ def machines(offer: Offer, context: JobContext) -> int:
     return 1
 
 
-def gpus_used(offer: Offer, context: JobContext) -> int:
-    """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
-    if same_machine(offer, context) or idle_gpus(offer, context):
-        return context.profile.gpu_count
-    return round(offer.gpu_count) * machines(offer, context)
-
-
-def idle_gpus(offer: Offer, context: JobContext) -> int:
-    """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
+def _idle(offer: Offer, context: JobContext) -> int:
     wanted = context.profile.gpu_count
     if wanted == 1 or not _not_sold(offer, context):
         return 0

@@ -1,10 +1,10 @@
 """Why an offer cannot run a job: each check yields a reason with its figures."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from planner.baseline.baseline import gpu_memory_gib
-from planner.baseline.rejection import Reason
+from planner.baseline.rejection import Reason, Rejected
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, machines, same_machine
 from planner.options.host_room import HostNeed, host_lacks, host_need, host_unknown
@@ -19,13 +19,25 @@ from pricing.money import HOURS_PER_MONTH
 
 USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
+Check = Callable[[Offer, JobContext], Iterable[tuple[Reason, str]]]
+
 _FAST_LINKS = ("nvlink", "xgmi")
 
 
-def refusals(offer: Offer, context: JobContext) -> Iterator[tuple[Reason, str]]:
-    """Yield why the offer cannot run the job, the plainest reason first."""
-    for check in _CHECKS:
-        yield from check(offer, context)
+def refusal(offer: Offer, context: JobContext) -> Rejected | None:
+    """Return why the offer cannot run the job, the plainest reason first; None where it can."""
+    known = context.alike.refused
+    size = (offer.provider, offer.instance_type, offer.gpu, offer.gpu_count)
+    key = (*size, offer.purchase, offer.region, offer.host)
+    if key not in known:
+        known[key] = _first(_FOR_ALL_ALIKE, offer, context)
+    return known[key] or _first(_FOR_THE_JOB, offer, context)
+
+
+def _first(checks: Iterable[Check], offer: Offer, context: JobContext) -> Rejected | None:
+    found = (refused for check in checks for refused in check(offer, context))
+    reason, detail = next(found, (None, ""))
+    return Rejected(offer=offer.name, reason=reason, detail=detail) if reason else None
 
 
 def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
@@ -208,17 +220,9 @@ def _started(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         yield "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
 
 
-_CHECKS = (
-    _who,
-    _how_many,
-    _region,
-    _purchase,
-    _capable,
-    _fits,
-    _carried,
-    _connected,
-    _started,
-)
+# Of the machine, the GPUs wanted and the kind of job alone: what `JobContext.alike` tells apart.
+_FOR_ALL_ALIKE = (_who, _how_many, _region, _purchase)
+_FOR_THE_JOB = (_capable, _fits, _carried, _connected, _started)
 
 
 def _why_not(offer: Offer) -> str:

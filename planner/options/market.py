@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from typing import NamedTuple
 
+from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Requirements
 from pricing.billing.dearest import dearest, places
 from pricing.billing.usage import Usage
@@ -28,6 +30,34 @@ Size = tuple[str, str, str]
 """Provider, type, way of buying."""
 
 
+class Sizing(NamedTuple):
+    """The machines of a size that one copy of a job would take.
+
+    Attributes:
+        machines: as many as today, whole large ones, or one.
+        used: their GPUs at work: all of them, but what the job wants where more must be paid.
+        idle: GPUs that would be paid for and not used.
+    """
+
+    machines: int
+    used: int
+    idle: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """What holds for all jobs on the same machines today that want the same GPUs.
+
+    Attributes:
+        sizings: by provider, type, GPU, GPUs of a machine, and way of buying.
+        refused: why such jobs cannot take an offer, by the same and its region; None: they can, as
+            far as can be said without a measurement.
+    """
+
+    sizings: dict[object, Sizing] = field(default_factory=dict)
+    refused: dict[object, Rejected | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Market:
     """The offers of a day under one set of wishes.
@@ -42,9 +72,14 @@ class Market:
     _cheapest: dict[tuple[str | None, str | None], tuple[Offer, ...]] = field(
         default_factory=dict, repr=False
     )
+    _alike: dict[object, Alike] = field(default_factory=dict, repr=False)
     _moved: dict[tuple[str, str, str, date], PriceRange] = field(default_factory=dict, repr=False)
     _dearest: dict[tuple[str, object], Decimal | None] = field(default_factory=dict, repr=False)
     _least: dict[str, tuple[float | None, float | None]] = field(default_factory=dict, repr=False)
+
+    def alike(self, standing: object) -> Alike:
+        """Return what was worked out for jobs that stand so: machine, GPUs wanted, kind of job."""
+        return self._alike.setdefault(standing, Alike())
 
     def there(self, offer: Offer, continent: str | None) -> Offer | None:
         """Return the offer in a region that was asked for; None where nothing shows one.

@@ -19,7 +19,7 @@ from planner.options.context import (
     measured_cores,
     same_machine,
 )
-from planner.options.feasibility import refusals, too_slow, unproven
+from planner.options.feasibility import refusal, too_slow, unproven
 from planner.options.market import size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
@@ -40,10 +40,10 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
         made, refused = _consider(offer, context)
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
-        for refusal in (one for one in refused if not made or one.offer != offer.name):
-            key = (refusal.offer, refusal.reason)
-            if key not in rejected or refusal.excess < rejected[key].excess:
-                rejected[key] = refusal
+        for one in (one for one in refused if not made or one.offer != offer.name):
+            key = (one.offer, one.reason)
+            if key not in rejected or one.excess < rejected[key].excess:
+                rejected[key] = one
     names = {candidate.offer.name for candidate in candidates}
     kept = (r for r in rejected.values() if r.offer not in names)
     return tuple(candidates), tuple(sorted(kept, key=lambda r: (r.offer, r.reason)))
@@ -66,10 +66,9 @@ def _cheapest_region(context: JobContext) -> Iterator[Offer]:
 
 
 def _consider(offer: Offer, context: JobContext) -> tuple[list[Candidate], list[Rejected]]:
-    refused = next(refusals(offer, context), None)
+    refused = refusal(offer, context)
     if refused is not None:
-        reason, detail = refused
-        return [], [Rejected(offer=offer.name, reason=reason, detail=detail)]
+        return [], [refused]
     made: list[Candidate] = []
     over: list[Rejected] = []
     paid = machines(offer, context) * context.work.replicas

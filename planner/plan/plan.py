@@ -151,11 +151,17 @@ class Plan:
         codes |= {code for job in self.jobs for option in job.options for code in option.actions}
         return {code: ACTIONS[code].title for code in sorted(codes)}
 
-    def placement_of(self, job: str) -> int | None:
-        """Return the GPU that a job is recommended to share; None where it goes its own way."""
-        if self.fleet is None or job not in self.recommended.packed_jobs:
-            return None
-        return next((one.id for one in self.fleet.placements if job in one.jobs), None)
+    @property
+    def shared_gpus(self) -> dict[str, int]:
+        """The GPU that a job is recommended to share, by job; without those that go their own way.
+
+        It is built anew each time, from all placements.
+        """
+        if self.fleet is None:
+            return {}
+        packed = self.recommended.packed_jobs
+        places = [(job, one.id) for one in self.fleet.placements for job in one.jobs]
+        return {job: id_ for job, id_ in reversed(places) if job in packed}
 
     def check_feasible(self) -> None:
         """Raise when no job has a feasible option.

@@ -191,8 +191,9 @@ class PlanDocument:
     def __post_init__(self) -> None:
         need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
         distinct((job.name for job in self.jobs), "jobs")
+        ids = {one.id for one in self.fleet.placements} if self.fleet else set()
         for job in self.jobs:
-            known = job.placement is None or self.placement_of(job) is not None
+            known = job.placement is None or job.placement in ids
             need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
 
     def placement_of(self, job: JobDocument) -> PlacementDocument | None:

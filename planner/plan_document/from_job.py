@@ -38,8 +38,8 @@ from planner.signals.signals import SIGNALS
 from pricing.money import cents
 
 
-def job_document(job: JobPlan, plan: Plan) -> JobDocument:
-    """Return what is planned for one job."""
+def job_document(job: JobPlan, plan: Plan, placement: int | None) -> JobDocument:
+    """Return what is planned for one job; `placement` is the GPU that it is to share."""
     return JobDocument(
         name=job.name,
         kind=job.profile.job.kind,
@@ -56,7 +56,7 @@ def job_document(job: JobPlan, plan: Plan) -> JobDocument:
         first_launchable=job.named.first_launchable,
         confidence=_sureness(job.assurance),
         first_step=_step(job.first_step),
-        placement=plan.placement_of(job.name),
+        placement=placement,
         shapes=tuple(_machine_size(one, plan) for one in job.machine_sizes),
         probe=_experiment(job.probe, plan) if job.probe else None,
     )

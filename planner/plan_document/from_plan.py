@@ -32,12 +32,13 @@ from pricing.money import cents
 
 def plan_document(plan: Plan) -> PlanDocument:
     """Return the values of plan.json: the same, field for field, as reading the file back gives."""
+    shared = plan.shared_gpus
     return PlanDocument(
         as_of=plan.as_of,
         objective=plan.objective,
         period=plan.period,
         catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
-        jobs=tuple(job_document(job, plan) for job in plan.jobs),
+        jobs=tuple(job_document(job, plan, shared.get(job.name)) for job in plan.jobs),
         fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
         roi=ReturnOnEffort(
             saves_usd=cents(plan.roi.saves_usd),

@@ -9,6 +9,7 @@ from planner.models.estimate import Estimate
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, idle_gpus
 from planner.options.feasibility import unproven
+from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
 
 _BY_PURCHASE = {
@@ -54,7 +55,15 @@ def _is_other(candidate: Candidate, context: JobContext) -> bool:
 
 def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
-    offer, today = candidate.offer, context.baseline.offer
+    offer = candidate.offer
+    key = (offer.gpu, offer.provider, offer.purchase, gpus_used(offer, context))
+    if key not in context.changes:
+        context.changes[key] = tuple(_changes(offer, context))
+    return context.changes[key]
+
+
+def _changes(offer: Offer, context: JobContext) -> list[str]:
+    today = context.baseline.offer
     before, after = context.profile.gpu_count, gpus_used(offer, context)
     found = []
     if offer.gpu != context.gpu.name:
@@ -68,7 +77,7 @@ def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
         found.append("move-provider")
     if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):
         found.append(_BY_PURCHASE[offer.purchase])
-    return tuple(found)
+    return found
 
 
 def why(candidate: Candidate, context: JobContext) -> str:

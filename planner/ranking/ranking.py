@@ -72,9 +72,13 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
     listed = _shortlist(
         ranked, [candidate for candidate in wanted if candidate is not None], context
     )
+    known = {id(one.candidate): one for one in paying}
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return Ranking(
-        options=tuple(_option(ids[id(candidate)], candidate, context) for candidate in listed),
+        options=tuple(
+            _option(ids[id(one)], one, context, known.get(id(one)) or weigh(one, context))
+            for one in listed
+        ),
         recommended=ids.get(id(best), STAY),
         named=Named(
             smallest_change=ids[id(smallest.candidate)] if smallest else STAY,
@@ -184,8 +188,8 @@ def _machine(candidate: Candidate) -> object:
     return (offer.provider, offer.gpu, offer.gpu_count, candidate.count, offer.purchase)
 
 
-def _option(id_: str, candidate: Candidate, context: JobContext) -> Option:
-    weighed, actions = weigh(candidate, context), codes(candidate, context)
+def _option(id_: str, candidate: Candidate, context: JobContext, weighed: Weighed) -> Option:
+    actions = codes(candidate, context)
     spread, machine = how_it_runs(candidate, context, actions)
     return Option(
         id=id_,
