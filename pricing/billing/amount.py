@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
-from pricing.billing.lines import Priced, QuoteLine
+from pricing.billing.lines import Priced, QuoteLine, quote_line
 from pricing.billing.provider_rules import CALENDAR, BillingRule
 from pricing.money import EXACT, HOURS_PER_MONTH, plain
 
@@ -32,15 +33,15 @@ class Amount(NamedTuple):
 
     def line(self, what: str, price: BillingRule, words: str) -> QuoteLine:
         """Return the line of a bill; its rule says the words, its source is the price's."""
-        return QuoteLine(
-            what=what,
-            usd=self.usd,
-            formula=self.formula,
-            numbers=self.numbers,
-            rule=words,
-            source=price.source,
-            as_of=price.as_of,
-            parts=self.parts,
+        return quote_line(
+            what,
+            self.usd,
+            self.formula,
+            self.numbers,
+            words,
+            price.source,
+            price.as_of,
+            self.parts,
         )
 
 
@@ -238,6 +239,7 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
     return total
 
 
+@lru_cache(maxsize=4096)
 def words_of(price: BillingRule, words: str) -> str:
     """Return the rule in words: "snapshots at 0.05 USD/GB-month, of the calendar month"."""
     text = f"{words} at {price.price_words}"

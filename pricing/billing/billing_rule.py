@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -119,6 +119,9 @@ class BillingRule:
     per_machine: bool = False
     gigabyte: Gigabyte | None = None
 
+    def __hash__(self) -> int:
+        return hash((self.provider, self.name, self.kind, self.unit, self.value))  # a few tell most
+
     def holds_on(self, day: date) -> bool:
         """Return whether the day lies in the rule's window."""
         return (self.valid_from is None or self.valid_from <= day) and (
@@ -186,6 +189,11 @@ class BillingRule:
 
 def caveats(terms: Iterable[BillingRule]) -> tuple[str, ...]:
     """Return what must be said of rules that a bill uses: leads, and a GB that nobody explains."""
+    return _caveats(tuple(terms))
+
+
+@lru_cache(maxsize=4096)
+def _caveats(terms: tuple[BillingRule, ...]) -> tuple[str, ...]:
     leads: dict[tuple[str, str, str], list[str]] = {}
     unexplained: dict[str, None] = {}
     for rule in terms:

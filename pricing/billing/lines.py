@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
+from pricing.frozen import builder
 from pricing.money import EXACT, price_text, quantity_text
 
 KINDS = (
@@ -80,6 +81,10 @@ class QuoteLine:
         return self.formula.format(*(_Figure(value) for value in self.numbers))
 
 
+quote_line = builder(QuoteLine)
+"""Makes a line of the values of all its fields, by position: bills are made by the hundred."""
+
+
 class _Figure:
     """A number of a formula as people write it: a price with its cents, a quantity rounded."""
 
@@ -108,6 +113,8 @@ NOTHING = Charge((), ())
 def together(charges: Iterable[Charge]) -> Charge:
     """Return several charges as one."""
     found = tuple(charges)
+    if len(found) == 1:
+        return found[0]
     return Charge(
         tuple(line for charge in found for line in charge.lines),
         tuple(text for charge in found for text in charge.warnings),

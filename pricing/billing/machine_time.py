@@ -8,11 +8,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pricing.billing.amount import SECONDS_PER_HOUR, months_touched, stepped_s
-from pricing.billing.lines import Priced, QuoteLine
+from pricing.billing.lines import Priced, QuoteLine, quote_line
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer
-from pricing.frozen import builder
 from pricing.money import EXACT, quantity_text
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
@@ -26,8 +25,6 @@ _LEAST = "least charge {1:usd} USD (ran {0} s)"
 _TERM = "{0} h x {1:usd} USD/h, the whole term (ran {2} h)"
 _ENDED = "{0} s of less than {1} s, ended by the provider: no charge"
 _DIFFERENCE = "charge for {0} s less charge for {1} s"
-
-_quote_line = builder(QuoteLine)
 
 
 class Span(NamedTuple):
@@ -99,7 +96,7 @@ class _Known(NamedTuple):
     def at(self, offer: Offer, usd: Decimal) -> MachineTime:
         """Return the machine time of an offer that comes to so many dollars."""
         price = offer.usd_per_hour
-        line = _quote_line(
+        line = quote_line(
             "compute",
             usd,
             self.formula,
@@ -262,15 +259,15 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
         told = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
         origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in told)
     rule, source, as_of = origin
-    return QuoteLine(
-        what=what,
-        usd=usd,
-        formula=formula if count == 1 else f"{count} x ({formula})",
-        numbers=numbers,
-        rule=rule,
-        source=source,
-        as_of=as_of,
-        parts=tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
+    return quote_line(
+        what,
+        usd,
+        formula if count == 1 else f"{count} x ({formula})",
+        numbers,
+        rule,
+        source,
+        as_of,
+        tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
     )
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from pricing.errors import InputError
@@ -37,6 +38,7 @@ _TRAFFIC = (
     "nat_bytes",
     "object_egress_bytes",
 )
+_COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6
 
 
@@ -132,9 +134,9 @@ class Usage:
             if isinstance(value, float):
                 value = str(round(value, _MICROSECOND_DIGITS))
             object.__setattr__(self, name, Decimal(value))
-        for name, least in (("count", 1), *((name, 0) for name in _COUNTS)):
-            if getattr(self, name) < least:
-                problems.append(f"usage: {name} is {getattr(self, name)}; at least {least}")
+        counts = _COUNTED(self)
+        if self.count < 1 or min(counts) < 0:
+            problems += self._too_few()
         if self.start is not None and self.start.tzinfo is None:
             problems.append(f"usage: start is {self.start}, without a time zone; give it in UTC")
         elif self.start is not None and self.start.astimezone(UTC).date() != self.as_of:
@@ -144,8 +146,17 @@ class Usage:
         more = ((what, Decimal(getattr(self, name))) for what, name in _ADDITIONAL)
         additional = tuple((what, seconds) for what, seconds in more if seconds)
         life_s = sum((seconds for _, seconds in additional), Decimal(self.duration_s))
-        beside = bool(self.control_plane) or any(getattr(self, name) for name in _COUNTS)
+        beside = bool(self.control_plane) or any(counts)
         object.__setattr__(self, "additional", additional)
         object.__setattr__(self, "life_s", life_s)
         object.__setattr__(self, "beside", beside)
-        object.__setattr__(self, "traffic", any(getattr(self, one) for one in _TRAFFIC))
+        object.__setattr__(self, "traffic", any(_MOVED(self)))
+
+    def _too_few(self) -> list[str]:
+        least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
+        given = {name: getattr(self, name) for name in least}
+        return [
+            f"usage: {name} is {value}; at least {least[name]}"
+            for name, value in given.items()
+            if value < least[name]
+        ]
