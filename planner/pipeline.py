@@ -1,6 +1,7 @@
 """The whole story: measured jobs in, a costed plan out. Read this file first."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
 from planner.actions import action
@@ -16,8 +17,9 @@ from planner.baseline.workload import (
 )
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes, reclaimable
+from planner.fleet.alternatives import Movable, find_alternatives
 from planner.fleet.consolidate import Fleet, consolidate
-from planner.fleet.home import find_home
+from planner.fleet.home import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
 from planner.options.context import JobContext
 from planner.options.energy import energy_today
@@ -98,7 +100,20 @@ def make_plan(
 
 def _pack(jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog) -> Fleet:
     homes = {job.name: job.home for job in jobs}
-    return consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
+    fleet = consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
+    if not any(job.elsewhere for job in jobs):
+        return fleet
+    movable = [
+        Movable(
+            profile=job.profile,
+            baseline=job.baseline,
+            work=job.work,
+            home=job.home,
+            elsewhere=job.elsewhere,
+        )
+        for job in jobs
+    ]
+    return replace(fleet, alternatives=find_alternatives(movable, fleet, asked, catalog))
 
 
 def plan_jobs(
@@ -109,9 +124,11 @@ def plan_jobs(
     problems: list[str] = []
     parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
     market = Market(catalog=catalog, asked=asked)
+    packs = len(jobs) > 1 and asked.consolidate is not False
     for job in jobs:
         try:
-            planned.append(plan_job(job, market, period, parts.get(job.job.name)))
+            part = parts.get(job.job.name)
+            planned.append(plan_job(job, market, period, part, packs=packs))
         except InputError as error:
             problems.extend(error.problems)
     if problems:
@@ -136,15 +153,29 @@ def residents(
 
 
 def plan_job(
-    profile: Profile, market: Market, period: Period, tenancy: Tenancy | None = None
+    profile: Profile,
+    market: Market,
+    period: Period,
+    tenancy: Tenancy | None = None,
+    *,
+    packs: bool = False,
 ) -> JobPlan:
-    """Return the plan of one job; `tenancy` is its part in the bill of a shared machine."""
+    """Return the plan of one job.
+
+    Args:
+        profile: what was measured.
+        market: what all jobs of the plan share.
+        period: every dollar and hour is for it.
+        tenancy: its part in the bill of a shared machine.
+        packs: whether it is going to be packed with others.
+    """
     catalog, asked = market.catalog, market.asked
     context = assess(profile, catalog, asked, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
     best = ranking.best
     machine, baseline = how_it_runs_today(context), context.baseline
+    home = find_home(context, candidates)
     return JobPlan(
         profile=context.profile,
         baseline=context.baseline,
@@ -165,7 +196,8 @@ def plan_job(
         first_step=first_step(context) if best is None else None,
         machine_sizes=machine_sizes(context, best.offer if best else context.baseline.offer),
         probe=suggest_experiment(context, ranking.options, ranking.recommended),
-        home=find_home(context, candidates),
+        home=home,
+        elsewhere=find_elsewhere(context, candidates, home) if packs else (),
     )
 
 

@@ -81,6 +81,25 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """The fleet with some jobs on another machine type.
+
+    Attributes:
+        offer: the machine.
+        jobs: who moves to it.
+        gpus_after: GPUs of the whole fleet.
+        cost_after: dollars of the period of the whole fleet, exact.
+        saves: against today's bill.
+    """
+
+    offer: Offer
+    jobs: tuple[str, ...]
+    gpus_after: int
+    cost_after: Decimal
+    saves: Saving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """The jobs packed on fewer GPUs of the same machine type.
 
@@ -95,6 +114,7 @@ class Fleet:
         together: the jobs that share something, as groups to be packed or left.
         notes: what happens to machines of which GPUs become free.
         search_ended_early: a time limit ended the search for a better packing.
+        alternatives: other machine types on which the fleet would cost less, cheapest first.
     """
 
     gpus_before: int
@@ -107,6 +127,7 @@ class Fleet:
     together: tuple[Together, ...] = ()
     notes: tuple[str, ...] = ()
     search_ended_early: bool = False
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def gap_fraction(self) -> float | None:
@@ -133,6 +154,8 @@ def consolidate(
     asked: Requirements,
     homes: Mapping[str, Home | None] | None = None,
     catalog: Catalog | None = None,
+    *,
+    quick: bool = False,
 ) -> Fleet:
     """Return the fleet on fewer GPUs.
 
@@ -141,21 +164,25 @@ def consolidate(
         asked: the limits of sharing.
         homes: the machine on whose GPU each job would share, by its name; else today's.
         catalog: where smaller machines are looked for; without it machines stay as they are.
+        quick: first fit, without a search, a bound, or why who stays cannot join others.
     """
     # numpy comes in with the search: a plan of one job starts without it.
     from planner.fleet.packing import pack, with_fewer_moves  # noqa: PLC0415 - lazy on purpose
 
-    tenants = [_tenant(profile, baseline, homes) for profile, baseline in jobs]
-    alone = {t.name: reason for t in tenants if (reason := _alone(t, asked)) is not None}
+    tenants = [tenant(p, b, today(p, b) if homes is None else homes[p.job.name]) for p, b in jobs]
+    alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked)) is not None}
     fleet = _Fleet(unmoved=list(alone.values()))
+    stop = _at_once if quick else asked.ends_search
     pools = [
-        (group, pack([t for t in group if t.name not in alone], asked, asked.ends_search))
+        (group, pack([t for t in group if t.name not in alone], asked, stop))
         for group in _by_machine(tenants)
     ]
     if asked.max_moves is not None:
         with_fewer_moves([packing for _, packing in pools], asked.max_moves)
     for group, packing in pools:
-        fleet.add(packing, [t for t in group if t.name in alone], asked, catalog)
+        fleet.add(packing, [t for t in group if t.name in alone], catalog)
+        if not quick:
+            fleet.say(packing, asked)
     fleet.add_alone(t for t in tenants if t.home is None)
     return Fleet(
         gpus_before=machines_left.gpus_held(tenants),
@@ -171,10 +198,13 @@ def consolidate(
     )
 
 
-def _tenant(
-    profile: Profile, baseline: Baseline, homes: Mapping[str, Home | None] | None
-) -> Tenant:
-    home = today(profile, baseline) if homes is None else homes[profile.job.name]
+def _at_once() -> bool:
+    """Return True: the search ends with what first fit found."""
+    return True
+
+
+def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
+    """Return a job as the packing sees it, on the machine whose GPU it would share."""
     return Tenant(
         profile=profile,
         baseline=baseline,
@@ -191,7 +221,7 @@ def _has_neighbours(one: Tenant) -> bool:
     )
 
 
-def _alone(one: Tenant, asked: Requirements) -> Unmoved | None:
+def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
     """Return why a job takes no part in packing at all."""
     home, copies = one.home, one.baseline.replicas
     elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
@@ -243,13 +273,14 @@ class _Fleet:
         self.notes: list[str] = []
         self.kept, self.held, self.bound = Decimal(0), 0, 0
 
-    def add(
-        self, packing: "Packing", alone: list[Tenant], asked: Requirements, catalog: Catalog | None
-    ) -> None:
-        """Place the jobs of one machine type; those in `alone` share with nobody."""
+    def say(self, packing: "Packing", asked: Requirements) -> None:
+        """Say of each GPU why its job cannot join another one."""
         from planner.fleet.packing import unmoved  # noqa: PLC0415 - lazy on purpose
 
         self.unmoved.extend(unmoved(packing, asked))
+
+    def add(self, packing: "Packing", alone: list[Tenant], catalog: Catalog | None) -> None:
+        """Place the jobs of one machine type; those in `alone` share with nobody."""
         self.bound += packing.bound
         if any(_has_neighbours(t) for t in (*alone, *(t for g in packing.groups for t in g))):
             self.add_machines(packing.groups, alone, catalog)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from planner.baseline.baseline import Baseline
 from planner.models.estimate import Estimate, exactly
@@ -36,6 +37,25 @@ class Home:
     speed: Estimate
     profile: Profile
     moved: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Another machine of one GPU on which a job keeps every limit.
+
+    Attributes:
+        offer: the machine.
+        hours: how long the job, alone there, holds it in the period.
+        usd: its bill, alone there.
+        speed: alone there, relative to today.
+        factor: its share of the GPU's time there, over its share today.
+    """
+
+    offer: Offer
+    hours: float
+    usd: Decimal
+    speed: Estimate
+    factor: float
 
 
 def today(profile: Profile, baseline: Baseline) -> Home | None:
@@ -75,20 +95,63 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | No
         hours=best.hours.mid,
         quote=best.quote,
         speed=best.speed,
-        profile=_busy_there(context, best),
+        profile=busy_there(context.profile, _busier(context, best)),
         moved=True,
     )
 
 
-def _busy_there(context: JobContext, candidate: Candidate) -> Profile:
-    """Return the profile with its shares of a GPU's time as they would be on the candidate's GPU.
+def find_elsewhere(
+    context: JobContext, candidates: Iterable[Candidate], home: Home | None
+) -> tuple[Elsewhere, ...]:
+    """Return the other machines of one GPU on which a job of one GPU keeps every limit.
+
+    Only what may be recommended: a dated price and a speed within what the method was fitted on,
+    no spot capacity, which may go from under several jobs at once.
+    """
+    if home is None or context.profile.gpu_count != 1 or context.work.replicas != 1:
+        return ()
+    here = (home.offer.provider, home.offer.instance_type, home.offer.region, home.offer.purchase)
+    return tuple(
+        Elsewhere(
+            offer=one.offer,
+            hours=one.hours.mid,
+            usd=one.expected,
+            speed=one.speed,
+            factor=_busier(context, one),
+        )
+        for one in candidates
+        if not one.actions
+        and one.offer.gpu_count == 1
+        and one.count == 1
+        and one.offer.purchase != "spot"
+        and one.offer.dated
+        and not one.speed.weak
+        and not one.quote.at_least
+        and (one.offer.provider, one.offer.instance_type, one.offer.region, one.offer.purchase)
+        != here
+    )
+
+
+def _busier(context: JobContext, candidate: Candidate) -> float:
+    """Return the job's share of a GPU's time on the candidate's GPU, over its share today.
 
     Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.
     """
     if candidate.offer.gpu == context.gpu.name:
-        return context.profile
+        return 1.0
     kernels = context.kernel_speed(gpus()[candidate.offer.gpu]).mid
-    factor = (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
+    return (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
+
+
+def busy_there(profile: Profile, factor: float) -> Profile:
+    """Return the profile with its shares of a GPU's time as they would be on another GPU.
+
+    Args:
+        profile: what was measured.
+        factor: share there over share here; 1 leaves the profile as it is.
+    """
+    if factor == 1.0:
+        return profile
     there = tuple(
         replace(
             one,
@@ -99,6 +162,6 @@ def _busy_there(context: JobContext, candidate: Candidate) -> Profile:
                 for slot, found in one.metrics.items()
             },
         )
-        for one in context.profile.gpus
+        for one in profile.gpus
     )
-    return replace(context.profile, gpus=there)
+    return replace(profile, gpus=there)

@@ -11,7 +11,7 @@ from planner.baseline.requirements import Objective, Period
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.fleet.consolidate import Fleet
-from planner.fleet.home import Home
+from planner.fleet.home import Elsewhere, Home
 from planner.models.power import Cap
 from planner.models.track_record import TrackRecord
 from planner.models.work_cost import WorkCost
@@ -54,6 +54,7 @@ class JobPlan:
         energy: of the period today.
         power_cap: the power limit that takes least energy at little loss; None where none saves.
         home: the machine on whose GPU it could share; None where there is none.
+        elsewhere: other machines of one GPU on which it could share.
     """
 
     profile: Profile
@@ -74,6 +75,7 @@ class JobPlan:
     machine_sizes: tuple[MachineSize, ...] = ()
     probe: Experiment | None = None
     home: Home | None = None
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def name(self) -> str:

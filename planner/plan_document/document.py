@@ -72,6 +72,29 @@ class KeepsOwnGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlternativeDocument:
+    """The fleet with every job that can on another machine type, the others packed at home.
+
+    Attributes:
+        offer: the machine.
+        jobs: who moves to it.
+        gpus_after: GPUs of the whole fleet.
+        cost_after: the bill of the whole fleet; what moving costs once is not in it.
+        saves: against today's bill.
+    """
+
+    offer: OfferDocument
+    jobs: tuple[str, ...]
+    gpus_after: int
+    cost_after: Decimal
+    saves: Saving
+
+    def __post_init__(self) -> None:
+        not_negative(cost_after=self.cost_after)
+        need(bool(self.jobs), "no job moves to it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetDocument:
     """The jobs packed on fewer GPUs.
 
@@ -84,7 +107,7 @@ class FleetDocument:
         saves: the difference.
         placements: who runs where.
         unmoved: whom a GPU is held for while others are.
-        alternatives: empty so far.
+        alternatives: other machine types on which the fleet would cost less, cheapest first.
         gap_fraction: GPUs above the bound, as a share of it: 0 is proven best; None in plans of
             versions that did not say, or without a bound.
         search_ended_early: a time limit ended the search.
@@ -99,7 +122,7 @@ class FleetDocument:
     saves: Saving
     placements: tuple[PlacementDocument, ...]
     unmoved: tuple[KeepsOwnGpu, ...] = ()
-    alternatives: tuple[object, ...] = ()
+    alternatives: tuple[AlternativeDocument, ...] = ()
     gap_fraction: float | None = None
     search_ended_early: bool = False
     roll_back: str | None = field(default=None, metadata={"if_known": True})

@@ -10,6 +10,7 @@ from planner.plan.risks import risks, roll_back
 from planner.plan.teams import teams
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import (
+    AlternativeDocument,
     CatalogSummary,
     FleetDocument,
     KeepsOwnGpu,
@@ -81,6 +82,16 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
         placements=tuple(_placement(placement, plan) for placement in fleet.placements),
         unmoved=tuple(
             KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
+        ),
+        alternatives=tuple(
+            AlternativeDocument(
+                offer=offer_document(one.offer, plan.as_of),
+                jobs=one.jobs,
+                gpus_after=one.gpus_after,
+                cost_after=cents(one.cost_after),
+                saves=saved(one.saves),
+            )
+            for one in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,

@@ -152,6 +152,12 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
         print_prose(fleet.roll_back)
     for one in fleet.unmoved:
         output.say(f"note: {one.job} stays on its GPU: {one.reason}, {one.detail}")
+    for other in fleet.alternatives:
+        print_prose(
+            f"or {len(other.jobs)} of the jobs on {report_text.place(other.offer)}: "
+            f"{other.gpus_after} GPUs, {report_text.dollars(other.cost_after)} "
+            f"{report_text.period_words(plan)}; what moving costs once is not in it"
+        )
     click.echo("Job by job, on its own:\n")
 
 
