@@ -8,6 +8,7 @@ once is not in it; each job's own options say that.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from planner.baseline.baseline import Baseline, gpu_memory_gib
 from planner.baseline.bill_of_work import bill_of_work
@@ -23,6 +24,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 
 LISTED = 3
+_NOTHING = Decimal(0)
 _TRIED = 5  # types that are packed, the best by the estimate
 
 Place = tuple[str, str, str, str]
@@ -91,25 +93,26 @@ def _promising(
     A job costs its part of its GPU's bill in `fleet`, and elsewhere what it would in a packing that
     leaves no room on any GPU, which is the least that it can.
     """
-    bills = {job: float(p.cost) / len(p.jobs) for p in fleet.placements for job in p.jobs}
-    saves: dict[Place, float] = {}
+    bills = {job: p.cost / len(p.jobs) for p in fleet.placements for job in p.jobs}
+    saves: dict[Place, Decimal] = {}
     moving: dict[Place, list[tuple[Movable, Elsewhere]]] = {}
     for one in jobs:
         here = tenants[one.profile.job.name]
-        cost = bills.get(here.name, float(here.home.quote.exact) if here.home else 0.0)
+        cost = bills.get(here.name, here.home.quote.exact if here.home else _NOTHING)
         for to in one.elsewhere:
             place = (to.offer.provider, to.offer.instance_type, to.offer.region, to.offer.purchase)
-            saves[place] = saves.get(place, 0.0) + cost - _part(here, to) * float(to.usd)
+            saves[place] = saves.get(place, _NOTHING) + cost - to.usd * _part(here, to)
             moving.setdefault(place, []).append((one, to))
-    best = sorted((place for place in saves if saves[place] > 0.0), key=lambda p: (-saves[p], p))
+    best = sorted((place for place in saves if saves[place] > 0), key=lambda p: (-saves[p], p))
     return [(moving[place][0][1].offer, moving[place]) for place in best[:_TRIED]]
 
 
-def _part(one: Tenant, to: Elsewhere) -> float:
+def _part(one: Tenant, to: Elsewhere) -> Decimal:
     """Return the part of a GPU that a job takes there, were it as full as limits allow."""
     memory = (one.memory_gib or 0.0) + CONTEXT_GIB
     busy = min(1.0, (one.share or 0.0) * to.factor)
-    return min(1.0, max(busy / BUSIEST, memory / (USABLE * gpu_memory_gib(to.offer))))
+    filled = max(busy / BUSIEST, memory / (USABLE * gpu_memory_gib(to.offer)))
+    return Decimal(min(1.0, filled))
 
 
 def _home(one: Movable, to: Elsewhere, catalog: Catalog) -> Home:
