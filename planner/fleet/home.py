@@ -121,6 +121,7 @@ def find_elsewhere(
         )
         for one in candidates
         if not one.actions
+        and one.scaling is None
         and one.offer.gpu_count == 1
         and one.count == 1
         and one.offer.purchase != "spot"
