@@ -274,7 +274,7 @@ class _Fleet:
         self.kept, self.held, self.bound = Decimal(0), 0, 0
 
     def say(self, packing: "Packing", asked: Requirements) -> None:
-        """Tell of each GPU why its job cannot join another one."""
+        """Tell why the job of each GPU cannot join another one."""
         from planner.fleet.packing import unmoved  # noqa: PLC0415 - lazy on purpose
 
         self.unmoved.extend(unmoved(packing, asked))
