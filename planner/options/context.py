@@ -11,7 +11,7 @@ from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
 from planner.models.work_cost import WorkCost, work_cost
-from planner.options.market import Alike, Market, Sizing
+from planner.options.market import Market, Sizing, Standing
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.predict import Known, Split, kernels_of, predict_from, scaling
 from planner.profile.model import Profile
@@ -80,7 +80,7 @@ class JobContext:
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
 
     @cached_property
-    def alike(self) -> Alike:
+    def alike(self) -> Standing:
         """What is worked out once for all jobs that stand alike: nothing of it was measured."""
         hardware, job, today = self.profile.hardware, self.profile.job, self.baseline.offer
         place = today and (today.name, today.purchase, today.gpu, today.region)

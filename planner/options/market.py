@@ -45,7 +45,7 @@ class Sizing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class Standing:
     """What holds for all jobs on the same machines today that want the same GPUs.
 
     Attributes:
@@ -72,14 +72,14 @@ class Market:
     _cheapest: dict[tuple[str | None, str | None], tuple[Offer, ...]] = field(
         default_factory=dict, repr=False
     )
-    _alike: dict[object, Alike] = field(default_factory=dict, repr=False)
+    _alike: dict[object, Standing] = field(default_factory=dict, repr=False)
     _moved: dict[tuple[str, str, str, date], PriceRange] = field(default_factory=dict, repr=False)
     _dearest: dict[tuple[str, object], Decimal | None] = field(default_factory=dict, repr=False)
     _least: dict[str, tuple[float | None, float | None]] = field(default_factory=dict, repr=False)
 
-    def alike(self, standing: object) -> Alike:
+    def alike(self, standing: object) -> Standing:
         """Return what was worked out for jobs that stand so: machine, GPUs wanted, kind of job."""
-        return self._alike.setdefault(standing, Alike())
+        return self._alike.setdefault(standing, Standing())
 
     def there(self, offer: Offer, continent: str | None) -> Offer | None:
         """Return the offer in a region that was asked for; None where nothing shows one.
