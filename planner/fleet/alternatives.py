@@ -63,7 +63,9 @@ def find_alternatives(
     free = [
         one
         for one in jobs
-        if one.elsewhere and why_alone(tenants[one.profile.job.name], asked) is None
+        if one.elsewhere
+        and not tenants[one.profile.job.name].is_isolated
+        and why_alone(tenants[one.profile.job.name], asked) is None
     ]
     found = []
     for offer, moving in _promising(free, tenants, fleet):
