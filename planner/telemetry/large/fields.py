@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.telemetry.large.lines import BlockRows, UnfitError
+from planner.telemetry.large.words import uniform
 from planner.telemetry.parsing.cells import numbers, throttled
 from planner.telemetry.parsing.units import spelled
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.units import Meaning
 
 MISSING = np.int32(-(1 << 31))
+_NONE = np.empty(0, dtype=np.int64)
 _ZERO, _DOT, _TEN = 48, 46, 10
 _MOST_DIGITS, _MOST_DECIMALS, _KEPT_DECIMALS = 9, 6, 2
 _MOST_KEPT = 2e7  # in hundredths this is the most that 32 bits hold
@@ -130,6 +132,9 @@ def _plain(
     rows: BlockRows, column: int, known: Meaning
 ) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
     """Return values times ten to the number of decimals, that number, and the rows to look at."""
+    suffix = _suffix(rows, column, known)
+    if (found := uniform(rows, column, suffix)) is not None:
+        return *found, _NONE
     data, at, ends = rows.bytes, rows.begins(column), rows.ends[column]
     values, at, _ = _digits(data, at, _MOST_DIGITS)
     odd = at == rows.begins(column)
@@ -141,7 +146,6 @@ def _plain(
         wide = np.power(_TEN, decimals - counts)
         values = values.astype(np.int64) * _TEN**decimals + fractions * wide
         at = behind
-    suffix = _suffix(rows, column, known)
     odd |= ends - at != len(suffix)
     for i, byte in enumerate(suffix):
         odd |= data[at + i] != byte

@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.telemetry.large.fields import NumberColumn, as_floats
 from planner.telemetry.large.lines import BlockRows, UnfitError
+from planner.telemetry.large.words import digits_only
 from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.units import Meaning
 
@@ -21,10 +22,22 @@ if TYPE_CHECKING:
 
 _SECONDS, _MILLIS = 19, 23  # characters of 2026/11/01 10:00:00 and of the same with .123
 _STEP_BACK_S = 1800.0
-# Where digits stand, and where other characters do.
-_DIGITS = {"hour": (11, 12), "minute": (14, 15), "second": (17, 18), "milli": (20, 21, 22)}
-_MARKS = {4: "/", 7: "/", 10: " ", 13: ":", 16: ":", 19: "."}
-_MOST = {"hour": 23, "minute": 59, "second": 59, "milli": 999}
+_MOST = {"hour": 23, "minute": 59, "second": 59}
+# Two words of a time: `DD HH:MM` and `:SS.mmm`, and where in them digits and other bytes stand.
+_CLOCK, _REST = 8, 16
+_TEN, _BYTE = np.uint64(10), np.uint64(8)
+_ALL_ZEROS = np.uint64(0x3030303030303030)
+_CLOCK_MARKS, _CLOCK_DIGITS = np.uint64(0x0000FF0000FF0000), np.uint64(0xFFFF00FFFF000000)
+_CLOCK_ZEROS = _CLOCK_DIGITS & _ALL_ZEROS
+_CLOCK_MARKED = np.uint64(ord(" ") << 16 | ord(":") << 40)
+_OF_REST = {
+    _SECONDS: (np.uint64(0xFF), np.uint64(ord(":")), np.uint64(0xFFFF00)),
+    _MILLIS: (
+        np.uint64(0xFF0000FF),
+        np.uint64(ord(":") | ord(".") << 24),
+        np.uint64(0x00FFFFFF00FFFF00),
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -67,27 +80,29 @@ class TimeColumn:
 
 def _naive(rows: BlockRows, column: int, length: int) -> NDArray[np.float64]:
     """Return seconds since 1970 as if the times were UTC, NaN where a cell has another form."""
-    begins, data = rows.begins(column), rows.bytes
+    begins, words = rows.begins(column), rows.words
     good = rows.ends[column] - begins == length
-    begins = np.minimum(begins, len(data) - length)
-    marks = {place: mark for place, mark in _MARKS.items() if place < length}
-    for place, mark in marks.items():
-        good &= data[begins + place] == ord(mark)
+    begins = np.minimum(begins, len(words) - length)
+    clocks, rest = words[begins + _CLOCK], words[begins + _REST]
+    good &= clocks & _CLOCK_MARKS == _CLOCK_MARKED
+    marks, marked, digits = _OF_REST[length]
+    good &= rest & marks == marked
+    clocks, rest = clocks & _CLOCK_DIGITS ^ _CLOCK_ZEROS, rest & digits ^ (digits & _ALL_ZEROS)
+    good &= digits_only(clocks) & digits_only(rest)
     seconds = _days(rows, begins, good)
-    parts = {}
-    for name, places in _DIGITS.items():
-        if places[-1] >= length:
-            continue
-        value = np.zeros(len(begins), dtype=np.int64)
-        for place in places:
-            digit = data[begins + place] - np.uint8(48)
-            good &= digit < 10  # noqa: PLR2004 - a digit
-            value = value * 10 + digit
-        good &= value <= _MOST[name]
-        parts[name] = value
-    of_day = (parts["hour"] * 60 + parts["minute"]) * 60 + parts["second"]
-    millis = (seconds + of_day) * 1000 + parts.get("milli", 0)
-    return np.where(good, millis / 1000.0, np.nan)
+    # Each byte becomes ten times itself and the byte behind it: two digits in one.
+    clocks, pairs = clocks * _TEN + (clocks >> _BYTE), rest * _TEN + (rest >> _BYTE)
+    hour, minute, second = (
+        _byte(word, place) for word, place in ((clocks, 3), (clocks, 6), (pairs, 1))
+    )
+    good &= (hour <= _MOST["hour"]) & (minute <= _MOST["minute"]) & (second <= _MOST["second"])
+    of_day = (hour * 60 + minute) * 60 + second
+    milli = _byte(pairs, 4) * 10 + _byte(rest, 6)
+    return np.where(good, ((seconds + of_day) * 1000 + milli) / 1000.0, np.nan)
+
+
+def _byte(word: NDArray[np.uint64], place: int) -> NDArray[np.int64]:
+    return ((word >> np.uint64(8 * place)) & np.uint64(0xFF)).view(np.int64)
 
 
 def _days(rows: BlockRows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -102,6 +117,9 @@ def _days(rows: BlockRows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -
         if first == last:
             continue
         text = rows.data[begins[first] : begins[first] + 10].decode("ascii", "replace")
+        if text[4:5] + text[7:8] != "//":
+            good[first:last] = False
+            continue
         try:
             parsed = date.fromisoformat(text.replace("/", "-"))
         except ValueError:

@@ -1,0 +1,87 @@
+"""How large logs and tables fare: `python benchmarks/large_sources.py [MILLION ROWS] [DAYS]`.
+
+A made log of nvidia-smi against duckdb's own average of one of its columns, and made Parquet of
+1,000 GPUs at a reading every 15 s to a profile a GPU. Prints seconds of CPU and the most memory;
+nothing is judged.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+
+from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.sources import read_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEADER = (
+    "timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], "
+    "power.draw [W], temperature.gpu"
+)
+GPUS, TICKS = 8, 10_000
+FLEET = """
+copy (
+  select 1795176000 + t as ts, 'job-' || g as job, 'node-' || (g // 8) as host,
+    g % 8 as gpu_index, 'GPU-f' || g as uuid, 'NVIDIA H100 80GB HBM3' as name,
+    (hash(t * 1009 + g) % 101)::double as gpu_util, 20000.0 + hash(t + g) % 50000 as memory_used,
+    90 + (hash(t * 7 + g) % 60000) / 100.0 as power
+  from range(0, {seconds}, 15) a(t), range(1000) b(g)
+) to '{file}' (format parquet)
+"""
+
+
+def write_log(file: Path, rows: int) -> None:
+    """Write a log of eight GPUs at a reading a second."""
+    draw = np.random.default_rng(1)
+    start = np.datetime64("2026-11-01T00:00:00.100", "ms")
+    with file.open("w", encoding="utf-8") as out:
+        out.write(HEADER + "\n")
+        for first in range(0, rows // GPUS, TICKS):
+            stamps = np.datetime_as_string(start + np.arange(first, first + TICKS) * 1000)
+            load = draw.integers(0, 101, (TICKS, GPUS))
+            watts = draw.uniform(80, 690, (TICKS, GPUS))
+            out.writelines(
+                f"{stamp.replace('-', '/').replace('T', ' ')}, {g}, GPU-1b0f0c1e-0000-4000-8000-"
+                f"00000000000{g}, NVIDIA H100 80GB HBM3, {load[i, g]} %, {20000 + load[i, g]} MiB, "
+                f"81559 MiB, {watts[i, g]:.2f} W, {30 + load[i, g] // 2}\n"
+                for i, stamp in enumerate(stamps)
+                for g in range(GPUS)
+            )
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    """Print how long something takes."""
+    cpu, wall = time.process_time(), time.monotonic()
+    work()
+    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{what}: {cpu:.1f} s of CPU, {wall:.1f} s, at most {most} MiB so far")
+
+
+def main() -> None:
+    """Time a log, then a fleet's table."""
+    millions = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    days = float(sys.argv[2]) if len(sys.argv) > 2 else 0.1  # noqa: PLR2004 - the second argument
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "smi.csv"
+        write_log(log, int(millions * 1e6))
+        average = "select avg(cast(replace(\"utilization.gpu [%]\", ' %', '') as double))"
+        base = duckdb.connect()
+        timed("duckdb's average", lambda: base.execute(f"{average} from '{log}'").fetchall())
+        timed(f"profile of {millions:g} M rows", lambda: read_source(str(log), Hints()))
+        fleet = Path(folder) / "fleet.parquet"
+        base.execute(FLEET.format(seconds=int(days * 86400), file=fleet))
+        timed(f"1,000 profiles of {days:g} days", lambda: read_source(str(fleet), Hints()))
+
+
+if __name__ == "__main__":
+    main()
