@@ -9,6 +9,8 @@ from templates.report_text import change, dollars, period_words
 if TYPE_CHECKING:
     from planner.plan_document.document import PlanDocument
 
+_NAMES = 8  # of jobs that share; a fleet's others are counted
+
 
 def total(plan: PlanDocument) -> str:
     """Return the one recommended total of several jobs, and how it comes about; else nothing."""
@@ -23,7 +25,9 @@ def total(plan: PlanDocument) -> str:
     else:
         said += ", as today"
     if found.packed:
-        said += f"; {', '.join(found.packed)} share"
+        more = len(found.packed) - _NAMES
+        rest = f" and {more} more" if more > 0 else ""
+        said += f"; {', '.join(found.packed[:_NAMES])}{rest} share"
     if found.unknown:
         said += f"; without {', '.join(found.unknown)}, whose cost is not known"
     return f"{said}."
