@@ -61,37 +61,60 @@ def _profile(gpu: str, share: float) -> Profile:
     )
 
 
-@cache
-def pairs(folder: Path) -> tuple[Pair, ...]:
-    """Return Gavel's pairs of jobs on one GPU that both ran.
+@dataclass(frozen=True, slots=True)
+class Together:
+    """One job beside another, as it was measured.
 
-    The shares of a GPU's time were not measured: a job beside its own copy tells them.
+    Attributes:
+        gpu: on which.
+        jobs: the job whose speed is asked for, and the one beside it: models with batch sizes.
+        steps_s: seconds a step of both, alone.
+        true: speed relative to running alone.
     """
+
+    gpu: str
+    jobs: tuple[str, str]
+    steps_s: tuple[float, float]
+    true: float
+
+
+@cache
+def measured(folder: Path) -> tuple[Together, ...]:
+    """Return Gavel's jobs on one GPU beside each other and beside their own copies, that ran."""
     path = folder / "gavel" / "throughputs_k80_p100.json"
-    tables = json.loads(path.read_text(encoding="utf-8"))
     found = []
-    for gpu, table in tables.items():
+    for gpu, table in json.loads(path.read_text(encoding="utf-8")).items():
         alone = {
             name: row["null"]
             for name, row in table.items()
             if ast.literal_eval(name)[1] == 1 and row["null"] > 0.0
         }
-        share = {
-            name: min(1.0, alone[name] / (2.0 * table[name][name][0]))
-            for name in alone
-            if table[name].get(name, (0.0,))[0] > 0.0
-        }
-        for victim, aggressor in ((v, a) for v in share for a in share if v != a):
-            together = table[victim].get(aggressor, (0.0,))[0]
+        for one, other in ((one, other) for one in alone for other in alone):
+            together = table[one].get(other, (0.0,))[0]
             if together > 0.0:
-                pair = Pair(
-                    gpu=_GPUS[gpu],
-                    victim=_model(victim),
-                    aggressor=_model(aggressor),
-                    shares=(share[victim], share[aggressor]),
-                    true=together / alone[victim],
-                )
-                found.append(pair)
+                steps_s = 1.0 / alone[one], 1.0 / alone[other]
+                found.append(Together(_GPUS[gpu], (one, other), steps_s, together / alone[one]))
+    return tuple(found)
+
+
+@cache
+def pairs(folder: Path) -> tuple[Pair, ...]:
+    """Return pairs of jobs with their shares of the GPU's time.
+
+    The shares were not measured: a job beside its own copy tells them.
+    """
+    known = measured(folder)
+    share = {
+        (one.gpu, one.jobs[0]): min(1.0, 0.5 / one.true)
+        for one in known
+        if one.jobs[0] == one.jobs[1]
+    }
+    found = []
+    for one in known:
+        own, other = (share.get((one.gpu, job)) for job in one.jobs)
+        if one.jobs[0] != one.jobs[1] and own is not None and other is not None:
+            victim, aggressor = (_model(job) for job in one.jobs)
+            found.append(Pair(one.gpu, victim, aggressor, (own, other), one.true))
     return tuple(found)
 
 

@@ -24,6 +24,7 @@ from research import (
     several_gpus,
     slices,
     small_work,
+    turns,
 )
 from research.cross_gpu import cases, fitted_runs, intervals
 from research.effects import fit, likeliest_widths, speed_table
@@ -47,9 +48,9 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Intervals of sharing a GPU, planner/prediction/sharing.py and slices.py. {_BY_MAKE}
-# Sources: factor: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100; slice.width:
-# MISO (MIT), training jobs on slices of an A100. Quantiles only.
+# Intervals of sharing a GPU, planner/prediction: sharing, slices, time_slices. {_BY_MAKE}
+# Sources: factor, pair: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100;
+# slice.width: MISO (MIT), training jobs on slices of an A100. Quantiles and our own regression.
 """
 _CLASSES = f"""\
 # Laws of the classes of work, planner/models/gpu_speed/speed_laws.py. {_BY_MAKE}
@@ -185,7 +186,12 @@ def sharing(folder: Path, day: date) -> str:
     """Return sharing.toml."""
     factor = co_location.factor(co_location.pairs(folder))
     width = slices.width(slices.runs(folder))
-    table = {"fitted": day, "factor": round(factor, 3), "slice": {"width": round(width, 3)}}
+    table = {
+        "fitted": day,
+        "factor": round(factor, 3),
+        "slice": {"width": round(width, 3)},
+        "pair": turns.shipped(turns.beside_others(folder)),
+    }
     return toml(_SHARING, table)
 
 

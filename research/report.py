@@ -14,6 +14,7 @@ from research import (
     several_gpus,
     slices,
     small_work,
+    turns,
 )
 from research.score import Section
 
@@ -24,6 +25,7 @@ SECTIONS: tuple[Callable[[Path], Section], ...] = (
     several_gpus.section,
     probed.section,
     co_location.section,
+    turns.section,
     slices.section,
     collectives.section,
     host.section,

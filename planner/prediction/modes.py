@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from planner.models.estimate import Estimate
 from planner.prediction.sharing import shared_speed
 from planner.prediction.slices import cut, speeds_on
+from planner.prediction.time_slices import by_turns
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError
@@ -33,6 +34,14 @@ def _whole(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     return shared_speed(profiles)
 
 
+def _in_turns(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+    expected = _whole(profiles)
+    named = [one.hardware.gpu for one in profiles]
+    if len(set(named)) != 1 or named[0] is None:
+        return expected
+    return by_turns(source_gpu(profiles[0]).name, profiles) or expected
+
+
 def _sliced(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     if not profiles:
         return ()
@@ -45,6 +54,6 @@ def _sliced(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
 
 _MODES: Mapping[str, Callable[[Sequence[Profile]], tuple[Estimate, ...]]] = {
     "mps": _whole,
-    "time-slicing": _whole,
+    "time-slicing": _in_turns,
     "mig": _sliced,
 }
