@@ -93,7 +93,7 @@ def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Est
         InputError: another mode; GPU use of a job was not measured; a job that must be isolated
             (`job.trust`) would share without slices; the GPU cannot be cut so.
     """
-    from planner.prediction.modes import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
+    from planner.prediction.sharing.modes import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
 
     return speeds_in(tuple(profiles), mode)
 

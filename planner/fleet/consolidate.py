@@ -18,7 +18,7 @@ from planner.fleet.home import Home, today
 from planner.fleet.tenant import CONTEXT_GIB, Tenant, Unmoved, by_slices, slices_of, speeds
 from planner.models.estimate import Estimate, exactly
 from planner.models.saving import Saving, saving
-from planner.prediction.sharing import compute_share
+from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine

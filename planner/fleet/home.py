@@ -8,7 +8,7 @@ from planner.baseline.baseline import Baseline
 from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
-from planner.prediction.sharing import SHARES
+from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile, Statistics
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer

@@ -21,7 +21,7 @@ from planner.fleet.tenant import (
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
-from planner.prediction.sharing import most_beside
+from planner.prediction.sharing.shares import most_beside
 from planner.signals.gpu_parts import PARTS
 
 _ROUNDING = 1e-9

@@ -7,8 +7,8 @@ from planner.baseline.rejection import Reason
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
-from planner.prediction.sharing import peak_share, shared_speed
-from planner.prediction.slices import compute_of, cut, smallest, speeds_on
+from planner.prediction.sharing.shares import peak_share, shared_speed
+from planner.prediction.sharing.slices import compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.signals.signals import worst_latency_ms
 from pricing.hardware import Gpu, MigProfile, gpus

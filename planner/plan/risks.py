@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.baseline.baseline import gpu_memory_gib
 from planner.fleet.consolidate import CONTEXT_GIB, Fleet, Placement
 from planner.plan.plan import JobPlan
-from planner.prediction.sharing import SHARES
+from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
 

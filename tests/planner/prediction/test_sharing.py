@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.coefficients import coefficients
-from planner.prediction.sharing import compute_share, shared_speed
+from planner.prediction.sharing.shares import compute_share, shared_speed
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 

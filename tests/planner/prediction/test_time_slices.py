@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.prediction.modes import speeds_in
+from planner.prediction.sharing.modes import speeds_in
 from planner.profile.model import Profile, Step
 from tests.planner.factories import a_profile
 

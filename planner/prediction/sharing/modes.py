@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.models.estimate import Estimate
-from planner.prediction.sharing import shared_speed
-from planner.prediction.slices import cut, speeds_on
-from planner.prediction.time_slices import by_turns
+from planner.prediction.sharing.shares import shared_speed
+from planner.prediction.sharing.slices import cut, speeds_on
+from planner.prediction.sharing.time_slices import by_turns
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate
-from planner.prediction.sharing import compute_share
+from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
 from pricing.hardware import Gpu, MigProfile

@@ -7,7 +7,7 @@ both keep the GPU busy, t and u their seconds a step alone:
 
 fitted for each GPU on published pairs (`planner/models/data/sharing.toml`); the form is that of
 Gavel's pairs in our own regressions. The coefficients do not carry over to other GPUs: there, and
-outside the measured step times, the rule of `planner.prediction.sharing` is the better guess.
+outside the measured step times, the rule of `planner.prediction.sharing.shares` is the better guess.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate
-from planner.prediction.sharing import compute_share
+from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
 
 _BUSY = 0.8  # of the time, from which a job keeps its GPU busy: all fitted jobs did
