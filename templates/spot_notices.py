@@ -12,6 +12,11 @@ NOTICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "taken_url": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
             "says": "^TRUE$",
             "least_s": "25",
+            # "Handle GPU host maintenance events": a machine with GPUs is stopped for maintenance,
+            # not moved, and this key says so an hour before.
+            "at_risk_url": "http://metadata.google.internal/computeMetadata/v1/instance/"
+            "maintenance-event",
+            "at_risk_says": "^TERMINATE_ON_HOST_MAINTENANCE$",
         },
         # Azure, "Scheduled Events" for Linux: an event Preempt, 30 seconds or more before its time.
         "azure": {
@@ -22,4 +27,7 @@ NOTICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""By provider: header of the call, where to ask, what the answer holds, seconds left at least."""
+"""By provider: header of the call, where to ask, what the answer holds, seconds left at least.
+
+`at_risk_url` and `at_risk_says`: the same of what comes later, or perhaps; it stops nothing yet.
+"""

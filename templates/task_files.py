@@ -48,11 +48,13 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
     Args:
         tool: one of FILES.
         task: with the tool's own names.
-        notices: where a spot machine of its provider reads that it is taken back; empty: nowhere.
+        notices: where a machine of its provider reads that it is taken back; empty: nowhere.
     """
     gpu = gpus().get(task.offer.gpu)
     ends = task.off_is_free and task.ttl_s is not None
-    ours = ends or (tool == "skypilot" and bool(notices) and task.spot)
+    # What is told of maintenance concerns each machine, the rest those that the provider may want.
+    notices = notices if task.spot or "at_risk_says" in notices else {}
+    ours = ends or (tool == "skypilot" and bool(notices))
     machine = _machine(task, _BEFORE_S[tool], notices, ends=ends) if ours else None
     return (
         _environment()
@@ -64,7 +66,8 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
             arming=render_arming(machine) if machine else "",
             bootstrap=render_bootstrap(machine) if machine else "",
             ends=ends,
-            has_notices=bool(notices),
+            has_notices=bool(notices) and task.spot,
+            maintained="at_risk_says" in notices,
             resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
         )
     )
@@ -125,7 +128,7 @@ def _machine(
         jobs=(),
         scratch=True,
         idle_s=task.idle_s if ends else None,
-        notices=notices if task.spot else {},
+        notices=notices,
     )
 
 

@@ -94,6 +94,23 @@ def test_a_risk_stops_nothing(box: Box) -> None:
     assert "terminate" not in box.calls
 
 
+def test_maintenance_at_google_is_a_risk(tmp_path: Path) -> None:
+    """A machine that will be ended for maintenance: the hook runs once, no job is stopped."""
+    asked = NOTICES_ELSEWHERE["gcp"]
+    there = f"""case "$*" in *"{asked["taken_url"]}") echo FALSE ;;
+    *"{asked["header"]} {asked["at_risk_url"]}") cat "$GPUCOST_ROOT/told" ;; *) exit 22 ;; esac"""
+    box = Box(tmp_path, a_machine(end="poweroff", notices=asked), curl=there)
+    box.write("etc/gpucost/on-preempt", _HOOK).chmod(0o755)
+    box.set_clock(NOW_S + BOOT_S + 100, up_s=100)
+    for told, runs in (("NONE", 0), ("TERMINATE_ON_HOST_MAINTENANCE", 1)):
+        box.write("told", told)
+        box.run("notices.sh", UNTIL_S="130" if not runs else "160")
+        if runs:
+            until(lambda: "hook: " in box.calls, "the hook")  # it runs beside
+        assert box.calls.count("hook: the provider may soon take this machine back") == runs
+    assert "SIGTERM" not in box.read("var/lib/gpucost/end.log")
+
+
 def test_without_a_notice_nothing_happens(box: Box) -> None:
     """A metadata service that answers 404, or not at all, is no notice."""
     box.run("notices.sh", UNTIL_S="130")

@@ -27,6 +27,7 @@ class DigitalOceanAccount:
     """An account at DigitalOcean with a Droplet, key, firewall, snapshot of others, and Eve's."""
 
     host = "digitalocean.test"
+    makes_nodes = False
 
     def __init__(self) -> None:
         sizes = [size for size in the_sizes() if size["slug"].startswith("gpu-")]
@@ -136,6 +137,7 @@ class AwsTrialAccount:
     """An account at AWS with an instance, key and group of others, and Eve's."""
 
     host = "aws.test"
+    makes_nodes = False
     region = "us-east-1"
 
     def __init__(self) -> None:

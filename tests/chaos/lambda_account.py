@@ -19,6 +19,7 @@ class LambdaTrialAccount:
     """What the trials do to it, and count of it."""
 
     host = "lambda.test"
+    makes_nodes = False
 
     def __init__(self) -> None:
         self.app = Lambda(token=LAMBDA_KEY)

@@ -1,6 +1,6 @@
 """Accounts with a Kubernetes cluster, in which others have node pools, too; Eve's among them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from providers.doks.calls import labels
@@ -11,14 +11,11 @@ from tests.providers.fakes.clusters import CLUSTER, Pool, node_pool
 from tests.providers.fakes.eks import Group
 from tests.providers.fakes.world import World
 
-UNSEEN = timedelta(minutes=3)
-"""A node that goes with its pool sooner than lists may show it has a bill that nobody was told."""
-
 
 class DoksAccount(DigitalOceanAccount):
     """An account at DigitalOcean with a cluster."""
 
-    unseen = UNSEEN
+    makes_nodes = True
 
     def reset(self, world: World) -> None:
         """Empty it, but for what is not ours."""
@@ -56,7 +53,7 @@ class DoksAccount(DigitalOceanAccount):
 class EksAccount(AwsTrialAccount):
     """An account at AWS with a cluster."""
 
-    unseen = UNSEEN
+    makes_nodes = True
     hers = ""
 
     def reset(self, world: World) -> None:

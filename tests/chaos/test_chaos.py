@@ -9,10 +9,11 @@ from tests.chaos.__main__ import main
 from tests.chaos.accounts import ACCOUNTS as OF_MACHINES
 from tests.chaos.pool_accounts import POOL_ACCOUNTS
 from tests.chaos.programme import CASES, some
-from tests.chaos.trials import LAUNCHES, stage
+from tests.chaos.trials import DOWN, LAUNCHES, stage
 from tests.chaos.troubles import faults_of
-from tests.chaos.truth import BAD, Count
+from tests.chaos.truth import BAD, Count, check_ledger
 from tests.chaos.workers import Task
+from tests.providers.fakes.world import World
 
 ACCOUNTS = {**OF_MACHINES, **POOL_ACCOUNTS}
 
@@ -67,3 +68,44 @@ def test_the_tables_of_a_run_replace_those_of_a_page(
     assert f"| plain | 3 | 0 | {left} |" in text
     assert text.endswith("<!-- chaos: end -->\nafter\n")
     assert "old" not in text
+
+
+def test_a_long_run_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was clean is kept and not tried again; what was not is; the page has both."""
+    tried: list[str] = []
+    left = {"plain": 0, "full disk": 1}
+
+    def work_all(tasks: Iterable[Task], *, jobs: int) -> Iterator[tuple[Task, Count, float]]:
+        assert jobs == 1
+        for task in tasks:
+            tried.append(task[1])
+            yield task, Count(trials=3, machines=left[task[1]]), 1.0
+
+    monkeypatch.setattr("tests.chaos.__main__.work_all", work_all)
+    page, file = tmp_path / "page.md", str(tmp_path / "kept.jsonl")
+    page.write_text("<!-- chaos: begin --><!-- chaos: end -->")
+    words = ["aws", "--some", "--keep", file, "--into", str(page), "--world"]
+    assert main([*words, "plain"]) == 0
+    assert main([*words, "plain", "--world", "full disk"]) == 1
+    assert "| **all** | 6 | 0 | 1 |" in page.read_text()
+    left["full disk"] = 0
+    assert main([*words, "full disk"]) == 0
+    assert tried == ["plain", "full disk", "full disk"]
+    assert "| plain | 3 | 0 | 0 |" in page.read_text()
+    assert "| **all** | 6 | 0 | 0 |" in page.read_text()
+
+
+def test_a_node_that_was_shown_has_a_bill() -> None:
+    """A node that goes with its pool may be unknown only where no answer had its id."""
+    count = Count()
+    with stage("doks") as here, here.trial(World()):
+        here.run(LAUNCHES["doks"]["1x GPU"])
+        here.run(DOWN)
+        (node,) = here.account.lives()
+        empty = here.state / "none"
+        check_ledger(here.account, empty, count, here.log, [f"1{node}".encode()])
+        assert count.ledger == 0
+        check_ledger(here.account, empty, count, here.log, here.answers)
+    assert count.ledger == 1

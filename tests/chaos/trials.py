@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,7 +15,7 @@ from unittest import mock
 from gpucost.commands.machines import provision
 from tests.chaos.accounts import ACCOUNTS, Account
 from tests.chaos.computers import BOOT_S, LOOK_S, Boot
-from tests.chaos.exchange import exchange
+from tests.chaos.exchange import Answer, Call, exchange
 from tests.chaos.job_machines import JobMachines
 from tests.chaos.pool_accounts import POOL_ACCOUNTS
 from tests.chaos.surroundings import forget_aws, load, prepare_aws, prepared
@@ -95,6 +96,7 @@ class Stage:
     before: set[str] = field(default_factory=set)
     deadline: datetime = field(default_factory=lambda: datetime.now(UTC))
     told: bool = False
+    answers: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.machines = JobMachines(folder=self.folder / "machines")
@@ -109,6 +111,7 @@ class Stage:
         self.account.reset(world)
         self.account.computers.reset(boot or Boot())
         self.before = self.account.foreign()
+        self.answers.clear()
         self.deadline = datetime.now(UTC) + TTL
         told = self.account.environment() | _PLAIN | {"GPUCOST_STATE_DIR": str(self.state)}
         with mock.patch.dict("os.environ", told | more):
@@ -123,15 +126,18 @@ class Stage:
         return self.run_all(((command, trouble),))[0]
 
     def run_all(self, commands: tuple[tuple[Command, Trouble], ...]) -> list[Ended]:
-        """Run commands at the same time."""
-        return run(commands, self.answer, self.time, self.log)
+        """Run commands at the same time; what one that was killed was answered is forgotten."""
+        heard = len(self.answers)
+        ended = run(commands, self.answer, self.time, self.log)
+        if any(one.was_killed for one in ended):
+            del self.answers[heard:]
+        return ended
 
     def answer(self, message: tuple[Any, ...]) -> Any:
         """What the account, or one of its machines, says."""
         machines = self.account.computers.now()
         if message[0] == "call":
-            ours = message[2] == self.account.host
-            return exchange(self.account.app, message[1:]) if ours else None
+            return self._call(message[1:]) if message[2] == self.account.host else None
         if message[0] == "shell":
             there = [one for one in machines.values() if one.seen.run == message[1]]
             reached = any(one.boot.starts and one.boot.reachable for one in there)
@@ -148,6 +154,13 @@ class Stage:
             machine.token = message[2]
             return ""
         return machine.proof(datetime.now(UTC))
+
+    def _call(self, call: Call) -> Answer:
+        """What the account answers, which is kept."""
+        answer = exchange(self.account.app, call)
+        if answer is not None and answer[0] < HTTPStatus.BAD_REQUEST:
+            self.answers.append(answer[2])
+        return answer
 
     def warm(self) -> None:
         """Run every command once, so that a forked one finds all that it imports."""
@@ -198,7 +211,7 @@ class Stage:
             count.told.append(f"lie: machines are said to burn after the recovery: {self.log}")
         self.count_left(count)
         if has_journal:
-            check_ledger(self.account, self.state, count, self.log)
+            check_ledger(self.account, self.state, count, self.log, self.answers)
 
     def count_left(self, count: Count, *, side: bool = True) -> None:
         """Count what is left of ours and gone of others."""

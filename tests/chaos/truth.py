@@ -1,7 +1,7 @@
 """What a command said, and what the journal holds, against what the account has."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,8 +120,18 @@ def lies(ended: Ended, account: Account, state: Path) -> Iterator[str]:
                 yield f"{run.marks.run} is ready, and nothing ends {one.id}"
 
 
-def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None:
-    """Hold every machine of the journal against the life that the account saw."""
+def check_ledger(
+    account: Account, state: Path, count: Count, log: Path, answers: Sequence[bytes]
+) -> None:
+    """Hold every machine of the journal against the life that the account saw.
+
+    Args:
+        account: whose machines they were.
+        state: folder of the journal.
+        count: gets what disagrees.
+        log: named where it does.
+        answers: of the account, to commands that were not killed.
+    """
     runs = runs_of(state)
     known = {one.id: (run, one) for run in runs for one in run.machines if one.id}
     for key, (born, died) in account.lives().items():
@@ -129,8 +139,8 @@ def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None
             continue  # counted as left
         if key not in known and key in account.computers.ended:
             continue  # its making was never told, and nobody came before it ended itself
-        if key not in known and died - born < getattr(account, "unseen", timedelta()):
-            continue  # its pool was ended before any list showed it
+        if key not in known and account.makes_nodes and not _is_shown(key, answers):
+            continue  # it went with its pool, and no answer to anybody who lived on showed it
         count.billed += 1
         run, one = known.get(key, (None, None))
         told = "is not in the journal"
@@ -143,6 +153,12 @@ def check_ledger(account: Account, state: Path, count: Count, log: Path) -> None
     if open_runs:
         count.ledger += 1
         count.told.append(f"ledger: {open_runs} still open: {log}")
+
+
+def _is_shown(key: str, answers: Sequence[bytes]) -> bool:
+    """Whether an id stands in an answer."""
+    word = re.compile(rb"(?<![\w-])" + re.escape(key.encode()) + rb"(?![\w-])")
+    return any(word.search(one) for one in answers)
 
 
 def _disagrees(run: Deployment, one: JournaledResource, born: datetime, died: datetime) -> str:

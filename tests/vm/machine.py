@@ -108,10 +108,7 @@ class VirtualMachine:
 
     def ssh(self, command: str, *, given: str = "", limit_s: float = 60) -> tuple[int, str]:
         """Exit status and output of a command as root; 255 where it cannot be reached."""
-        settings = ("LogLevel=ERROR", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
-        asked = ["ssh", "-i", str(self.image.key), "-p", str(self.port), "-o", "BatchMode=yes"]
-        asked += [word for one in (*settings, "ConnectTimeout=10") for word in ("-o", one)]
-        asked += ["root@127.0.0.1", command]
+        asked = self._asked(command)
         try:
             ran = subprocess.run(
                 asked, input=given, capture_output=True, text=True, timeout=limit_s, check=False
@@ -119,6 +116,20 @@ class VirtualMachine:
         except subprocess.TimeoutExpired:
             return 255, f"no answer in {limit_s} s"
         return ran.returncode, ran.stdout + ran.stderr
+
+    def _asked(self, command: str) -> list[str]:
+        settings = ("LogLevel=ERROR", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
+        words = ["ssh", "-i", str(self.image.key), "-p", str(self.port), "-o", "BatchMode=yes"]
+        words += [word for one in (*settings, "ConnectTimeout=10") for word in ("-o", one)]
+        return [*words, "root@127.0.0.1", command]
+
+    def follow(self, path: str) -> Path:
+        """A file here that gets what a file there gets, until the machine goes off."""
+        here = self.folder / Path(path).name
+        with here.open("wb") as stream:
+            told = self._asked(f"tail -n 0 -F {path}")
+            subprocess.Popen(told, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
+        return here
 
     def must(self, command: str, *, given: str = "") -> str:
         """Output of a command that succeeds; without acceleration a process takes long to start."""
