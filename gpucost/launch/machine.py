@@ -77,8 +77,8 @@ def _power(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
     if not choice.offers:
         yield "--power-cap: the machine is yours; set its cap yourself."
     for offer, gpu in _gpus_of(choice):
-        if gpu is None or gpu.vendor != "NVIDIA":
-            yield f"--power-cap: {offer.gpu} of {offer.place} is not NVIDIA's."
+        if gpu is None or gpu.vendor not in ("NVIDIA", "AMD"):
+            yield f"--power-cap: {offer.gpu} of {offer.place} is not NVIDIA's or AMD's."
         elif gpu.tdp_w is not None and wish.power_cap_w > gpu.tdp_w:
             yield (
                 f"--power-cap {wish.power_cap_w}: a {offer.gpu} takes {gpu.tdp_w:g} W at most; "

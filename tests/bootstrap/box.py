@@ -20,7 +20,13 @@ BOOT_S = 40
 _TOOLS = {
     "systemctl": 'echo "systemctl $*" >>"$GPUCOST_ROOT/calls"',
     # The matrix as in public captures of rocm-smi on machines with four and eight GPUs.
+    # Caps as in a public capture of `rocm-smi -a`, and as ROCm's rocm_smi.py prints them.
     "rocm-smi": 'case "$*" in *--showtopotype*) cat "$GPUCOST_ROOT/links" ;;\n'
+    '*--setpoweroverdrive*) echo "rocm-smi $*" >>"$GPUCOST_ROOT/calls"\n'
+    '[ -e "$GPUCOST_ROOT/gpu/stuck-power" ] || echo "$2" >"$GPUCOST_ROOT/cap" ;;\n'
+    '*--showmaxpower*) echo "=== Power Cap ==="; cap="$(cat "$GPUCOST_ROOT/cap" || echo 750)"\n'
+    "for i in $(seq 0 $((GPUS - 1))); do\n"
+    'printf "GPU[%d]\\t\\t: Max Graphics Package Power (W): %s.0\\n" "$i" "$cap"; done ;;\n'
     '*) for i in $(seq 1 "$GPUS"); do echo "card$i,0x1"; done ;; esac',
     "lsblk": 'case "$*" in *NAME,TYPE,RO*) printf "%b" "$DISKS" ;;\n'
     "*MOUNTPOINT*) ;; *) echo x ;; esac",

@@ -58,6 +58,7 @@ MACHINES: dict[str, MachineBootstrap] = {
         gpu_vendor="amd", gpu_count=8, launcher=EIGHT, interconnect="xgmi"
     ),
     "AMD": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT),
+    "AMD, capped": a_machine(gpu_vendor="amd", gpu_count=8, launcher=EIGHT, power_cap_w=500),
     "shared by MPS": a_machine(sharing="mps", jobs=("a", "b", "c")),
     "shared in turns": a_machine(sharing="time-slicing", jobs=("infer-a", "infer b")),
     "jobs on slices": a_machine(

@@ -14,7 +14,8 @@ SLICES = MACHINES["jobs on slices"]
 XGMI = MACHINES["AMD over Infinity Fabric"]
 NVLINK = MACHINES["eight over NVLink, capped"]
 _CHANGES = re.compile(
-    r"nvidia-smi (-pm|-pl|-c |-mig|mig |--gpu-reset)|mps -d|mkfs|^mount|mdadm", re.MULTILINE
+    r"rocm-smi --set|nvidia-smi (-pm|-pl|-c |-mig|mig |--gpu-reset)|mps -d|mkfs|^mount|mdadm",
+    re.MULTILINE,
 )
 
 
@@ -76,6 +77,7 @@ def test_a_reboot_makes_the_settings_again(tmp_path: Path) -> None:
     [
         (a_machine(), "gpu/stuck-persistence", "persistence mode stays off"),
         (NVLINK, "gpu/stuck-power", "the power cap is not 500 W"),
+        (MACHINES["AMD, capped"], "gpu/stuck-power", "the power cap is not 500 W"),
         (MPS, "gpu/stuck-compute", "the GPU does not become exclusive to MPS"),
         (MPS, "gpu/stuck-mps", "MPS does not answer"),
         (MIG, "gpu/stuck-mig", "MIG mode stays off"),

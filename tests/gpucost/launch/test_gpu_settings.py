@@ -20,6 +20,16 @@ def test_slices_and_cap_reach_the_machine(call: Call) -> None:
     assert "nvidia-smi -pl 500" in text
 
 
+def test_a_cap_of_amds_gpus_is_set_and_read_back(call: Call) -> None:
+    """There ROCm's tool sets it."""
+    words = ("--type", "digitalocean/gpu-mi300x1-192gb", "--ttl", "2h", "--dry-run", "-f", "json")
+    ran = call("provision", *words, "--power-cap", "600")
+    assert ran.code == 0, ran.err
+    (machine,) = [one for one in json.loads(ran.out)["calls"] if one["kind"] == "machine"]
+    text = parts(machine["arguments"]["user_data"])["cloud-config"]
+    assert "rocm-smi --setpoweroverdrive 600 --autorespond y" in text
+
+
 @pytest.mark.parametrize(
     ("type_", "asked", "told"),
     [
@@ -37,7 +47,7 @@ def test_slices_and_cap_reach_the_machine(call: Call) -> None:
         ),
         ("aws/g6.xlarge/us-east-1", ("--mig", "1g.10gb"), "L4 of aws/g6.xlarge"),
         ("digitalocean/gpu-h100x1-80gb", ("--power-cap", "900"), "takes 700 W at most"),
-        ("digitalocean/gpu-mi300x1-192gb", ("--power-cap", "300"), "is not NVIDIA's"),
+        ("digitalocean/gpu-mi300x1-192gb", ("--power-cap", "800"), "takes 750 W at most"),
         ("ssh/root@10.0.0.5", ("--mig", "1g.10gb"), "the machine is yours"),
     ],
 )
