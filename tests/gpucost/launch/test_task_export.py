@@ -236,14 +236,16 @@ def _starts(plan: PlanDocument, name: str) -> bool:
 
 
 def test_terraforms_machines_carry_notices_and_the_hook(plans: list[PlanDocument]) -> None:
-    """Each has the script that lets jobs save; spot machines look for notices, others do not."""
+    """Each has the script that lets jobs save; spot machines, and Google's, look for notices."""
     seen = set()
     for plan, name, offer in _options(plans):
         if "terraform" not in that_start(offer):
             continue
         text = _user_data(_read("terraform", task_text("terraform", plan, (name,), ASKED, ())[1]))
         assert "/opt/gpucost/checkpoint" in text
-        assert ("gpucost-notices.service" in text) == (offer.purchase == "spot")
+        assert ("gpucost-notices.service" in text) == (
+            offer.purchase == "spot" or offer.provider == "gcp"
+        )
         seen.add((offer.provider, offer.purchase == "spot"))
     assert seen == {("aws", False), ("aws", True), ("gcp", False), ("gcp", True)}
 
