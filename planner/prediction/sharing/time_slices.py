@@ -7,7 +7,7 @@ both keep the GPU busy, t and u their seconds a step alone:
 
 fitted for each GPU on published pairs (`planner/models/data/sharing.toml`); the form is that of
 Gavel's pairs in our own regressions. The coefficients do not carry over to other GPUs: there, and
-outside the measured step times, the rule of `planner.prediction.sharing.shares` is the better guess.
+outside the measured step times, the rule of shares (`shares.py` beside this) is the better guess.
 """
 
 import math
