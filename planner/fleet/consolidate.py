@@ -25,7 +25,7 @@ from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT
+from pricing.money import EXACT, cents
 
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing
@@ -281,12 +281,30 @@ class _Fleet:
 
     def add(self, packing: "Packing", alone: list[Tenant], catalog: Catalog | None) -> None:
         """Place the jobs of one machine type; those in `alone` share with nobody."""
-        self.bound += packing.bound
-        if any(_has_neighbours(t) for t in (*alone, *(t for g in packing.groups for t in g))):
-            self.add_machines(packing.groups, alone, catalog)
-        else:
+        everyone = [*(t for group in packing.groups for t in group), *alone]
+        if not any(_has_neighbours(t) for t in everyone):
+            self.bound += packing.bound
             self.add_gpus(packing.groups)
             self.add_alone(alone)
+            return
+        left = machines_left.find(packing.groups, alone, catalog)
+        before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        after = left.bill.exact + sum((total(_data(t)) for t in everyone), Decimal(0))
+        if after > before:
+            self.leave(everyone, left, after - before)
+        else:
+            self.bound += packing.bound
+            self.add_machines(packing.groups, alone, left)
+
+    def leave(self, everyone: list[Tenant], left: machines_left.Left, dearer: Decimal) -> None:
+        """Leave the jobs of machines that would cost more once they are packed."""
+        self.kept += sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        self.held += machines_left.gpus_held(everyone)
+        self.notes.append(
+            f"the jobs on {left.offer.name} stay where they are: packed they would cost "
+            f"${cents(dearer):,} more, as all of their machines would be held for as long as the "
+            "longest job."
+        )
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:
         """Count jobs that stay as they are."""
@@ -308,10 +326,9 @@ class _Fleet:
                 self.together.append(one)
 
     def add_machines(
-        self, bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None
+        self, bins: list[list[Tenant]], alone: list[Tenant], left: machines_left.Left
     ) -> None:
         """Place jobs on machines of several GPUs whose bill they share."""
-        left = machines_left.find(bins, alone, catalog)
         self.notes.extend(left.notes)
         size, cost = round(left.offer.gpu_count), Decimal(0)
         placed = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
-import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,13 +53,13 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     """
     rest, points = _cut(body)
     try:
-        told = orjson.loads(rest)
+        told = msgspec.json.decode(rest)
         partial, result = bool(told.get("isPartial")), told["data"]["result"]
         labels = tuple({str(k): str(v) for k, v in one["metric"].items()} for one in result)
         if len(points) == len(labels) and all(one["values"] == [] for one in result):
             pairs = [_pairs(one) for one in points]
         else:  # as a proxy may write it
-            pairs = [_table(one["values"]) for one in orjson.loads(body)["data"]["result"]]
+            pairs = [_table(one["values"]) for one in msgspec.json.decode(body)["data"]["result"]]
         kind = told["data"]["resultType"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise AnswerError("the answer is cut off, or not a matrix of series") from None
@@ -100,7 +100,7 @@ def _pairs(points: bytes) -> NDArray[np.float64]:
     """Return times and values: `[1700000000,"80"],[1700000060,"NaN"` without the last bracket."""
     flat = b"[" + points.translate(_PLAIN) + b"]"
     try:
-        found = np.array(orjson.loads(flat), dtype=np.float64)
+        found = np.array(msgspec.json.decode(flat), dtype=np.float64)
     except (ValueError, TypeError):  # NaN and +Inf are not JSON
         found = np.array([float(cell) for cell in flat[1:-1].split(b",")])
     return found.reshape(-1, 2)

@@ -211,3 +211,18 @@ def test_jobs_that_take_turns_hold_the_machine_once(held: tuple[int, ...]) -> No
     assert found is not None
     assert (found.gpus_before, found.gpus_after, found.gpus_lower_bound) == (8, 8, 8)
     assert cents(found.cost_before) == cents(found.cost_after) == Decimal("1600.00")
+
+
+def test_packing_never_costs_more_than_today() -> None:
+    """A node of 10 h and one of 700 h stay two bills where one packed node would not do."""
+    full = {"util.kernel_time": 0.85, "mem.used_gib": Statistics(max=8.0)}
+
+    def node(name: str, hours: float) -> list[Profile]:
+        pods = [pod(f"{name}{i}", machine=name, hours=hours) for i in range(8)]
+        return [replace(one, gpus=a_profile(full).gpus) for one in pods]
+
+    fleet = plan(*node("short", 10.0), *node("long", 700.0), offers=(EIGHT,)).fleet
+    assert fleet is not None
+    assert fleet.cost_after == fleet.cost_before
+    assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (16, 16, 16)
+    assert any("stay where they are" in note for note in fleet.notes)
