@@ -47,6 +47,7 @@ class VirtualMachine:
     ) -> None:
         self.image, self.folder = image, folder
         self._disks = disks or Disks()
+        self._followers: list[subprocess.Popen[bytes]] = []
         self.metadata = Metadata()
         self.metadata.start()
         self.port = _free_port()
@@ -128,7 +129,10 @@ class VirtualMachine:
         here = self.folder / Path(path).name
         with here.open("wb") as stream:
             told = self._asked(f"tail -n 0 -F {path}")
-            subprocess.Popen(told, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
+            follower = subprocess.Popen(
+                told, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+            )
+        self._followers.append(follower)
         return here
 
     def must(self, command: str, *, given: str = "") -> str:
@@ -151,6 +155,8 @@ class VirtualMachine:
     def wait_off(self, limit_s: float) -> None:
         """Return once the machine has powered itself off."""
         self.process.wait(timeout=limit_s)
+        for follower in self._followers:
+            follower.wait(timeout=60)
 
     def tail(self) -> str:
         """The last lines of its console."""
