@@ -131,8 +131,8 @@ def is_here(found: FoundOption) -> bool:
 
 def _experiment(found: FoundOption, means: Means) -> NextExperiment:
     here, offer = is_here(found), found.offer
-    applied = make_recipe(found, _applying(found, means.numeric))
-    recipe = with_kept(encode(applied.document), means.kept)
+    asked = encode(make_recipe(found, _applying(found, means.numeric)).document)
+    recipe = with_kept(asked, means.kept, here=here)
     return NextExperiment(
         found=found,
         where=HERE if here or offer is None else f"{offer.provider}/{offer.instance_type}",
@@ -149,14 +149,19 @@ def _applying(found: FoundOption, numeric: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(code for code in numeric if code in known)
 
 
-def with_kept(recipe: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe with what an earlier one sets and it does not."""
-    codes = {one["code"] for one in recipe["actions"]}
-    earlier = [one for one in kept.get("actions", ()) if one["code"] not in codes]
+def with_kept(recipe: Mapping[str, Any], kept: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
+    """Return a recipe with what an earlier one sets.
+
+    Here what was proved stays as it was tried: another value of the same setting (a number of
+    workers, which `run` finds by itself) is no new experiment. Elsewhere the recipe's values count.
+    """
+    first, then = (kept, recipe) if here else (recipe, kept)
+    told = {one["code"] for one in first.get("actions", ())}
+    added = [one for one in then.get("actions", ()) if one["code"] not in told]
     return {
         **recipe,
-        "actions": [*earlier, *recipe["actions"]],
-        "environment": {**kept.get("environment", {}), **recipe["environment"]},
+        "actions": [*first.get("actions", ()), *added],
+        "environment": {**then.get("environment", {}), **first.get("environment", {})},
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpucost.loop import looping
+from gpucost.loop.choosing import with_kept
 from gpucost.loop.rented_runs import RentedRun
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.loop.world import World, ended
@@ -252,3 +253,22 @@ def test_an_experiment_that_costs_more_than_it_can_save_is_not_made(
     assert ran.code == 0, ran.err
     assert world.taken == ["profile", "plan"]
     assert any("the experiment costs $2,630.00" in one for one in _last()["ended"])
+
+
+@pytest.mark.parametrize(("here", "workers"), [(True, 16), (False, 4)], ids=["here", "elsewhere"])
+def test_what_is_proved_here_is_not_tried_with_another_number(*, here: bool, workers: int) -> None:
+    """16 workers that stay applied are no new experiment as 4; another machine gets its own 4."""
+    proved = {"actions": [{"code": "dataloader-workers", "settings": {"num_workers": 16}}]}
+    asked = {
+        "option": "o7",
+        "actions": [
+            {"code": "dataloader-workers", "settings": {"num_workers": 4}},
+            {"code": "tf32", "settings": {}},
+        ],
+        "environment": {"A": "new"},
+    }
+    found = with_kept(asked, {**proved, "environment": {"A": "old"}}, here=here)
+    settings = {one["code"]: one["settings"] for one in found["actions"]}
+    assert settings == {"dataloader-workers": {"num_workers": workers}, "tf32": {}}
+    assert found["option"] == "o7"
+    assert found["environment"] == {"A": "old" if here else "new"}
