@@ -153,7 +153,7 @@ def with_kept(recipe: Mapping[str, Any], kept: Mapping[str, Any], *, here: bool)
     """Return a recipe with what an earlier one sets.
 
     Here what was proved stays as it was tried: another value of the same setting (a number of
-    workers, which `run` finds by itself) is no new experiment. Elsewhere the recipe's values count.
+    workers, which `run` finds by itself) adds nothing. Elsewhere the recipe's values count.
     """
     first, then = (kept, recipe) if here else (recipe, kept)
     told = {one["code"] for one in first.get("actions", ())}

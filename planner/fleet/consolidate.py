@@ -25,7 +25,7 @@ from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT, cents
+from pricing.money import EXACT, whole_dollars
 
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing
@@ -302,7 +302,7 @@ class _Fleet:
         self.held += machines_left.gpus_held(everyone)
         self.notes.append(
             f"the jobs on {left.offer.name} stay where they are: packed they would cost "
-            f"${cents(dearer):,} more, as all of their machines would be held for as long as the "
+            f"{whole_dollars(dearer)} more, as all of their machines would be held for as long as the "
             "longest job."
         )
 
