@@ -302,8 +302,8 @@ class _Fleet:
         self.held += machines_left.gpus_held(everyone)
         self.notes.append(
             f"the jobs on {left.offer.name} stay where they are: packed they would cost "
-            f"{whole_dollars(dearer)} more, as all of their machines would be held for as long as the "
-            "longest job."
+            f"${whole_dollars(dearer)} more, as all of their machines would be held for as long as "
+            "the longest job."
         )
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:

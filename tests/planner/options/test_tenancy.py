@@ -225,4 +225,4 @@ def test_packing_never_costs_more_than_today() -> None:
     assert fleet is not None
     assert fleet.cost_after == fleet.cost_before
     assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (16, 16, 16)
-    assert any("stay where they are" in note for note in fleet.notes)
+    assert any("would cost $11,040 more" in note for note in fleet.notes)
