@@ -35,12 +35,12 @@ def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: Fa
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
     rest = [t for t in jobs if not shares_with_nobody(t)]
     alone = [[t] for t in jobs if shares_with_nobody(t)]
+    least = len(alone) + isolated.bound
     alone += isolated.groups
     if not rest:
-        return Packing(groups=alone, bound=len(alone) - len(isolated.groups) + isolated.bound)
+        return Packing(groups=alone, bound=least)
     found = pack_rows(sizes_of(rest), stop)
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
-    least = len(alone) - len(isolated.groups) + isolated.bound
     groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))
     bound = min(found.bound, len(together)) + least

@@ -28,10 +28,15 @@ _MODES: Mapping[str, tuple[str, ...]] = {
 
 
 def risks(placement: Placement, jobs: Sequence[JobPlan]) -> tuple[str, ...]:
-    """Return what may go wrong on a GPU that jobs share; nothing for a job alone."""
+    """Return what may go wrong on a GPU that jobs share; nothing for a job alone.
+
+    Args:
+        placement: the GPU.
+        jobs: those that share it, in the order of the plan.
+    """
     if len(placement.jobs) == 1:
         return ()
-    profiles = [job.profile for job in jobs if job.name in placement.jobs]
+    profiles = [job.profile for job in jobs]
     return (
         *_MODES.get(placement.mode or "", ()),
         *_of_memory(placement, profiles),

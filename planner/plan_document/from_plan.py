@@ -1,5 +1,6 @@
 """The values of plan.json, of a plan that was just made: rounded as they are written."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.fleet.consolidate import Fleet, Placement
@@ -72,6 +73,7 @@ def _recommended(one: Recommendation) -> RecommendedTotal:
 
 
 def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
+    places = {job.name: place for place, job in enumerate(plan.jobs)}
     return FleetDocument(
         gpus_before=fleet.gpus_before,
         gpus_after=fleet.gpus_after,
@@ -79,7 +81,7 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
         cost_before=cents(fleet.cost_before),
         cost_after=cents(fleet.cost_after),
         saves=saved(fleet.saving),
-        placements=tuple(_placement(placement, plan) for placement in fleet.placements),
+        placements=tuple(_placement(placement, places, plan) for placement in fleet.placements),
         unmoved=tuple(
             KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
         ),
@@ -99,7 +101,8 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
     )
 
 
-def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
+def _placement(placement: Placement, places: Mapping[str, int], plan: Plan) -> PlacementDocument:
+    there = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
     return PlacementDocument(
         id=placement.id,
         offer=offer_document(placement.offer, plan.as_of),
@@ -111,5 +114,5 @@ def _placement(placement: Placement, plan: Plan) -> PlacementDocument:
         cost=cents(placement.cost),
         lines=cost_lines(placement.lines),
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
-        risks=risks(placement, plan.jobs) or None,
+        risks=risks(placement, there) or None,
     )
