@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 
 from planner.actions import action
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
@@ -32,7 +33,7 @@ from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
 from planner.plan.notes import assumptions, warnings
 from planner.plan.plan import JobPlan, Plan
-from planner.plan.recommendation import recommend
+from planner.plan.recommendation import MovingTerms, recommend
 from planner.plan.roi import roi
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
@@ -72,7 +73,9 @@ def make_plan(
     planned = plan_jobs(jobs, today, requirements, period)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     fleet = _pack(planned, requirements, today) if together else None
-    recommendation = recommend((job.alone for job in planned), fleet)
+    recommendation = recommend(
+        (job.alone for job in planned), fleet, _moving_terms(requirements, period)
+    )
     return Plan(
         as_of=as_of,
         objective=requirements.objective,
@@ -83,18 +86,21 @@ def make_plan(
         jobs=planned,
         fleet=fleet,
         recommended=recommendation,
-        roi=roi(
-            ((job.name, job.choice) for job in planned),
-            recommendation,
-            period,
-            requirements.engineer_usd_per_hour,
-        ),
+        roi=roi(recommendation, period, requirements.engineer_usd_per_hour),
         assumptions=(
             *assumptions(planned, period, requirements),
             *(fleet.notes if fleet else ()),
         ),
         warnings=warnings(planned, today, period),
         history=requirements.history,
+    )
+
+
+def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
+    return MovingTerms(
+        periods=asked.horizon if period == "month" else Decimal(1),
+        engineer_usd_per_hour=asked.engineer_usd_per_hour,
+        by_cost=asked.objective != "time",
     )
 
 

@@ -163,7 +163,7 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
             slices as jobs.
     """
     plan = load_plan(plan_path)
-    placements = plan.fleet.placements if plan.fleet else ()
+    placements = plan.fleet.known if plan.fleet else ()
     found = next((one for one in placements if one.id == number), None)
     if found is None:
         known = ", ".join(str(one.id) for one in placements) or "none"
@@ -250,7 +250,7 @@ def _recommended(plan: PlanDocument, path: str) -> FoundOption:
     if len(plan.jobs) == 1:
         return find_recommended(plan)
     named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
-    named += [f"--placement {one.id}" for one in (plan.fleet.placements if plan.fleet else ())]
+    named += [f"--placement {one.id}" for one in (plan.fleet.recommended if plan.fleet else ())]
     raise InputError(f"{path} has {len(plan.jobs)} jobs; say which: {', '.join(named) or 'none'}.")
 
 

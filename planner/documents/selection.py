@@ -120,7 +120,7 @@ def _shared(plan: PlanDocument, wanted: Mapping[str, object]) -> list[PlacementD
     packed = {job.name for job in plan.jobs if job.placement is not None}
     return [
         place
-        for place in (plan.fleet.placements if plan.fleet else ())
+        for place in (plan.fleet.recommended if plan.fleet else ())
         if packed.issuperset(place.jobs) and not wanted.keys() & set(place.jobs)
     ]
 

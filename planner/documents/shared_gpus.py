@@ -99,7 +99,7 @@ def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[
         InputError: nothing is shared, something was not said, or the cluster cannot do it; all at
             once.
     """
-    packed = [one for one in plan.fleet.placements if len(one.jobs) > 1] if plan.fleet else []
+    packed = [one for one in plan.fleet.recommended if len(one.jobs) > 1] if plan.fleet else []
     if not packed:
         raise InputError(
             "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "

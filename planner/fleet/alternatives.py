@@ -3,7 +3,7 @@
 So that moving and packing are weighed together: a GPU that carries more jobs may be the cheaper one
 although no job alone would move to it. Which types are looked at is chosen by an estimate, what one
 costs by packing it (first fit), so that none that is listed is only estimated. What moving costs
-once is not in it; each job's own options say that.
+once is beside the bill, not in it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.baseline.baseline import Baseline, gpu_memory_gib
-from planner.baseline.bill_of_work import bill_of_work
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
-from planner.fleet.consolidate import Alternative, Fleet, consolidate, tenant, why_alone
-from planner.fleet.home import Elsewhere, Home, busy_there
-from planner.fleet.tenant import CONTEXT_GIB, Tenant
-from planner.models.saving import saving
+from planner.fleet.consolidate import Alternative, Fleet, consolidate
+from planner.fleet.home import Elsewhere, Home, busy_there, moving_usd
+from planner.fleet.tenant import CONTEXT_GIB, Tenant, tenant, why_alone
+from planner.options.candidate import Candidate
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
@@ -78,12 +77,10 @@ def find_alternatives(
                 Alternative(
                     offer=offer,
                     jobs=tuple(sorted(one.profile.job.name for one, _ in moving)),
-                    gpus_after=packed.gpus_after,
-                    cost_after=packed.cost_after,
-                    saves=saving(fleet.cost_before, packed.cost_after, of_nothing=0.0),
+                    fleet=packed.numbered_from(len(fleet.placements)),
                 )
             )
-    found.sort(key=lambda one: (one.cost_after, one.offer.place, one.offer.purchase))
+    found.sort(key=lambda one: (one.fleet.cost_after, one.offer.place, one.offer.purchase))
     return tuple(found[:LISTED])
 
 
@@ -118,11 +115,27 @@ def _part(one: Tenant, to: Elsewhere) -> Decimal:
 
 
 def _home(one: Movable, to: Elsewhere, catalog: Catalog) -> Home:
+    bill = Candidate(
+        offer=to.offer,
+        count=1,
+        actions=(),
+        speed=to.speed,
+        work_hours=to.hours,
+        work=one.work,
+        interruptions=None,
+        catalog=catalog,
+        dearest=lambda _, __: None,  # no part of its bill is unknown
+        moved=to.price,
+    )
     return Home(
         offer=to.offer,
-        hours=to.hours,
-        quote=bill_of_work(to.offer, 1, to.hours, one.work, catalog),
+        hours=to.hours.mid,
+        quote=bill.quote,
         speed=to.speed,
         profile=busy_there(one.profile, to.factor),
         moved=True,
+        low=bill.cost_at("low"),
+        high=bill.cost_at("high"),
+        effort_hours=to.effort_hours,
+        moving_usd=moving_usd(one.profile, one.baseline, one.work, to.offer, catalog),
     )

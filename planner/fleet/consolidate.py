@@ -7,20 +7,28 @@ is the machines that are left (planner/fleet/machines_left.py).
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from planner.actions import ACTIONS
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet import machines_left
 from planner.fleet.home import Home, today
-from planner.fleet.tenant import CONTEXT_GIB, Tenant, Unmoved, by_slices, slices_of, speeds
+from planner.fleet.tenant import (
+    CONTEXT_GIB,
+    Tenant,
+    Unmoved,
+    by_slices,
+    slices_of,
+    speeds,
+    tenant,
+    why_alone,
+)
 from planner.models.estimate import Estimate, exactly
 from planner.models.saving import Saving, saving
-from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
-from planner.signals.signals import memory_need_gib
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
@@ -29,6 +37,8 @@ from pricing.money import EXACT, whole_dollars
 
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing
+
+_SHARE_H = ACTIONS["share-gpu"].effort_hours
 
 __all__ = ["CONTEXT_GIB", "Fleet", "Placement", "Together", "Unmoved", "consolidate"]
 
@@ -73,11 +83,19 @@ class Together:
         jobs: their names.
         placements: ids.
         cost: dollars of the period, exact.
+        low: at the low end of hours and prices; what is paid today has no width.
+        high: at the high end.
+        effort_hours: engineering time until they share, our estimate.
+        moving_usd: to bring their data there, once.
     """
 
     jobs: tuple[str, ...]
     placements: tuple[int, ...]
     cost: Decimal
+    low: Decimal
+    high: Decimal
+    effort_hours: float
+    moving_usd: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +105,12 @@ class Alternative:
     Attributes:
         offer: the machine.
         jobs: who moves to it.
-        gpus_after: GPUs of the whole fleet.
-        cost_after: dollars of the period of the whole fleet, exact.
-        saves: against today's bill.
+        fleet: all jobs packed so; its placements are numbered on from those at home.
     """
 
     offer: Offer
     jobs: tuple[str, ...]
-    gpus_after: int
-    cost_after: Decimal
-    saves: Saving
+    fleet: "Fleet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +153,17 @@ class Fleet:
     def saving(self) -> Saving:
         """What packing saves in the period, of what is paid today."""
         return saving(self.cost_before, self.cost_after, of_nothing=0.0)
+
+    def numbered_from(self, taken: int) -> "Fleet":
+        """Return the fleet with the numbers of its placements raised, as so many are taken."""
+        return replace(
+            self,
+            placements=tuple(replace(one, id=one.id + taken) for one in self.placements),
+            together=tuple(
+                replace(one, placements=tuple(id_ + taken for id_ in one.placements))
+                for one in self.together
+            ),
+        )
 
 
 def total(lines: Iterable[QuoteLine]) -> Decimal:
@@ -203,55 +228,11 @@ def _at_once() -> bool:
     return True
 
 
-def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
-    """Return a job as the packing sees it, on the machine whose GPU it would share."""
-    return Tenant(
-        profile=profile,
-        baseline=baseline,
-        home=home,
-        share=compute_share(home.profile if home else profile),
-        memory_gib=memory_need_gib(profile),
-    )
-
-
 def _has_neighbours(one: Tenant) -> bool:
     tenancy = one.baseline.tenancy
     return (
         tenancy is not None and bool(tenancy.beside) and one.home is not None and not one.home.moved
     )
-
-
-def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
-    """Return why a job takes no part in packing at all."""
-    home, copies = one.home, one.baseline.replicas
-    elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
-    shared = one.baseline.tenancy is not None
-    lacks = (
-        "no machine with one GPU of its model keeps the limits on the command line"
-        if elsewhere and one.baseline.offer is not None
-        else "no price is known for its machine"
-    )
-    part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
-    reasons = (
-        (home is None, "unavailable", lacks),
-        (
-            one.profile.gpu_count > 1 or part,
-            "gpu-count",
-            "it does not hold exactly one whole GPU",
-        ),
-        (
-            copies > 1,
-            "gpu-count",
-            f"it runs as {copies} replicas; how few of them are enough is another question",
-        ),
-        (
-            one.is_isolated and not (one.gpu is not None and one.gpu.mig),
-            "capability",
-            "it must be isolated, and its GPU cannot be cut into slices (MIG)",
-        ),
-    )
-    found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
-    return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:
@@ -322,8 +303,7 @@ class _Fleet:
             home = longest.home
             placed = self._place(group, home.offer, 0, (*home.quote.lines, *others))
             if len(group) > 1:
-                one = Together(jobs=placed.jobs, placements=(placed.id,), cost=placed.cost)
-                self.together.append(one)
+                self.join(group, [placed.id], placed.cost)
 
     def add_machines(
         self, bins: list[list[Tenant]], alone: list[Tenant], left: machines_left.Left
@@ -341,8 +321,28 @@ class _Fleet:
         for one in alone:
             own = total((*left.lines(one.profile.gpu_count), *_data(one)))
             self.kept, cost = self.kept + own, cost + own
-        names = tuple(sorted(t.name for t in (*(t for group in bins for t in group), *alone)))
-        self.together.append(Together(jobs=names, placements=tuple(placed), cost=cost))
+        self.join([*(t for group in bins for t in group), *alone], placed, cost)
+
+    def join(self, tenants: Iterable[Tenant], placements: Iterable[int], cost: Decimal) -> None:
+        """Note jobs that are packed all or none.
+
+        A GPU's bill is that of whoever holds it longest, so it is at most as much dearer than
+        expected as the dearest of its jobs may get.
+        """
+        found = sorted(tenants, key=lambda t: t.name)
+        homes = [t.home for t in found if t.home]
+        off = [[end - home.quote.exact for end in home.ends] for home in homes]
+        self.together.append(
+            Together(
+                jobs=tuple(t.name for t in found),
+                placements=tuple(placements),
+                cost=cost,
+                low=max(Decimal(0), cost + min(low for low, _ in off)),
+                high=cost + max(high for _, high in off),
+                effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
+                moving_usd=sum((home.moving_usd for home in homes), Decimal(0)),
+            )
+        )
 
     def _place(
         self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]

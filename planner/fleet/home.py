@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from planner.baseline.baseline import Baseline
+from planner.baseline.workload import Workload
 from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
+from planner.options.data_transfer import data_bytes, move
 from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile, Statistics
+from planner.ranking.changes import effort_hours
 from pricing.billing.quote import Quote
+from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import PriceRange
 from pricing.hardware import gpus
 
 # Limits that say where a job may run; a packing must keep them as every option does.
@@ -29,6 +34,10 @@ class Home:
         speed: of the job alone there, relative to today.
         profile: what was measured, its use of the GPU as it would be there.
         moved: whether it is another machine than today's.
+        low: the bill at the low end of hours and price; None: as expected, for it is paid today.
+        high: at the high end.
+        effort_hours: engineering time to bring the job there, our estimate.
+        moving_usd: to bring its data there, once; what is not known of it is left out.
     """
 
     offer: Offer
@@ -37,6 +46,17 @@ class Home:
     speed: Estimate
     profile: Profile
     moved: bool = False
+    low: Decimal | None = None
+    high: Decimal | None = None
+    effort_hours: float = 0.0
+    moving_usd: Decimal = Decimal(0)
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The bill at the low and at the high end."""
+        expected = self.quote.exact
+        low = expected if self.low is None else self.low
+        return low, expected if self.high is None else self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +69,17 @@ class Elsewhere:
         usd: its bill, alone there.
         speed: alone there, relative to today.
         factor: its share of the GPU's time there, over its share today.
+        price: the factors between which the hourly price lies today.
+        effort_hours: engineering time to bring the job there, our estimate.
     """
 
     offer: Offer
-    hours: float
+    hours: Estimate
     usd: Decimal
     speed: Estimate
     factor: float
+    price: PriceRange
+    effort_hours: float
 
 
 def today(profile: Profile, baseline: Baseline) -> Home | None:
@@ -97,7 +121,21 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | No
         speed=best.speed,
         profile=busy_there(context.profile, _busier(context, best)),
         moved=True,
+        low=best.cost_at("low"),
+        high=best.cost_at("high"),
+        effort_hours=effort_hours(best, context),
+        moving_usd=moving_usd(
+            context.profile, context.baseline, context.work, best.offer, context.catalog
+        ),
     )
+
+
+def moving_usd(
+    profile: Profile, baseline: Baseline, work: Workload, offer: Offer, catalog: Catalog
+) -> Decimal:
+    """Return what it costs once to bring a job's data to another machine, as far as known."""
+    moved = move(baseline, offer, data_bytes(profile, work), None, catalog)
+    return (moved.once_usd if moved else None) or Decimal(0)
 
 
 def find_elsewhere(
@@ -114,10 +152,12 @@ def find_elsewhere(
     return tuple(
         Elsewhere(
             offer=one.offer,
-            hours=one.hours.mid,
+            hours=one.hours,
             usd=one.expected,
             speed=one.speed,
             factor=_busier(context, one),
+            price=one.moved,
+            effort_hours=effort_hours(one, context),
         )
         for one in candidates
         if not one.actions

@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Reason
+from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
-from planner.prediction.sharing.shares import peak_share, shared_speed
+from planner.prediction.sharing.shares import compute_share, peak_share, shared_speed
 from planner.prediction.sharing.slices import compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
-from planner.signals.signals import worst_latency_ms
+from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.hardware import Gpu, MigProfile, gpus
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
@@ -120,3 +121,47 @@ def vcpus_of(group: list[Tenant]) -> float | None:
         return None
     seen = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
     return home.offer.vcpus or min(seen, default=None)
+
+
+def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
+    """Return a job as the packing sees it, on the machine whose GPU it would share."""
+    return Tenant(
+        profile=profile,
+        baseline=baseline,
+        home=home,
+        share=compute_share(home.profile if home else profile),
+        memory_gib=memory_need_gib(profile),
+    )
+
+
+def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
+    """Return why a job takes no part in packing at all."""
+    home, copies = one.home, one.baseline.replicas
+    elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
+    shared = one.baseline.tenancy is not None
+    lacks = (
+        "no machine with one GPU of its model keeps the limits on the command line"
+        if elsewhere and one.baseline.offer is not None
+        else "no price is known for its machine"
+    )
+    part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
+    reasons = (
+        (home is None, "unavailable", lacks),
+        (
+            one.profile.gpu_count > 1 or part,
+            "gpu-count",
+            "it does not hold exactly one whole GPU",
+        ),
+        (
+            copies > 1,
+            "gpu-count",
+            f"it runs as {copies} replicas; how few of them are enough is another question",
+        ),
+        (
+            one.is_isolated and not (one.gpu is not None and one.gpu.mig),
+            "capability",
+            "it must be isolated, and its GPU cannot be cut into slices (MIG)",
+        ),
+    )
+    found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
+    return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]

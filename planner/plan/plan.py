@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 
 from planner.actions import ACTIONS, Action
 from planner.actions.machine_settings import MachineSettings
@@ -104,6 +105,8 @@ class JobPlan:
             mid=choice.cost,
             high=choice.cost_high,
             at_least=choice.quote.at_least,
+            effort_hours=choice.benefit.effort_hours,
+            moving_usd=choice.benefit.moving_usd or Decimal(0),
         )
 
     @property
@@ -159,10 +162,12 @@ class Plan:
 
         It is built anew each time, from all placements.
         """
-        if self.fleet is None:
+        taken = self.recommended.alternative
+        fleet = taken.fleet if taken else self.fleet
+        if fleet is None:
             return {}
         packed = self.recommended.packed_jobs
-        places = [(job, one.id) for one in self.fleet.placements for job in one.jobs]
+        places = [(job, one.id) for one in fleet.placements for job in one.jobs]
         return {job: id_ for job, id_ in reversed(places) if job in packed}
 
     def check_feasible(self) -> None:

@@ -1,15 +1,17 @@
 """What a plan recommends as a whole, and its one total: every output takes it from here.
 
 Each job is recommended once: it shares with others where that costs less than what each of them
-would do singly, else it does what is best for it alone, which may be to stay.
+would do singly, else it does what is best for it alone, which may be to stay. The GPUs that are
+shared are today's, or those of one other machine type, whichever is worth more over the horizon.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.fleet.consolidate import Fleet, Together
+from planner.fleet.consolidate import Alternative, Fleet, Together
 from planner.models.saving import Saving, saving
+from pricing.money import usd
 
 _ZERO = Decimal(0)
 
@@ -25,6 +27,8 @@ class JobAlone:
         mid: expected.
         high: at the high end.
         at_least: whether a part of the bill has no known price.
+        effort_hours: engineering time until it runs so, our estimate.
+        moving_usd: to bring its data there, once; what is not known of it is left out.
     """
 
     job: str
@@ -33,6 +37,23 @@ class JobAlone:
     mid: Decimal | None
     high: Decimal | None
     at_least: bool = False
+    effort_hours: float = 0.0
+    moving_usd: Decimal = _ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovingTerms:
+    """How a way of running the jobs is weighed against another.
+
+    Attributes:
+        periods: of the plan, in the horizon.
+        engineer_usd_per_hour: what an hour of work costs.
+        by_cost: whether dollars decide, so that jobs are moved for them.
+    """
+
+    periods: Decimal
+    engineer_usd_per_hour: Decimal
+    by_cost: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +68,9 @@ class Recommendation:
         packed: the groups of jobs that share.
         unknown: jobs whose cost is not known; they are in no figure.
         at_least: whether a part of a recommended bill has no known price.
+        effort_hours: engineering time of all of it, our estimate.
+        moving_usd: to bring data to other machines, once; what is not known of it is left out.
+        alternative: the machine type on which jobs share GPUs; None: where they run today.
     """
 
     before: Decimal
@@ -56,6 +80,9 @@ class Recommendation:
     packed: tuple[Together, ...] = ()
     unknown: tuple[str, ...] = ()
     at_least: bool = False
+    effort_hours: float = 0.0
+    moving_usd: Decimal = _ZERO
+    alternative: Alternative | None = None
 
     @property
     def saves(self) -> Decimal:
@@ -72,31 +99,56 @@ class Recommendation:
         """Names of the jobs that share."""
         return frozenset(name for group in self.packed for name in group.jobs)
 
+    def net(self, terms: MovingTerms) -> Decimal:
+        """Return what it surely saves over the horizon, less the work and the move."""
+        effort = usd(str(self.effort_hours)) * terms.engineer_usd_per_hour
+        return (self.before - self.high) * terms.periods - effort - self.moving_usd
 
-def recommend(jobs_alone: Iterable[JobAlone], fleet: Fleet | None) -> Recommendation:
+
+def recommend(
+    jobs_alone: Iterable[JobAlone], fleet: Fleet | None, terms: MovingTerms | None = None
+) -> Recommendation:
     """Return the cheaper of sharing and going singly, group by group, and the total.
 
     Args:
         jobs_alone: what is best for each job alone.
         fleet: the packing; None where none was asked for.
+        terms: how moving all to another machine type is weighed; None: nobody moves to share.
     """
     jobs = {one.job: one for one in jobs_alone}
+    best = _with(jobs, fleet)
+    if fleet is None or terms is None or not terms.by_cost:
+        return best
+    for other in fleet.alternatives:
+        found = _with(jobs, other.fleet, other)
+        moved = found.packed_jobs.intersection(other.jobs)
+        if moved and found.mid < best.mid and found.net(terms) > best.net(terms):
+            best = found
+    return best
+
+
+def _with(
+    jobs: Mapping[str, JobAlone], fleet: Fleet | None, alternative: Alternative | None = None
+) -> Recommendation:
     packed = tuple(group for group in (fleet.together if fleet else ()) if _saves(group, jobs))
     shared = {name for group in packed for name in group.jobs}
     alone = [one for one in jobs.values() if one.job not in shared and one.mid is not None]
-    together = sum((group.cost for group in packed), _ZERO)
+    done: list[JobAlone | Together] = [*alone, *packed]
     return Recommendation(
         before=sum((one.before or _ZERO for one in jobs.values()), _ZERO),
-        low=sum((one.low or _ZERO for one in alone), together),
-        mid=sum((one.mid or _ZERO for one in alone), together),
-        high=sum((one.high or _ZERO for one in alone), together),
+        low=sum((one.low or _ZERO for one in alone), sum((g.low for g in packed), _ZERO)),
+        mid=sum((one.mid or _ZERO for one in alone), sum((g.cost for g in packed), _ZERO)),
+        high=sum((one.high or _ZERO for one in alone), sum((g.high for g in packed), _ZERO)),
         packed=packed,
         unknown=tuple(sorted(one.job for one in jobs.values() if one.mid is None)),
         at_least=any(one.at_least for one in jobs.values()),
+        effort_hours=sum(one.effort_hours for one in done),
+        moving_usd=sum((one.moving_usd for one in done), _ZERO),
+        alternative=alternative,
     )
 
 
-def _saves(group: Together, jobs: dict[str, JobAlone]) -> bool:
+def _saves(group: Together, jobs: Mapping[str, JobAlone]) -> bool:
     singly = [jobs[name].mid for name in group.jobs]
     known = [cost for cost in singly if cost is not None]
     return len(known) == len(singly) and group.cost < sum(known, _ZERO)

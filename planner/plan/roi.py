@@ -1,12 +1,9 @@
 """What the plan saves, what it takes to get there, and when that has paid off."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.actions import ACTIONS
 from planner.baseline.requirements import Period
-from planner.options.option import Option
 from planner.plan.recommendation import Recommendation
 
 _DAYS_PER_MONTH = 30.4  # 730 h
@@ -28,26 +25,15 @@ class Roi:
     payback_days: float | None
 
 
-def roi(
-    chosen: Iterable[tuple[str, Option | None]],
-    recommended: Recommendation,
-    period: Period,
-    rate_usd_per_hour: Decimal,
-) -> Roi:
+def roi(recommended: Recommendation, period: Period, rate_usd_per_hour: Decimal) -> Roi:
     """Return what the plan saves, and when its effort has paid off.
 
     Args:
-        chosen: each job's name and its recommended option alone, None for "leave it".
         recommended: what all jobs are to do.
         period: of the plan.
         rate_usd_per_hour: what an engineer costs.
     """
-    packed = recommended.packed_jobs
-    alone = (
-        option.benefit.effort_hours for name, option in chosen if option and name not in packed
-    )
-    saves = recommended.saves
-    hours = sum(alone) + len(packed) * ACTIONS["share-gpu"].effort_hours
+    saves, hours = recommended.saves, recommended.effort_hours
     payback = None
     if saves > 0 and period == "month":
         payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH

@@ -81,6 +81,7 @@ class AlternativeDocument:
         gpus_after: GPUs of the whole fleet.
         cost_after: the bill of the whole fleet; what moving costs once is not in it.
         saves: against today's bill.
+        placements: who runs where, of the alternative that is recommended; None of the others.
     """
 
     offer: OfferDocument
@@ -88,6 +89,9 @@ class AlternativeDocument:
     gpus_after: int
     cost_after: Decimal
     saves: Saving
+    placements: tuple[PlacementDocument, ...] | None = field(
+        default=None, metadata={"if_known": True}
+    )
 
     def __post_init__(self) -> None:
         not_negative(cost_after=self.cost_after)
@@ -129,7 +133,23 @@ class FleetDocument:
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)
-        distinct((one.id for one in self.placements), "placements")
+        distinct((one.id for one in self.known), "placements")
+
+    @property
+    def taken(self) -> AlternativeDocument | None:
+        """The machine type on which GPUs are recommended to be shared; None: at home."""
+        return next((one for one in self.alternatives if one.placements is not None), None)
+
+    @property
+    def recommended(self) -> tuple[PlacementDocument, ...]:
+        """Who runs where, of the packing that the recommendation is made of."""
+        taken = self.taken
+        return self.placements if taken is None else taken.placements or ()
+
+    @property
+    def known(self) -> tuple[PlacementDocument, ...]:
+        """All placements with a number: at home, and where moving is recommended."""
+        return self.placements if self.taken is None else (*self.placements, *self.recommended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,12 +234,12 @@ class PlanDocument:
     def __post_init__(self) -> None:
         need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
         distinct((job.name for job in self.jobs), "jobs")
-        ids = {one.id for one in self.fleet.placements} if self.fleet else set()
+        ids = {one.id for one in self.fleet.known} if self.fleet else set()
         for job in self.jobs:
             known = job.placement is None or job.placement in ids
             need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
 
     def placement_of(self, job: JobDocument) -> PlacementDocument | None:
         """Return the GPU that a job is recommended to share; None where it goes its own way."""
-        places = self.fleet.placements if self.fleet else ()
+        places = self.fleet.known if self.fleet else ()
         return next((one for one in places if one.id == job.placement), None)

@@ -74,6 +74,7 @@ def _recommended(one: Recommendation) -> RecommendedTotal:
 
 def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
     places = {job.name: place for place, job in enumerate(plan.jobs)}
+    taken = plan.recommended.alternative
     return FleetDocument(
         gpus_before=fleet.gpus_before,
         gpus_after=fleet.gpus_after,
@@ -89,15 +90,18 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
             AlternativeDocument(
                 offer=offer_document(one.offer, plan.as_of),
                 jobs=one.jobs,
-                gpus_after=one.gpus_after,
-                cost_after=cents(one.cost_after),
-                saves=saved(one.saves),
+                gpus_after=one.fleet.gpus_after,
+                cost_after=cents(one.fleet.cost_after),
+                saves=saved(one.fleet.saving),
+                placements=tuple(_placement(p, places, plan) for p in one.fleet.placements)
+                if one is taken
+                else None,
             )
             for one in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
-        roll_back=roll_back(fleet),
+        roll_back=roll_back(taken.fleet if taken else fleet),
     )
 
 

@@ -15,7 +15,7 @@ from templates import advice, report_text
 from templates.reports.alike import Alike, alike
 from templates.reports.decision import decision, named_options, year_words
 from templates.reports.fleet_rows import fleet_rows, group_row, paid
-from templates.totals import total
+from templates.totals import alternative, total
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from collections.abc import Mapping
@@ -61,6 +61,7 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
             css=_part("page.css"),
             library=_part("chart.umd.min.js"),
             what_if=_part("what_if.js"),
+            alternative=alternative,
             script=_part("page.js"),
         )
     )

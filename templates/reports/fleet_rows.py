@@ -49,7 +49,7 @@ def fleet_rows(plan: PlanDocument) -> list[Row]:
     if fleet is not None and fleet.gpus_after < fleet.gpus_before:
         saves = year(fleet.cost_before - fleet.cost_after, plan)
         cost = report_text.whole_dollars(fleet.cost_after)
-        rows.append(Row(title="sharing GPUs alone", what="", cost=cost, saves=saves))
+        rows.append(Row(title="sharing today's GPUs", what="", cost=cost, saves=saves))
     days = plan.roi.payback_days
     back = "-" if days is None else f"{days:.0f} days"
     row = Row(
@@ -126,7 +126,7 @@ def speeds(placement: PlacementDocument) -> str:
 def risks(plan: PlanDocument) -> list[tuple[str, str]]:
     """Return what may go wrong on shared GPUs, each sentence once, beside the GPUs it is of."""
     where: dict[str, list[str]] = {}
-    for placement in plan.fleet.placements if plan.fleet else ():
+    for placement in plan.fleet.recommended if plan.fleet else ():
         for risk in placement.risks or ():
             where.setdefault(risk, []).append(str(placement.id))
     return [(names(tuple(ids)), risk) for risk, ids in where.items()]

@@ -15,7 +15,7 @@ from templates.reports.decision import decision, year_words
 from templates.reports.fleet_rows import fleet_rows, group_row, names, paid, risks, speeds, sureness
 from templates.reports.glossary import glossed
 from templates.reports.rejections import next_steps, why_not
-from templates.totals import total
+from templates.totals import alternative, total
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -142,7 +142,13 @@ def _cut(note: str) -> str:
 
 
 def _fill(environment: Environment, name: str, **values: object) -> str:
-    shared = {"w": report_text, "total": total, "year_words": year_words, "names": names}
+    shared = {
+        "w": report_text,
+        "alternative": alternative,
+        "total": total,
+        "year_words": year_words,
+        "names": names,
+    }
     return environment.get_template(name).render(**shared, **values)
 
 

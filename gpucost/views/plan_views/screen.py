@@ -8,7 +8,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
 from templates import advice, report_text
-from templates.totals import total
+from templates.totals import alternative, total
 
 _OPTIONS_SHOWN = 5
 _JOBS_SHOWN = 12
@@ -96,7 +96,9 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     """Print several jobs, a row each, those that save most first."""
     print_prose(total(plan))
     fleet = plan.fleet
-    if fleet and fleet.gpus_after < fleet.gpus_before:
+    if fleet and fleet.taken:
+        print_prose(f"Sharing: {alternative(fleet.taken, plan)}.")
+    elif fleet and fleet.gpus_after < fleet.gpus_before:
         print_prose(
             f"Sharing: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
             f"{fleet.gpus_lower_bound} are needed)."

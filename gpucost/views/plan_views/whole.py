@@ -7,7 +7,7 @@ from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
 from templates import advice, report_text
-from templates.totals import total
+from templates.totals import alternative, total
 
 _RIGHT = frozenset(("hours", "saves"))
 _SPARE = ("price read", "per work", "hours", "GPU", "how")
@@ -142,22 +142,19 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
     )
     rows = tuple(
         (str(p.id), report_text.place(p.offer), p.mode or "alone", ", ".join(p.jobs))
-        for p in fleet.placements
+        for p in fleet.recommended
     )
     print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
-    for placement in fleet.placements:
+    for placement in fleet.recommended:
         for risk in placement.risks or ():
             print_prose(f"GPU {placement.id}: {risk}", indent="  ")
     if fleet.roll_back:
         print_prose(fleet.roll_back)
-    for one in fleet.unmoved:
+    for one in () if fleet.taken else fleet.unmoved:
         output.say(f"note: {one.job} stays on its GPU: {one.reason}, {one.detail}")
     for other in fleet.alternatives:
-        print_prose(
-            f"or {len(other.jobs)} of the jobs on {report_text.place(other.offer)}: "
-            f"{other.gpus_after} GPUs, {report_text.dollars(other.cost_after)} "
-            f"{report_text.period_words(plan)}; what moving costs once is not in it"
-        )
+        word = "recommended:" if other is fleet.taken else "or"
+        print_prose(f"{word} {alternative(other, plan)}")
     click.echo("Job by job, on its own:\n")
 
 

@@ -42,10 +42,10 @@ def test_a_cheaper_machine_for_all_is_listed_with_its_bill() -> None:
     fleet = packed(*four(), offers=(other("cheap", "1.50"), other("dear", "2.50")))
     assert fleet.cost_after == 2 * HOURS
     (one,) = fleet.alternatives
-    assert (one.offer.instance_type, one.gpus_after) == ("cheap", 1)
+    assert (one.offer.instance_type, one.fleet.gpus_after) == ("cheap", 1)
     assert one.jobs == ("j0", "j1", "j2", "j3")
-    assert one.cost_after == Decimal("1.50") * HOURS
-    assert one.saves.usd == (8 - Decimal("1.50")) * HOURS
+    assert one.fleet.cost_after == Decimal("1.50") * HOURS
+    assert one.fleet.saving.usd == (8 - Decimal("1.50")) * HOURS
 
 
 def test_a_dearer_gpu_that_carries_more_is_listed() -> None:
@@ -54,7 +54,7 @@ def test_a_dearer_gpu_that_carries_more_is_listed() -> None:
     fleet = packed(*four(gib=30.0, kind="inference_online"), offers=(large,))
     assert (fleet.gpus_after, fleet.cost_after) == (2, 4 * HOURS)
     (one,) = fleet.alternatives
-    assert (one.gpus_after, one.cost_after) == (1, Decimal("3.50") * HOURS)
+    assert (one.fleet.gpus_after, one.fleet.cost_after) == (1, Decimal("3.50") * HOURS)
 
 
 def test_who_must_be_isolated_stays_at_home() -> None:
@@ -63,7 +63,7 @@ def test_who_must_be_isolated_stays_at_home() -> None:
     fleet = packed(*jobs, offers=(other("cheap", "1.50"),))
     (one,) = fleet.alternatives
     assert one.jobs == ("j0", "j1", "j2")
-    assert (one.gpus_after, one.cost_after) == (2, Decimal("3.50") * HOURS)
+    assert (one.fleet.gpus_after, one.fleet.cost_after) == (2, Decimal("3.50") * HOURS)
 
 
 def test_limits_of_sharing_hold_there() -> None:
@@ -71,7 +71,7 @@ def test_limits_of_sharing_hold_there() -> None:
     late = {"kind": "inference_online", "latency_slo_ms": 50.0, "latency_ms": Latency(p99=45.0)}
     fleet = packed(*four(**late), offers=(other("cheap", "1.50"),))
     for one in fleet.alternatives:
-        assert one.gpus_after == 4
+        assert one.fleet.gpus_after == 4
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_at_most_three_cheapest_first_and_none_on_a_weak_price() -> None:
     """The list is short, in order, and holds no price without a day."""
     offers = [other(f"s{cents}", f"1.{cents}") for cents in (50, 40, 30, 20)]
     fleet = packed(*four(), offers=(*offers, other("undated", "0.10", dated=False)))
-    costs = [one.cost_after for one in fleet.alternatives]
+    costs = [one.fleet.cost_after for one in fleet.alternatives]
     assert costs == [Decimal(price) * HOURS for price in ("1.20", "1.30", "1.40")]
 
 
