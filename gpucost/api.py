@@ -63,7 +63,12 @@ def read_telemetry(
 
 
 def make_plan(
-    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
+    profiles: tuple[Profile, ...],
+    catalog: Catalog,
+    requirements: Requirements,
+    *,
+    as_of: date,
+    spread: pipeline.Spread = pipeline.one_by_one,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 
@@ -73,13 +78,14 @@ def make_plan(
         requirements: the objective, the limits, what may be offered. Where they do not name the
             providers that can be launched on, those of this version are meant.
         as_of: day of prices and rules.
+        spread: as in `planner.pipeline.make_plan`.
 
     Raises:
         InputError: as `planner.pipeline.make_plan`.
     """
     if requirements.launchable is None:
         requirements = replace(requirements, launchable=launchable())
-    return pipeline.make_plan(profiles, catalog, requirements, as_of=as_of)
+    return pipeline.make_plan(profiles, catalog, requirements, as_of=as_of, spread=spread)
 
 
 def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Estimate, ...]:

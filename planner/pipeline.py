@@ -1,7 +1,7 @@
 """The whole story: measured jobs in, a costed plan out. Read this file first."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
@@ -46,8 +46,42 @@ from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """The jobs of a plan, in groups that can be planned apart from each other.
+
+    Attributes:
+        groups: places of jobs; those that stand on one machine together.
+        plan: plans a group, in its order; raises the problems of all of its jobs.
+        shared: values that plans refer to and that are never changed: the jobs, and every offer.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    plan: Callable[[tuple[int, ...]], tuple[JobPlan, ...]]
+    shared: tuple[object, ...] = ()
+
+
+Outcome = tuple[JobPlan, ...] | InputError
+Spread = Callable[[Planning], Iterable[Outcome]]
+"""Plans the groups, wherever it does so; yields what became of each, in their order."""
+
+
+def one_by_one(planning: Planning) -> Iterator[Outcome]:
+    """Yield what becomes of each group, planned here and now."""
+    for group in planning.groups:
+        try:
+            yield planning.plan(group)
+        except InputError as error:
+            yield error
+
+
 def make_plan(
-    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
+    profiles: tuple[Profile, ...],
+    catalog: Catalog,
+    requirements: Requirements,
+    *,
+    as_of: date,
+    spread: Spread = one_by_one,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 
@@ -56,21 +90,19 @@ def make_plan(
         catalog: every known price.
         requirements: the objective, the limits, what may be offered.
         as_of: day of prices and rules.
+        spread: plans the groups of jobs; another one may do so in several processes.
 
     Raises:
         InputError: a profile names no known GPU, a stated machine is not in the catalog, or a probe
             belongs to no job; all such problems of all jobs are listed.
     """
-    today = catalog.at(as_of)
-    if not today.offers:
-        raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
-    check_sold(requirements, today)
+    today = _prices(catalog, requirements, as_of)
     jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
     check_probes(jobs, requirements.probes)
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)
     check_asked(jobs, period, requirements)
-    planned = plan_jobs(jobs, today, requirements, period)
+    planned = plan_jobs(jobs, today, requirements, period, spread)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     fleet = _pack(planned, requirements, today) if together else None
     recommendation = recommend(
@@ -104,6 +136,15 @@ def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
     )
 
 
+def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:
+    """Return the catalog of a day, on which something is sold of what was asked for."""
+    today = catalog.at(as_of)
+    if not today.offers:
+        raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
+    check_sold(asked, today)
+    return today
+
+
 def _pack(jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog) -> Fleet:
     homes = {job.name: job.home for job in jobs}
     fleet = consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
@@ -123,23 +164,49 @@ def _pack(jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog) -> F
 
 
 def plan_jobs(
-    jobs: tuple[Profile, ...], catalog: Catalog, asked: Requirements, period: Period
+    jobs: tuple[Profile, ...],
+    catalog: Catalog,
+    asked: Requirements,
+    period: Period,
+    spread: Spread = one_by_one,
 ) -> tuple[JobPlan, ...]:
     """Return the plan of every job; the problems of all jobs are raised together."""
-    planned: list[JobPlan] = []
-    problems: list[str] = []
     parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
     market = Market(catalog=catalog, asked=asked)
     packs = len(jobs) > 1 and asked.consolidate is not False
-    for job in jobs:
-        try:
-            part = parts.get(job.job.name)
-            planned.append(plan_job(job, market, period, part, packs=packs))
-        except InputError as error:
-            problems.extend(error.problems)
+
+    def plan_group(places: tuple[int, ...]) -> tuple[JobPlan, ...]:
+        planned: list[JobPlan] = []
+        problems: list[str] = []
+        for place in places:
+            job = jobs[place]
+            try:
+                part = parts.get(job.job.name)
+                planned.append(plan_job(job, market, period, part, packs=packs))
+            except InputError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise InputError(problems)
+        return leave_together(planned)
+
+    groups = _groups(jobs, parts)
+    shared = (*jobs, *catalog.offers)
+    outcomes = list(spread(Planning(groups=groups, plan=plan_group, shared=shared)))
+    problems = [text for one in outcomes if isinstance(one, InputError) for text in one.problems]
     if problems:
         raise InputError(problems)
-    return leave_together(planned)
+    found = {job.name: job for one in outcomes if isinstance(one, tuple) for job in one}
+    return tuple(found[job.job.name] for job in jobs)
+
+
+def _groups(jobs: tuple[Profile, ...], parts: Mapping[str, Tenancy]) -> tuple[tuple[int, ...], ...]:
+    """Return the places of the jobs, those that stand on one machine together."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, job in enumerate(jobs):
+        name = job.job.name
+        beside = parts[name].beside if name in parts else ()
+        groups.setdefault(tuple(sorted((name, *beside))), []).append(place)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def residents(

@@ -49,6 +49,7 @@ SLOW = (
     "gpucost/machines/test_secrets.py",
     "gpucost/machines/test_watch.py",
     "gpucost/planning/test_ci_steps.py",
+    "gpucost/planning/test_large_plan.py",
     "gpucost/pools/",
     "gpucost/prices/test_prices_feeds.py",
     "gpucost/prices/test_prices_update",

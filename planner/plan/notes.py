@@ -58,14 +58,16 @@ def _unknown_move(name: str, net_usd: Decimal | None) -> str:
 
 def _spot(jobs: Iterable[JobPlan]) -> Iterator[str]:
     """Yield what is not known of the spot options."""
-    spot = [o for job in jobs for o in job.options if o.offer.purchase == "spot"]
-    blind = sorted({o.offer.provider for o in spot if not o.interruptions_known})
+    several = tuple(jobs)
+    spot = [o for job in several for o in job.options if o.offer.purchase == "spot"]
+    blind = {o.offer.provider for o in spot if not o.interruptions_known}
+    blind.update(provider for job in several for provider in job.left_out.blind)
     if blind:
         yield (
-            f"spot at {', '.join(blind)}: how often machines are taken back is unknown, so lost "
-            "work is not counted; give a trace with --spot-trace."
+            f"spot at {', '.join(sorted(blind))}: how often machines are taken back is unknown, "
+            "so lost work is not counted; give a trace with --spot-trace."
         )
-    if spot:
+    if any(offer.purchase == "spot" for job in several for offer in job.offers):
         yield "spot: waiting for capacity is not in the hours; without a trace it is unknown."
 
 
@@ -95,7 +97,7 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             found.extend(bill.warnings if bill else ())
     found.extend(_spot(jobs))
-    stale = sum(catalog.is_stale(option.offer) for job in jobs for option in job.options)
+    stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
         found.append(
             f"{stale} of the listed options have prices over 30 days old that may have risen by "

@@ -26,10 +26,26 @@ from planner.plan.roi import Roi
 from planner.profile.model import Profile
 from planner.ranking.first_step import FirstStep
 from planner.ranking.ranking import Named, recommended_option
+from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 
 # What fails these has passed every other check, so it came nearest.
 _LAST_CHECKED = ("deadline", "budget")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What the plan as a whole says of options and findings that a job's plan no longer holds.
+
+    Attributes:
+        codes: of the actions that all of them name.
+        offers: of those options.
+        blind: providers of spot options whose interruptions are unknown.
+    """
+
+    codes: frozenset[str] = frozenset()
+    offers: tuple[Offer, ...] = ()
+    blind: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +72,7 @@ class JobPlan:
         power_cap: the power limit that takes least energy at little loss; None where none saves.
         home: the machine on whose GPU it could share; None where there is none.
         elsewhere: other machines of one GPU on which it could share.
+        left_out: of a plan in brief (`planner.plan.brief`), what it no longer holds.
     """
 
     profile: Profile
@@ -77,6 +94,7 @@ class JobPlan:
     probe: Experiment | None = None
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
+    left_out: LeftOut = LeftOut()
 
     @property
     def name(self) -> str:
@@ -108,6 +126,18 @@ class JobPlan:
             effort_hours=choice.benefit.effort_hours,
             moving_usd=choice.benefit.moving_usd or Decimal(0),
         )
+
+    @property
+    def codes(self) -> set[str]:
+        """Codes of the actions that its findings and options name."""
+        of_findings = {code for one in self.findings for code in one.actions}
+        of_options = {code for one in self.options for code in one.actions}
+        return of_findings | of_options | self.left_out.codes
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The offers of all its options."""
+        return (*(one.offer for one in self.options), *self.left_out.offers)
 
     @property
     def feasible(self) -> bool:
@@ -152,8 +182,7 @@ class Plan:
     @property
     def titles(self) -> dict[str, str]:
         """The title of every action that a finding or an option names, by code."""
-        codes = {code for job in self.jobs for finding in job.findings for code in finding.actions}
-        codes |= {code for job in self.jobs for option in job.options for code in option.actions}
+        codes = {code for job in self.jobs for code in job.codes}
         return {code: ACTIONS[code].title for code in sorted(codes)}
 
     @property

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from planner.plan_document.document import PlanDocument
+from planner.plan_document.jobs import JobDocument
 
 Way = Callable[[Any], Any]
 
@@ -37,6 +38,29 @@ def to_text(value: object) -> str:
     except UnicodeEncodeError:  # half of a character in a name: no file can hold it
         return json.dumps(encode(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return msgspec.json.format(packed, indent=1).decode() + "\n"
+
+
+def job_text(job: JobDocument) -> str:
+    """Return the lines of a job as they stand in the text of a plan, no comma after them.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return to_text({"jobs": [job]}).removeprefix(_JOBS_BEGIN).removesuffix(_JOBS_END)
+
+
+def text_around(plan: PlanDocument) -> tuple[str, str]:
+    """Return the text of a plan before its jobs, and after them.
+
+    Between the two stand the texts of the jobs, `,` and a line break between them.
+    """
+    before, after = to_text(replace(plan, jobs=())).split('\n "jobs": []', 1)
+    return f'{before}\n "jobs": [\n', f"\n ]{after}"
+
+
+def on_placement(text: str, placement: int | None) -> str:
+    """Return the text of a job with the GPU that it is to share, where it was not known before."""
+    return text if placement is None else text.replace(_ALONE, f"{_ALONE[:-4]}{placement}", 1)
 
 
 def plan_id(plan: PlanDocument) -> str:
@@ -127,6 +151,8 @@ def _as_python_writes(value: float) -> float | msgspec.Raw:
     return msgspec.Raw(repr(value).encode())
 
 
+_JOBS_BEGIN, _JOBS_END = '{\n "jobs": [\n', "\n ]\n}\n"
+_ALONE = '\n   "placement": null'  # a line break stands in no JSON string, so this is the field
 _PLAIN = frozenset((str, int, bool, type(None)))
 _SMALL, _LARGE = 1e-4, 1e16  # between them all writers agree
 _VALUES, _TEXT = _Walk(None), _Walk(_as_python_writes)

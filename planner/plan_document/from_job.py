@@ -1,6 +1,7 @@
 """What is planned for one job, of a plan that was just made: rounded as it is written."""
 
 from collections.abc import Iterable
+from datetime import date
 
 from planner.actions.action import Action, Range
 from planner.actions.machine_settings import MachineSettings
@@ -8,7 +9,7 @@ from planner.diagnosis.finding import Finding
 from planner.options.machine_sizes import MachineSize
 from planner.plan.confidence import Assurance, Part
 from planner.plan.experiment import Experiment
-from planner.plan.plan import JobPlan, Plan
+from planner.plan.plan import JobPlan
 from planner.plan_document.bill import CostRange
 from planner.plan_document.from_option import (
     baseline_document,
@@ -38,15 +39,21 @@ from planner.signals.signals import SIGNALS
 from pricing.money import cents
 
 
-def job_document(job: JobPlan, plan: Plan, placement: int | None) -> JobDocument:
-    """Return what is planned for one job; `placement` is the GPU that it is to share."""
+def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> JobDocument:
+    """Return what is planned for one job.
+
+    Args:
+        job: its plan.
+        as_of: day of prices and rules.
+        placement: the GPU that it is to share; None where it goes its own way.
+    """
     return JobDocument(
         name=job.name,
         kind=job.profile.job.kind,
-        baseline=baseline_document(job, plan),
+        baseline=baseline_document(job, as_of),
         findings=tuple(finding_document(finding) for finding in job.findings),
         remedies=remedy_documents(job.remedies, job.machine),
-        options=tuple(option_document(option, job, plan) for option in job.options),
+        options=tuple(option_document(option, job, as_of) for option in job.options),
         rejected=tuple(
             RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
         ),
@@ -57,8 +64,9 @@ def job_document(job: JobPlan, plan: Plan, placement: int | None) -> JobDocument
         confidence=_sureness(job.assurance),
         first_step=_step(job.first_step),
         placement=placement,
-        shapes=tuple(_machine_size(one, plan) for one in job.machine_sizes),
-        probe=_experiment(job.probe, plan) if job.probe else None,
+        shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
+        probe=_experiment(job.probe, as_of) if job.probe else None,
+        offers_left_out=tuple(offer_document(one, as_of) for one in job.left_out.offers),
     )
 
 
@@ -133,9 +141,9 @@ def _step(step: FirstStep | None) -> StepDocument | None:
     return StepDocument(kind=step.kind, what=step.what, command=step.command)
 
 
-def _machine_size(size: MachineSize, plan: Plan) -> ShapeDocument:
+def _machine_size(size: MachineSize, as_of: date) -> ShapeDocument:
     return ShapeDocument(
-        offer=offer_document(size.offer, plan.as_of),
+        offer=offer_document(size.offer, as_of),
         count=size.count,
         gpus=size.gpus,
         hours=rounded(size.hours),
@@ -146,11 +154,11 @@ def _machine_size(size: MachineSize, plan: Plan) -> ShapeDocument:
     )
 
 
-def _experiment(probe: Experiment, plan: Plan) -> ExperimentDocument:
+def _experiment(probe: Experiment, as_of: date) -> ExperimentDocument:
     return ExperimentDocument(
         option=probe.option,
         what=probe.what,
-        offer=offer_document(probe.offer, plan.as_of) if probe.offer else None,
+        offer=offer_document(probe.offer, as_of) if probe.offer else None,
         count=probe.count,
         minutes=probe.minutes,
         usd=cents(probe.usd),

@@ -15,7 +15,7 @@ from planner.options.energy import Energy
 from planner.options.option import Move, Option
 from planner.options.parallelism import Distribution
 from planner.plan.confidence import if_taken
-from planner.plan.plan import JobPlan, Plan
+from planner.plan.plan import JobPlan
 from planner.plan_document.bill import (
     CostLine,
     OfferDocument,
@@ -45,13 +45,13 @@ from pricing.catalog.price_age import sellers_of
 from pricing.money import cents, without_zeros
 
 
-def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
-    """Return how a job runs today."""
+def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
+    """Return how a job runs today, of a plan for a day."""
     baseline, bill = job.baseline, job.baseline.quote
     return BaselineDocument(
         assumed=baseline.assumed,
         breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
-        offer=offer_document(baseline.offer, plan.as_of) if baseline.offer else None,
+        offer=offer_document(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
         share=_share(baseline.tenancy) if baseline.tenancy else None,
@@ -69,11 +69,11 @@ def baseline_document(job: JobPlan, plan: Plan) -> BaselineDocument:
     )
 
 
-def option_document(option: Option, job: JobPlan, plan: Plan) -> OptionDocument:
+def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument:
     """Return one way to run a job."""
     return OptionDocument(
         id=option.id,
-        offer=offer_document(option.offer, plan.as_of),
+        offer=offer_document(option.offer, as_of),
         count=option.count,
         provisionable=option.provisionable,
         actions=option.actions,
@@ -91,22 +91,22 @@ def option_document(option: Option, job: JobPlan, plan: Plan) -> OptionDocument:
             unknown=tuple(option.quote.unknown),
             by_hours=UsdEnds(low=cents(option.by_hours.low), high=cents(option.by_hours.high)),
             by_price=UsdEnds(low=cents(option.by_price.low), high=cents(option.by_price.high)),
-            basis=_basis(option, plan),
+            basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),
         energy=_energy(option.energy),
         saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
         benefit=_worth(option),
-        confidence=if_taken(job.assurance, option, job.baseline, plan.as_of).level,
+        confidence=if_taken(job.assurance, option, job.baseline, as_of).level,
         why=option.why,
         scaling=_scaling(option.scaling) if option.scaling else None,
     )
 
 
-def _basis(option: Option, plan: Plan) -> str:
+def _basis(option: Option, as_of: date) -> str:
     """Return where the range of a bill comes from."""
-    age = max(0, (plan.as_of - option.offer.as_of).days)
+    age = max(0, (as_of - option.offer.as_of).days)
     kind = sellers_of(option.offer.provider, option.offer.purchase)
     price = f"the price, {age} days old, as prices of its kind ({kind}) have moved"
     return f"90 % interval: the hours ({option.hours.basis}); {price}"

@@ -40,7 +40,7 @@ def plan_document(plan: Plan) -> PlanDocument:
         objective=plan.objective,
         period=plan.period,
         catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
-        jobs=tuple(job_document(job, plan, shared.get(job.name)) for job in plan.jobs),
+        jobs=tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs),
         fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
         roi=ReturnOnEffort(
             saves_usd=cents(plan.roi.saves_usd),

@@ -207,6 +207,7 @@ class JobDocument:
         placement: the GPU of the fleet that it is recommended to share; None: its own way.
         shapes: one large machine or many small ones.
         probe: the experiment worth making; None: none.
+        offers_left_out: of the options that this value no longer holds. Not written.
     """
 
     name: str
@@ -225,6 +226,9 @@ class JobDocument:
     placement: int | None = None
     shapes: tuple[ShapeDocument, ...] = ()
     probe: ExperimentDocument | None = None
+    offers_left_out: tuple[OfferDocument, ...] = field(
+        default=(), compare=False, metadata={"written": False}
+    )
 
     def __post_init__(self) -> None:
         distinct((option.id for option in self.options), "options")

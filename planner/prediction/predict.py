@@ -27,6 +27,7 @@ from planner.prediction.profiled_step import profiled_step
 from planner.prediction.scaling import speed_up
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
+from planner.signals.reading import reading_cores
 from planner.signals.signals import read_signals
 from planner.signals.thresholds import STARVED
 from pricing import hardware
@@ -288,8 +289,8 @@ def _cores(profile: Profile, target: Layout) -> Estimate:
     if before is None or after is None:
         return within(1.0, loader_factor(), "input pipeline as today: host cores unknown")
     before, after = before / profile.gpu_count, after / target.gpu_count
-    reading = read_signals(profile)["host.reading_cores"]
-    if isinstance(reading, float) and reading < WAITS:
+    reading = reading_cores(profile)
+    if reading is not None and reading < WAITS:
         return exactly(
             1.0, f"input waits, and keeps {reading:.2g} cores busy: cores change nothing"
         )

@@ -13,8 +13,11 @@ def name_apart(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
 
     Profiles of one name are told apart by their content, so the order of the inputs does not show.
     """
-    ordered = sorted(profiles, key=lambda p: (p.job.name, dump((p,))))
-    taken = {p.job.name for p in ordered}
+    several = tuple(profiles)
+    taken = Counter(p.job.name for p in several)
+    ordered = sorted(
+        several, key=lambda p: (p.job.name, dump((p,)) if taken[p.job.name] > 1 else "")
+    )
     seen: Counter[str] = Counter()
     named = []
     for profile in ordered:

@@ -1,7 +1,7 @@
 """What is asked to be priced: how long, how many machines, how much traffic and storage."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -151,6 +151,10 @@ class Usage:
         object.__setattr__(self, "life_s", life_s)
         object.__setattr__(self, "beside", beside)
         object.__setattr__(self, "traffic", any(_MOVED(self)))
+
+    def __getstate__(self) -> list[Any]:
+        """Return the values of all fields, for a copy that is sent: nothing was charged for it."""
+        return [{} if one.name == "charged" else getattr(self, one.name) for one in fields(self)]
 
     def _too_few(self) -> list[str]:
         least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}

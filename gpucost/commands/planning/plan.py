@@ -1,7 +1,9 @@
 """`gpucost plan`: the cheapest, fastest or best-value way to run measured jobs."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -15,6 +17,7 @@ from gpucost.arguments.parameters import (
 )
 from gpucost.arguments.plan_options import plan_options
 from gpucost.cost_gate import Gate
+from gpucost.files.large_plan import LargePlan
 from gpucost.files.outcomes import read_history
 from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
@@ -27,7 +30,6 @@ from planner.baseline.requirements import (
 from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.from_plan import plan_document
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
@@ -60,14 +62,32 @@ def command(
     gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
-    profiles = read_sources(sources, output.say, jobs_by)
-    plan = make_plan(profiles, catalog, _requirements(asked), as_of=day)
-    document = plan_document(plan)
-    _write(document, target, report_path, output)
-    if target != "-":
-        _print(document, output, all_options=all_options)
+    one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
+    with _without_collecting(), LargePlan(day, target, None if one_screen else 1) as large:
+        profiles = read_sources(sources, output.say, jobs_by)
+        plan = make_plan(profiles, catalog, _requirements(asked), as_of=day, spread=large.spread)
+        document = plan_document(plan)
+        large.write(document)
+        _report(document, report_path)
+        for path in (target, report_path):
+            if path not in (None, "-"):
+                output.say(f"wrote {path}")
+        if target != "-":
+            _print(document, output, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Look for no garbage: a plan makes millions of values and no cycles of them."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _requirements(asked: dict[str, Any]) -> Requirements:
@@ -118,16 +138,11 @@ def _after(limit_s: float) -> Callable[[], bool]:
     return passed
 
 
-def _write(plan: PlanDocument, target: str | None, report_path: str | None, output: Output) -> None:
-    if target is not None:
-        write_file(target, to_text(plan))
+def _report(plan: PlanDocument, report_path: str | None) -> None:
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
         write_file(report_path, render_report(plan))
-    for path in (target, report_path):
-        if path not in (None, "-"):
-            output.say(f"wrote {path}")
 
 
 def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:

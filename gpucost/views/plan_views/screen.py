@@ -151,6 +151,7 @@ def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
 def _ages(plan: PlanDocument) -> str:
     """Return one line on how old the prices are that are shown."""
     offers = [option.offer for job in plan.jobs for option in job.options]
+    offers += [offer for job in plan.jobs for offer in job.offers_left_out]
     offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
     ages = [offer.age_days for offer in offers if offer.age_days is not None]
     if not ages:

@@ -1,0 +1,130 @@
+"""Plans many jobs in several processes, each of which writes its part into files without a name.
+
+A process is a copy of this one (`fork`), so it has jobs and prices at hand. It takes every n-th
+group of jobs, and ends with its part done or when this process is gone. The part of one that ended
+before, whatever became of it, is planned here.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import IO, Any
+
+from planner.pipeline import Planning
+from planner.plan.plan import JobPlan
+from planner.profile.model import Profile
+from pricing.catalog.offer import Offer
+from pricing.errors import InputError
+
+Kept = tuple[object, ...] | InputError
+Keep = Callable[[JobPlan, IO[bytes]], object]
+"""Cuts a job's plan down to what is kept of it; the rest it writes to the process's own file."""
+
+_REFERRED = (Offer, Profile)
+
+
+def plan_in(
+    several: int, planning: Planning, keep: Keep, folder: str | None, files: ExitStack
+) -> Iterator[tuple[Kept, IO[bytes]]]:
+    """Yield what is kept of each group, in their order, and the file with the rest.
+
+    Args:
+        several: processes.
+        planning: the groups.
+        keep: called once for each job, in the process that plans it.
+        folder: where the files lie; None: where temporary files do.
+        files: closes the files, which are gone then.
+    """
+    rests = [_file(folder, files) for _ in range(several + 1)]
+    results = [_file(folder, files) for _ in range(several)]
+    own = rests.pop()
+    fork = multiprocessing.get_context("fork")
+    children: list[multiprocessing.process.BaseProcess] = []
+    try:
+        for number in range(several):
+            part = planning.groups[number::several]
+            ends = (results[number], rests[number])
+            words = (planning, part, keep, ends, os.getpid())
+            children.append(fork.Process(target=_part, args=words))
+            children[-1].start()
+        for child, file in zip(children, results, strict=True):
+            child.join()
+            if child.exitcode != 0:
+                file.truncate(0)
+    finally:
+        for child in children:
+            if child.is_alive():
+                child.terminate()
+    for file in results:
+        file.seek(0)
+    for number, group in enumerate(planning.groups):
+        try:
+            kept = _Reader(results[number % several], planning.shared).load()
+            yield kept, rests[number % several]
+        except EOFError:
+            yield _kept(planning, group, keep, own), own
+
+
+def _file(folder: str | None, files: ExitStack) -> IO[bytes]:
+    return files.enter_context(tempfile.TemporaryFile(dir=folder))
+
+
+def _kept(planning: Planning, group: tuple[int, ...], keep: Keep, rest: IO[bytes]) -> Kept:
+    try:
+        return tuple(keep(job, rest) for job in planning.plan(group))
+    except InputError as error:
+        return error
+
+
+def _part(
+    planning: Planning,
+    part: Sequence[tuple[int, ...]],
+    keep: Keep,
+    ends: tuple[IO[bytes], IO[bytes]],
+    parent: int,
+) -> None:
+    """Plan the groups of one process; the process that began this one is told nothing but by files.
+
+    Ctrl-C is for that one, which ends this one.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    code, (result, rest) = 1, ends
+    try:
+        places = {id(one): place for place, one in enumerate(planning.shared)}
+        for group in part:
+            if os.getppid() != parent:
+                return
+            _Writer(result, places).dump(_kept(planning, group, keep, rest))
+        result.flush()
+        rest.flush()
+        code = 0
+    except BaseException:  # noqa: BLE001, S110 - it is met again, and told, where this is planned again
+        pass
+    finally:
+        os._exit(code)
+
+
+class _Writer(pickle.Pickler):
+    """Writes values; those that all processes have are written as their place."""
+
+    def __init__(self, file: IO[bytes], places: Mapping[int, int]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._places = places
+
+    def persistent_id(self, value: Any) -> int | None:  # noqa: ANN401 - of any class
+        return self._places.get(id(value)) if value.__class__ in _REFERRED else None
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: IO[bytes], shared: Sequence[object]) -> None:
+        super().__init__(file)
+        self._shared = shared
+
+    def persistent_load(self, pid: int) -> object:
+        return self._shared[pid]

@@ -1,0 +1,128 @@
+"""Plans a fleet and writes its file job by job, so that neither needs all of it in memory at once.
+
+Jobs are planned in as many processes as there are cores. What is said of a job in plan.json is
+worked out there, and kept as text in a file without a name until the whole file is written.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self
+
+from gpucost.files.writing import write_file, write_pieces
+from planner.pipeline import Outcome, Planning, one_by_one
+from planner.plan.brief import in_brief
+from planner.plan.plan import JobPlan
+from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import job_text, on_placement, text_around, to_text
+from planner.plan_document.from_job import job_document
+from pricing.errors import InputError
+
+FEWEST_JOBS = 64
+"""Fewer are planned sooner in this process alone."""
+
+
+def processes() -> int:
+    """Return how many processes may plan at once; 1 where a process cannot copy itself safely.
+
+    A copy has none of its other threads, and may wait forever for what they held.
+    """
+    alone = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and of every thread
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" and alone else 1
+
+
+class _Kept(NamedTuple):
+    """A job's plan in brief, and where its text lies."""
+
+    job: JobPlan
+    start: int
+    length: int
+
+
+class LargePlan:
+    """Plans groups of jobs (`planner.pipeline.Spread`), and writes the plan that is made of them.
+
+    Args:
+        as_of: day of prices and rules.
+        target: the file that is to be written; None: none.
+        several: processes; None: as many as there are cores.
+    """
+
+    def __init__(self, as_of: date, target: str | None, several: int | None = None) -> None:
+        self._as_of = as_of
+        self._target = target
+        self._several = processes() if several is None else several
+        self._texts: dict[str, tuple[IO[bytes], int, int]] = {}
+        self._files = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._files.close()
+
+    def spread(self, planning: Planning) -> Iterator[Outcome]:
+        """Yield the plans of each group, in brief where they are many.
+
+        Raises:
+            InputError: the text of the jobs cannot be kept beside the target.
+        """
+        if self._several == 1 or sum(map(len, planning.groups)) < FEWEST_JOBS:
+            yield from one_by_one(planning)
+            return
+        try:
+            yield from self._in_processes(planning)
+        except OSError as error:
+            where = self._target or "temporary files"
+            raise InputError(f"{where}: cannot be written: {error.strerror}.") from error
+
+    def _in_processes(self, planning: Planning) -> Iterator[Outcome]:
+        from gpucost.files.in_processes import plan_in  # noqa: PLC0415 - kept off small plans
+
+        folder = None if self._target in {None, "-"} else str(Path(self._target or "").parent)
+        for outcome, file in plan_in(self._several, planning, self._keep, folder, self._files):
+            if isinstance(outcome, InputError):
+                yield outcome
+                continue
+            kept = [one for one in outcome if isinstance(one, _Kept)]
+            self._texts.update((one.job.name, (file, one.start, one.length)) for one in kept)
+            yield tuple(one.job for one in kept)
+
+    def _keep(self, job: JobPlan, file: IO[bytes]) -> _Kept:
+        start = file.tell()
+        if self._target is not None:
+            text = job_text(job_document(job, self._as_of))
+            file.write(text.encode("utf-8", "surrogatepass"))
+        return _Kept(in_brief(job), start, file.tell() - start)
+
+    def write(self, plan: PlanDocument) -> None:
+        """Write the plan to the target, where there is one.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        if self._target is None:
+            return
+        if self._texts:
+            write_pieces(self._target, self._pieces(plan))
+        else:
+            write_file(self._target, to_text(plan))
+
+    def _pieces(self, plan: PlanDocument) -> Iterator[str]:
+        before, after = text_around(plan)
+        yield before
+        for number, job in enumerate(plan.jobs):
+            file, start, length = self._texts[job.name]
+            file.seek(start)
+            text = file.read(length).decode("utf-8", "surrogatepass")
+            yield (",\n" if number else "") + on_placement(text, job.placement)
+        yield after

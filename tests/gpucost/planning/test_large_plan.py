@@ -1,0 +1,136 @@
+"""A fleet that is planned in several processes and written job by job is the plan of one process.
+
+In processes of their own: pytest has threads, and a process with threads does not copy itself.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpucost.files.large_plan import processes
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+DAY = "2026-11-22"
+# What the process does before it plans: how many at once, from how many jobs on, what goes wrong.
+SPREAD = """
+import os, sys
+from gpucost.files import in_processes, large_plan
+from gpucost.cli import run
+large_plan.FEWEST_JOBS = 2
+large_plan.processes = lambda: int(sys.argv[1])
+parent, honest = os.getpid(), in_processes._kept
+def kept(planning, group, keep, rest):
+    if os.getpid() != parent and 3 in group:
+        {trouble}
+    if os.getpid() == parent:
+        print("planned here", file=sys.stderr)
+    return honest(planning, group, keep, rest)
+in_processes._kept = kept
+sys.exit(run(sys.argv[2:]))
+"""
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform != "linux", reason="plans in one process elsewhere"
+)
+
+
+def plan(
+    folder: Path, several: int, *words: str, trouble: str = "pass"
+) -> subprocess.CompletedProcess[str]:
+    """Plan in so many processes."""
+    environ = {
+        **os.environ,
+        "GPUCOST_CACHE_DIR": str(folder),
+        "GPUCOST_CONFIG": str(folder / "settings.toml"),
+        "GPUCOST_STATE_DIR": str(folder),
+    }
+    (folder / "settings.toml").touch()
+    driver = SPREAD.format(trouble=trouble)
+    command = (sys.executable, "-c", driver, str(several), "plan", *words, "--as-of", DAY)
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write jobs that share a machine, jobs that may share a GPU, and some that share nothing."""
+    folder: Path = tmp_path_factory.mktemp("fleet")
+    known = [
+        *(EXAMPLES / "hard" / "pods-one-machine").glob("*.json"),
+        *(EXAMPLES / "fleet").glob("*.json"),
+        EXAMPLES / "visual-search.json",
+        EXAMPLES / "well-used.json",
+        EXAMPLES / "notebook.json",
+    ]
+    for path in known:
+        profile = json.loads(path.read_bytes())
+        (profile.get("work") or {}).pop("total", None)
+        (folder / path.name).write_text(json.dumps(profile), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param("pass", id="all goes well"),
+        pytest.param("os._exit(9)", id="a process dies"),
+        pytest.param("raise MemoryError", id="a process has no memory"),
+    ],
+)
+def test_the_same_bytes_and_screen(trouble: str, fleet: Path, tmp_path: Path) -> None:
+    """File, screen and exit code are those of one process, also where another one fails."""
+    target = tmp_path / "out" / "plan.json"
+    target.parent.mkdir()
+    words = (str(fleet), "-o", str(target))
+    one = plan(tmp_path, 1, *words)
+    text = target.read_text(encoding="utf-8")
+    target.unlink()
+    three = plan(tmp_path, 3, *words, trouble=trouble)
+    assert target.read_text(encoding="utf-8") == text
+    assert (three.stdout, three.returncode) == (one.stdout, 0)
+    assert ("planned here" in three.stderr) == (trouble != "pass")
+    assert re.search(r'\n   "placement": \d', text), "nothing is packed, so nothing is filled in"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_problems_of_all_jobs(fleet: Path, tmp_path: Path) -> None:
+    """What is wrong with jobs is told together, whichever process met it."""
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for number, path in enumerate(sorted(fleet.iterdir())):
+        profile = json.loads(path.read_bytes())
+        if number % 5 == 0:
+            profile["hardware"]["gpu"] = f"GPU that nobody sells {number}"
+        (folder / path.name).write_text(json.dumps(profile), encoding="utf-8")
+    one, three = (plan(tmp_path, several, str(folder)) for several in (1, 3))
+    assert one.returncode == three.returncode == 2
+    assert one.stderr == three.stderr
+    assert one.stderr.count("nobody sells") > 2
+
+
+def test_no_folder_for_the_file(fleet: Path, tmp_path: Path) -> None:
+    """A target in a folder that is not there is told as with one process."""
+    words = (str(fleet), "-o", str(tmp_path / "none" / "plan.json"))
+    one, three = (plan(tmp_path, several, *words) for several in (1, 3))
+    assert one.returncode == three.returncode == 2
+    assert one.stderr.replace("planned here\n", "") == three.stderr
+
+
+def test_threads_keep_it_to_one_process() -> None:
+    """A process that has other threads does not copy itself."""
+    script = (
+        "import threading; from gpucost.files.large_plan import processes; end = threading.Event();"
+        "print(processes()); threading.Thread(target=end.wait).start(); print(processes());"
+        "end.set()"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", script), capture_output=True, text=True, check=True
+    )
+    cores, one = map(int, done.stdout.split())
+    assert cores == len(os.sched_getaffinity(0))
+    assert one == 1
+    assert processes() >= 1
