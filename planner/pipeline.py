@@ -93,8 +93,7 @@ def make_plan(
         spread: plans the groups of jobs; another one may do so in several processes.
 
     Raises:
-        InputError: a profile names no known GPU, a stated machine is not in the catalog, or a probe
-            belongs to no job; all such problems of all jobs are listed.
+        InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
     today = _prices(catalog, requirements, as_of)
     jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
