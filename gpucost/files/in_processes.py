@@ -63,7 +63,7 @@ def plan_in(
         file.seek(0)
     for number, group in enumerate(planning.groups):
         try:
-            kept = _Reader(results[number % several], planning.shared).load()
+            kept = _SharedReader(results[number % several], planning.shared).load()
             yield kept, rests[number % several]
         except EOFError:
             yield _kept(planning, group, keep, own), own
@@ -100,7 +100,7 @@ def _part(
         for group in part:
             if os.getppid() != parent:
                 return
-            _Writer(result, places).dump(_kept(planning, group, keep, rest))
+            _SharedWriter(result, places).dump(_kept(planning, group, keep, rest))
         result.flush()
         rest.flush()
         code = 0
@@ -110,7 +110,7 @@ def _part(
         os._exit(code)
 
 
-class _Writer(pickle.Pickler):
+class _SharedWriter(pickle.Pickler):
     """Writes values; those that all processes have are written as their place."""
 
     def __init__(self, file: IO[bytes], places: Mapping[int, int]) -> None:
@@ -121,7 +121,7 @@ class _Writer(pickle.Pickler):
         return self._places.get(id(value)) if value.__class__ in _REFERRED else None
 
 
-class _Reader(pickle.Unpickler):
+class _SharedReader(pickle.Unpickler):
     def __init__(self, file: IO[bytes], shared: Sequence[object]) -> None:
         super().__init__(file)
         self._shared = shared

@@ -35,7 +35,7 @@ def processes() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" and alone else 1
 
 
-class _Kept(NamedTuple):
+class _InBrief(NamedTuple):
     """A job's plan in brief, and where its text lies."""
 
     job: JobPlan
@@ -93,16 +93,16 @@ class LargePlan:
             if isinstance(outcome, InputError):
                 yield outcome
                 continue
-            kept = [one for one in outcome if isinstance(one, _Kept)]
+            kept = [one for one in outcome if isinstance(one, _InBrief)]
             self._texts.update((one.job.name, (file, one.start, one.length)) for one in kept)
             yield tuple(one.job for one in kept)
 
-    def _keep(self, job: JobPlan, file: IO[bytes]) -> _Kept:
+    def _keep(self, job: JobPlan, file: IO[bytes]) -> _InBrief:
         start = file.tell()
         if self._target is not None:
             text = job_text(job_document(job, self._as_of))
             file.write(text.encode("utf-8", "surrogatepass"))
-        return _Kept(in_brief(job), start, file.tell() - start)
+        return _InBrief(in_brief(job), start, file.tell() - start)
 
     def write(self, plan: PlanDocument) -> None:
         """Write the plan to the target, where there is one.
