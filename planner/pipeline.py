@@ -1,9 +1,8 @@
 """The whole story: measured jobs in, a costed plan out. Read this file first."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 
 from planner.actions import action
 from planner.baseline.baseline import find_baseline, find_today, with_gpu
@@ -18,8 +17,6 @@ from planner.baseline.workload import (
 )
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes, reclaimable
-from planner.fleet.alternatives import Movable, find_alternatives
-from planner.fleet.consolidate import Fleet, consolidate
 from planner.fleet.home import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
 from planner.options.context import JobContext
@@ -31,9 +28,9 @@ from planner.options.search import find_candidates
 from planner.plan.confidence import rate_confidence
 from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
-from planner.plan.notes import assumptions, warnings
+from planner.plan.notes import assumptions, unknown_moves, warnings
+from planner.plan.one_answer import answer
 from planner.plan.plan import JobPlan, Plan
-from planner.plan.recommendation import MovingTerms, recommend
 from planner.plan.roi import roi
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
@@ -103,10 +100,7 @@ def make_plan(
     check_asked(jobs, period, requirements)
     planned = plan_jobs(jobs, today, requirements, period, spread)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    fleet = _pack(planned, requirements, today) if together else None
-    recommendation = recommend(
-        (job.alone for job in planned), fleet, _moving_terms(requirements, period)
-    )
+    found = answer(planned, requirements, today, period, packs=together)
     return Plan(
         as_of=as_of,
         objective=requirements.objective,
@@ -115,23 +109,12 @@ def make_plan(
         newest=today.newest,
         oldest=today.oldest,
         jobs=planned,
-        fleet=fleet,
-        recommended=recommendation,
-        roi=roi(recommendation, period, requirements.engineer_usd_per_hour),
-        assumptions=(
-            *assumptions(planned, period, requirements),
-            *(fleet.notes if fleet else ()),
-        ),
-        warnings=warnings(planned, today, period),
+        fleet=found.fleet,
+        recommended=found.recommended,
+        roi=roi(found.recommended, period, requirements.engineer_usd_per_hour),
+        assumptions=(*assumptions(planned, period, requirements), *found.notes),
+        warnings=(*warnings(planned, today, period), *unknown_moves(found.recommended)),
         history=requirements.history,
-    )
-
-
-def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
-    return MovingTerms(
-        periods=asked.horizon if period == "month" else Decimal(1),
-        engineer_usd_per_hour=asked.engineer_usd_per_hour,
-        by_cost=asked.objective != "time",
     )
 
 
@@ -142,24 +125,6 @@ def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:
         raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
     check_sold(asked, today)
     return today
-
-
-def _pack(jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog) -> Fleet:
-    homes = {job.name: job.home for job in jobs}
-    fleet = consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
-    if not any(job.elsewhere for job in jobs):
-        return fleet
-    movable = [
-        Movable(
-            profile=job.profile,
-            baseline=job.baseline,
-            work=job.work,
-            home=job.home,
-            elsewhere=job.elsewhere,
-        )
-        for job in jobs
-    ]
-    return replace(fleet, alternatives=find_alternatives(movable, fleet, asked, catalog))
 
 
 def plan_jobs(

@@ -47,8 +47,13 @@ def _advice(job: JobDocument, plan: PlanDocument) -> str:
         return _advice_alone(job, plan)
     others = [name for name in shared.jobs if name != job.name]
     where = f"GPU {shared.id} ({place(shared.offer)})"
-    told = f"Let it share {where} with {', '.join(others)}." if others else f"Keep it on {where}."
-    return f"{told} On its own: {_advice_alone(job, plan)}"
+    taken = plan.fleet.taken if plan.fleet else None
+    moves = taken is not None and job.name in taken.jobs
+    keep = "Run" if moves else "Keep"
+    told = f"Let it share {where} with {', '.join(others)}" if others else f"{keep} it on {where}"
+    if moves and shared.offer.by_hand_at:
+        told += f"; rent it at {shared.offer.by_hand_at}"
+    return f"{told}. On its own: {_advice_alone(job, plan)}"
 
 
 def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:

@@ -106,11 +106,13 @@ class Alternative:
         offer: the machine.
         jobs: who moves to it.
         fleet: all jobs packed so; its placements are numbered on from those at home.
+        unknown: of them, whose data move at a cost that is not known.
     """
 
     offer: Offer
     jobs: tuple[str, ...]
     fleet: "Fleet"
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +342,7 @@ class _Fleet:
                 low=max(Decimal(0), cost + min(low for low, _ in off)),
                 high=cost + max(high for _, high in off),
                 effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
-                moving_usd=sum((home.moving_usd for home in homes), Decimal(0)),
+                moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
             )
         )
 

@@ -13,6 +13,7 @@ from planner.options.data_transfer import data_bytes, move
 from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile, Statistics
 from planner.ranking.changes import effort_hours
+from planner.ranking.ranking import may_move
 from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -37,7 +38,7 @@ class Home:
         low: the bill at the low end of hours and price; None: as expected, for it is paid today.
         high: at the high end.
         effort_hours: engineering time to bring the job there, our estimate.
-        moving_usd: to bring its data there, once; what is not known of it is left out.
+        moving_usd: to bring its data there, once; None: not known.
     """
 
     offer: Offer
@@ -49,7 +50,7 @@ class Home:
     low: Decimal | None = None
     high: Decimal | None = None
     effort_hours: float = 0.0
-    moving_usd: Decimal = Decimal(0)
+    moving_usd: Decimal | None = Decimal(0)
 
     @property
     def ends(self) -> tuple[Decimal, Decimal]:
@@ -132,10 +133,10 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | No
 
 def moving_usd(
     profile: Profile, baseline: Baseline, work: Workload, offer: Offer, catalog: Catalog
-) -> Decimal:
-    """Return what it costs once to bring a job's data to another machine, as far as known."""
+) -> Decimal | None:
+    """Return what it costs once to bring a job's data to another machine; None: not known."""
     moved = move(baseline, offer, data_bytes(profile, work), None, catalog)
-    return (moved.once_usd if moved else None) or Decimal(0)
+    return Decimal(0) if moved is None else moved.once_usd
 
 
 def find_elsewhere(
@@ -146,7 +147,8 @@ def find_elsewhere(
     Only what may be recommended: a dated price and a speed within what the method was fitted on,
     no spot capacity, which may go from under several jobs at once.
     """
-    if home is None or context.profile.gpu_count != 1 or context.work.replicas != 1:
+    one_gpu = context.profile.gpu_count == 1 and context.work.replicas == 1
+    if home is None or not one_gpu or not may_move(context):
         return ()
     here = (home.offer.provider, home.offer.instance_type, home.offer.region, home.offer.purchase)
     return tuple(

@@ -7,6 +7,7 @@ from planner.baseline.requirements import Period, Requirements
 from planner.models.track_record import TrackRecord
 from planner.plan.confidence import thin
 from planner.plan.plan import JobPlan
+from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog
@@ -104,3 +105,14 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
             "over a fifth since, or that nobody dated (marked stale)."
         )
     return tuple(dict.fromkeys(found))
+
+
+def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:
+    """Name the jobs that are to share on another machine whose data move at an unknown cost."""
+    if (there := recommended.alternative) is None:
+        return ()
+    blind = [name for name in there.unknown if name in recommended.packed_jobs]
+    if not blind:
+        return ()
+    said = f"of {len(blind)} jobs that are to share on another machine it is not known what moving "
+    return (f"{said}their data costs (job.dataset_gib, --storage): {', '.join(blind)}.",)

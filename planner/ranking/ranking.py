@@ -88,6 +88,16 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
     )
 
 
+def may_move(context: JobContext) -> bool:
+    """Return whether what was measured is ground to move a job at all.
+
+    One instant is none, nor are steps timed without a look at the GPU; who does nothing is to end.
+    """
+    profile = context.profile
+    blind = is_snapshot(profile) or saw_no_gpu(profile)
+    return not blind and not must_end(context.findings)
+
+
 def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
     cost, hours = candidate.comparable, candidate.hours.mid
     # The work of a period is fixed, so least cost is least cost per work.

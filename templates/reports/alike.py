@@ -85,5 +85,6 @@ def _said(job: JobDocument, plan: PlanDocument) -> tuple[object, ...]:
         today.cost.total,
         tuple(finding.code for finding in job.findings),
         shared is not None,
+        shared is not None and len(shared.jobs) > 1,
         advice,
     )

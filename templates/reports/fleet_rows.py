@@ -81,6 +81,9 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
     shared, option = plan.placement_of(job), job.choice
     if shared is not None and len(shared.jobs) > 1:
         return Row(title=cause, what=f"share: {_gpus(group, plan)}", cost="shared", sure=sure)
+    if shared is not None:
+        cost = report_text.whole_dollars(sum((p.cost for p in _places(group, plan)), _ZERO))
+        return Row(title=cause, what=f"run on {_gpus(group, plan)}", cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.before)
         return Row(title=cause, what="leave it", cost=cost, sure=sure)
@@ -103,10 +106,15 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
 
 def _gpus(group: Alike, plan: PlanDocument) -> str:
     """Return on which GPUs jobs of a group are: `GPU 1`, `GPUs 1, 2, 3`."""
-    places = (plan.placement_of(job) for job in group.jobs)
-    ids = sorted({place.id for place in places if place is not None})
+    ids = sorted(place.id for place in _places(group, plan))
     shown = ", ".join(map(str, ids[:_NAMES])) + (" ..." if len(ids) > _NAMES else "")
     return f"GPU{'s' if len(ids) > 1 else ''} {shown}"
+
+
+def _places(group: Alike, plan: PlanDocument) -> list[PlacementDocument]:
+    """Return the GPUs that jobs of a group are on, each once."""
+    each = [place for job in group.jobs if (place := plan.placement_of(job))]
+    return list({place.id: place for place in each}.values())
 
 
 def names(some: Sequence[str]) -> str:

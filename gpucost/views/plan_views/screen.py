@@ -129,6 +129,8 @@ def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
     if shared is not None and len(shared.jobs) > 1:
         others = ", ".join(name for name in shared.jobs if name != job.name)
         what = f"share GPU {shared.id} with {others}"
+    elif shared is not None:
+        what = f"run alone on GPU {shared.id} ({report_text.place(shared.offer)})"
     elif option is None:
         what = "leave it"
     else:
@@ -139,8 +141,9 @@ def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
 def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     """Return what a job will cost and save; what shares a GPU has no bill of its own."""
     option, shared = job.choice, plan.placement_of(job)
-    if shared is not None and len(shared.jobs) > 1:
-        return "shared", ""
+    if shared is not None:
+        alone = len(shared.jobs) == 1
+        return report_text.whole_dollars(shared.cost) if alone else "shared", ""
     if option is None:
         return report_text.today_cost(job.baseline.cost), ""
     cost = report_text.whole_dollars(option.cost.mid)

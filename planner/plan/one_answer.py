@@ -1,0 +1,84 @@
+"""Packing and moving as one answer: the best of jobs alone, packed at home, packed elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from planner.baseline.requirements import Period, Requirements
+from planner.fleet.alternatives import Movable, find_alternatives, searched
+from planner.fleet.consolidate import Fleet, consolidate
+from planner.plan.plan import JobPlan
+from planner.plan.recommendation import MovingTerms, Recommendation, recommend
+from pricing.catalog.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneAnswer:
+    """What all jobs are to do.
+
+    Attributes:
+        fleet: packed at home, with its alternatives; None where nothing is packed.
+        recommended: what is to be done, and its one total.
+    """
+
+    fleet: Fleet | None
+    recommended: Recommendation
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What happens to machines in the packing that the recommendation is made of."""
+        taken = self.recommended.alternative
+        fleet = taken.fleet if taken else self.fleet
+        return fleet.notes if fleet else ()
+
+
+def answer(
+    jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog, period: Period, *, packs: bool
+) -> OneAnswer:
+    """Return the best of each job alone, packed at home, and packed on another machine type.
+
+    Args:
+        jobs: what is planned for each.
+        asked: the limits, and what a change must earn its work back in.
+        catalog: for the day.
+        period: of the plan.
+        packs: whether jobs may share; else there is no fleet.
+    """
+    alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
+    if not packs:
+        return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
+    movable = [_movable(job) for job in jobs]
+    fleet = _pack(movable, asked, catalog)
+    found = recommend(alone, fleet, terms)
+    if found.alternative is not None:
+        better = searched(found.alternative, movable, asked, catalog)
+        others = [better if one is found.alternative else one for one in fleet.alternatives]
+        fleet = replace(fleet, alternatives=tuple(others))
+        found = recommend(alone, fleet, terms)
+    return OneAnswer(fleet=fleet, recommended=found)
+
+
+def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
+    return MovingTerms(
+        periods=asked.horizon if period == "month" else Decimal(1),
+        engineer_usd_per_hour=asked.engineer_usd_per_hour,
+        by_cost=asked.objective != "time",
+    )
+
+
+def _movable(job: JobPlan) -> Movable:
+    return Movable(
+        profile=job.profile,
+        baseline=job.baseline,
+        work=job.work,
+        home=job.home,
+        elsewhere=job.elsewhere,
+    )
+
+
+def _pack(jobs: Sequence[Movable], asked: Requirements, catalog: Catalog) -> Fleet:
+    homes = {job.name: job.home for job in jobs}
+    fleet = consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
+    if not any(job.elsewhere for job in jobs):
+        return fleet
+    return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog))
