@@ -10,7 +10,8 @@ import pandas as pd
 
 from planner.profile.model import GpuReadings, Source, Statistics
 from planner.telemetry.lake.columns import columns_of
-from planner.telemetry.lake.place import TablePlace, opened
+from planner.telemetry.lake.counts import counted_by_device
+from planner.telemetry.lake.place import TablePlace, in_batches, opened
 from planner.telemetry.parsing.recording_builder import real_uuid
 from planner.telemetry.profiling.build import Taken, assembled
 from planner.telemetry.profiling.merge import Merged
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from planner.telemetry.lake.columns import TableColumns
+    from planner.telemetry.lake.counts import Device, SlotCounts
     from planner.telemetry.parsing.hints import Hints
 
 _ENERGY, _POWER = "energy.total_j", "power.board_w"
@@ -85,10 +87,10 @@ def profiles_of_table(
         raise InputError(f"--name {hints.name}: {len(windows)} jobs cannot share a name.")
     whole = [job for job, window in windows.items() if window.note and "nothing" in window.note]
     lacking = {i for i in range(len(columns.slots)) if devices[f"n{i}"].sum() < devices["n"].sum()}
-    found = histogram.values(rows, columns, interval_s or 1.0, (whole, lacking)).execute()
-    counted = {str(job): ours for job, ours in found.groupby("job", sort=True)}
+    found = histogram.values(rows, columns, interval_s or 1.0, (whole, lacking))
+    counted = counted_by_device(in_batches(found))
     return tuple(
-        _profile((name, job), (ours, counted.get(str(job))), windows[str(job)], columns, hints)
+        _profile((name, job), (ours, counted), windows[str(job)], columns, hints)
         for job, ours in devices.groupby("job", sort=True)
     )
 
@@ -129,7 +131,7 @@ def _window(devices: pd.DataFrame, interval_s: float | None) -> ActiveWindow:
 
 def _profile(
     names: tuple[str, Any],
-    read: tuple[pd.DataFrame, pd.DataFrame | None],
+    read: tuple[pd.DataFrame, Mapping[Device, Mapping[int, SlotCounts]]],
     window: ActiveWindow,
     columns: TableColumns,
     hints: Hints,
@@ -140,9 +142,7 @@ def _profile(
     dropped: dict[str, int] = defaultdict(int)
     for one in order:
         gpu = _identity(one)
-        mine = counted
-        for key in ("host", "uuid", "idx"):
-            mine = None if mine is None else mine[mine[key] == one[key]]
+        mine = counted.get((one["job"], one["host"], one["uuid"], one["idx"]), {})
         metrics, share = _metrics(mine, window, columns, dropped)
         gpus.append(gpu)
         shares.append(share)
@@ -177,7 +177,7 @@ def _identity(one: Mapping[Any, Any]) -> GpuIdentity:
 
 
 def _metrics(
-    counted: pd.DataFrame | None,
+    counted: Mapping[int, SlotCounts],
     window: ActiveWindow,
     columns: TableColumns,
     dropped: dict[str, int],
@@ -185,20 +185,17 @@ def _metrics(
     metrics: dict[str, Statistics] = {}
     share, energy = 0.0, None
     for place, one in enumerate(columns.slots):
-        mine = counted[counted["slot"] == place] if counted is not None else None
-        if mine is None or not len(mine):
+        mine = counted.get(place)
+        if mine is None:
             continue
-        bad = mine[mine["code"].isna()]
-        if len(bad):
-            dropped[f"value {one.slot} out of range"] += int(bad["n"].sum())
-        mine = mine[mine["code"].notna()].sort_values("code")
-        values = mine["code"].to_numpy(dtype=float) * one.step
-        seconds = mine["seconds"].to_numpy(dtype=float)
-        low, high = float(mine["least"].min()), float(mine["most"].max())
-        found = statistics(np.clip(values, low, high), seconds) if len(mine) else None
+        if mine.dropped:
+            dropped[f"value {one.slot} out of range"] += mine.dropped
+        codes, seconds = mine.stood()
+        low, high, area = mine.least, mine.most, mine.area
+        found = statistics(np.clip(codes * one.step, low, high), seconds) if len(codes) else None
         if found is None:
             continue
-        area, total = float(mine["area"].sum()), float(seconds.sum())
+        total = float(seconds.sum())
         exact = {"mean": round(area / total, 6), "min": round(low, 6), "max": round(high, 6)}
         if window.interval_s is None:
             metrics[one.slot] = Statistics(**exact)

@@ -101,18 +101,19 @@ def rows_of(
         raise UnfitError
     data = block + bytes(PADDING)
     view = np.frombuffer(data, np.uint8, len(block))
-    marks = np.flatnonzero((view == delimiter) | (view == _NEWLINE))
-    newline = view[marks] == _NEWLINE
-    lines = int(newline.sum())
+    marked = view == delimiter
+    marked |= view == _NEWLINE
+    marks = np.flatnonzero(marked)
+    lines = block.count(b"\n")
     wrong = 0
-    if len(marks) == lines * width and newline[width - 1 :: width].all():
+    if len(marks) == lines * width and (view[marks[width - 1 :: width]] == _NEWLINE).all():
         table = marks.reshape(lines, width)
         starts = np.concatenate(([0], table[:-1, -1] + 1))
         kept, _ = _kept(data, view, starts, table[:, -1], special)
         if kept is not None:
             table, starts = table[kept], starts[kept]
     else:
-        ends = np.flatnonzero(newline)
+        ends = np.flatnonzero(view[marks] == _NEWLINE)
         table, starts, wrong = _uneven(data, view, (marks, ends), width, special)
     ends_by_column = np.ascontiguousarray(table.T)
     begins = np.empty_like(ends_by_column)

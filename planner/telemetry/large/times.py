@@ -72,8 +72,9 @@ class TimeColumn:
             return clock.epoch(as_floats(*self.numbers.joined()))
         naive = np.concatenate(self.parts)
         self.parts.clear()
-        known = naive[np.isfinite(naive)]
-        if zone is None and not (np.diff(known) < -_STEP_BACK_S).any():
+        finite = np.isfinite(naive)
+        known = naive if finite.all() else naive[finite]
+        if zone is None and not (known[1:] < known[:-1] - _STEP_BACK_S).any():
             return clock.SourceClock(t_s=naive, absolute=True, local=True)
         return clock.local(naive, zone)
 
@@ -110,7 +111,7 @@ def _days(rows: BlockRows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -
     words = rows.words
     year_month = words[begins]
     day = words[begins + 8] & np.uint64(0xFFFF)
-    changed = np.flatnonzero((np.diff(year_month) != 0) | (np.diff(day) != 0)) + 1
+    changed = np.flatnonzero((year_month[1:] != year_month[:-1]) | (day[1:] != day[:-1])) + 1
     edges = [0, *changed.tolist(), len(begins)]
     found = np.zeros(len(begins), dtype=np.int64)
     for first, last in pairwise(edges):

@@ -93,7 +93,9 @@ def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def usual_interval(t_s: NDArray[np.float64]) -> float | None:
     """Return the median time between instants, seconds; None for fewer than two."""
-    steps = np.diff(np.unique(t_s))
+    steps = np.diff(t_s)
+    if not (steps > 0).all():
+        steps = np.diff(np.unique(t_s))
     return float(np.median(steps)) if len(steps) else None
 
 
