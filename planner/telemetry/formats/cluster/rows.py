@@ -2,6 +2,14 @@
 
 from planner.telemetry.formats.form import Format, json_with, text_with
 
+_says_jobs = json_with(r'"jobs"\s*:\s*\[')
+_says_slurm = json_with(r'"[Ss]lurm"\s*:|"tres"\s*:|"association"\s*:')
+
+
+def _is_sacct_json(head: str) -> bool:
+    return _says_jobs(head) and _says_slurm(head)
+
+
 ROWS = (
     Format(
         name="cloudwatch-json",
@@ -28,9 +36,22 @@ ROWS = (
         name="slurm-sacct",
         title="Slurm accounting (sacct -P)",
         module="cluster.sacct",
-        fits=text_with(r"\AJobID(Raw)?\|"),
-        seen="Slurm 21 to 24, by its documentation",
+        fits=text_with(
+            r"\A(?=[^\n]*\|)(?=[^\n]*\b(JobID|JobIDRaw|State|Elapsed|ElapsedRaw)\b)"
+            r"[^\n]*\b(JobID|AllocTRES|AllocGRES|ReqTRES|CPUTimeRAW|TimelimitRaw|NodeList)\b"
+        ),
+        seen="columns in any order; accounts of 2019 to 2026 of five clusters, GPUs by its "
+        "documentation",
         tells="which jobs held how many GPUs for how long, and Slurm's own utilisation",
         lacks="which GPU did what; anything where Slurm does not count GPUs",
+    ),
+    Format(
+        name="slurm-sacct-json",
+        title="Slurm accounting (sacct --json)",
+        module="cluster.sacct_json",
+        fits=_is_sacct_json,
+        seen="Slurm 23.02 on a real cluster; GPUs by the names of its data parser",
+        tells="the same as sacct -P",
+        lacks="the same",
     ),
 )

@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 FORMAT = "slurm-sacct"
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
+_ID, _HELD = "JobID", "AllocTRES"
+# Columns that older versions of Slurm, or other questions, give in place of the first.
+_OLDER = {_ID: "JobIDRaw", _HELD: "AllocGRES", "Elapsed": "ElapsedRaw"}
+_COLUMNS = (
+    *(_ID, _HELD, "JobName", "Account", "Start", "Elapsed", "NodeList", "AdminComment"),
+    *("JobIDRaw", "AllocGRES", "ElapsedRaw"),
+    *("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax"),
+)
+_FOLDED = {name.lower(): name for name in _COLUMNS}  # sacct heads a column as it was asked for
 _USED = ("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax")
 _PERCENT = 0.01
 _UTIL, _MEMORY = "gres/gpuutil", "gres/gpumem"
@@ -69,10 +78,38 @@ def read(payload: Payload, hints: Hints) -> Recording:
         InputError: a column is missing, or no job held a GPU and was watched.
     """
     builder = RecordingBuilder(payload, FORMAT)
-    rows = list(csv.DictReader(io.StringIO(payload.text), delimiter="|", quoting=csv.QUOTE_NONE))
-    missing = [name for name in ("JobID", "AllocTRES") if rows and name not in rows[0]]
+    lines = csv.reader(io.StringIO(payload.text), delimiter="|", quoting=csv.QUOTE_NONE)
+    header, *cells = [*(line for line in lines if line), []]
+    rows = [_row(dict(zip(header, line, strict=False))) for line in cells if line]
+    missing = [name for name in (_ID, _HELD) if rows and name not in rows[0]]
     if missing or not rows:
         raise InputError(f"{payload.name}: {_lacks(missing)} {_ASK}")
+    return recording_of(rows, builder, hints)
+
+
+def _row(cells: dict[str, str]) -> dict[str, str]:
+    """Return a row with the older names of its columns beside the newer ones."""
+    named = {_FOLDED.get(name.strip().lower(), name.strip()): cell for name, cell in cells.items()}
+    for newer, older in _OLDER.items():
+        if newer not in named and older in named:
+            named[newer] = named[older]
+    return named
+
+
+def recording_of(
+    rows: list[dict[str, str]], builder: RecordingBuilder, hints: Hints, *, zoned: bool = False
+) -> Recording:
+    """Return the readings of jobs and their steps, each a row by the names of sacct's columns.
+
+    Args:
+        rows: a job's row before those of its steps.
+        builder: where rows are counted.
+        hints: the zone of times.
+        zoned: whether the times carry a zone.
+
+    Raises:
+        InputError: no job held a GPU and was watched.
+    """
     builder.rows_read = len(rows)
     frames, gpus, labels = [], [], {}
     for number, job in enumerate(_jobs(rows, builder, hints)):
@@ -84,10 +121,13 @@ def read(payload: Payload, hints: Hints) -> Recording:
     if not frames:
         left = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
         raise InputError(
-            f"{payload.name}: no job in it held a GPU and was watched ({left or 'no jobs'}). {_ASK}"
+            f"{builder.name}: no job in it held a GPU and was watched ({left or 'no jobs'}). {_ASK}"
         )
     return builder.recording(
-        pd.DataFrame(frames), tuple(gpus), labels=labels, local_time=hints.tz is None
+        pd.DataFrame(frames),
+        tuple(gpus),
+        labels=labels,
+        local_time=not zoned and hints.tz is None,
     )
 
 

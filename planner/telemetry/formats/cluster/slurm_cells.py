@@ -6,7 +6,9 @@ _LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
 
 
 def length_s(text: str) -> float | None:
-    """Return `10:00`, `01:00:00` or `1-00:00:00` as seconds; None where it is none of these."""
+    """Return `10:00`, `01:00:00`, `1-00:00:00` or `600` as seconds; None for anything else."""
+    if text.strip().isascii() and text.strip().isdecimal():
+        return float(text)
     match = _LENGTH.fullmatch(text.strip())
     if match is None:
         return None
@@ -15,9 +17,14 @@ def length_s(text: str) -> float | None:
 
 
 def gpus_held(tres: str) -> tuple[int, str | None]:
-    """Return the GPUs of an allocation and their type: `gres/gpu=2,gres/gpu:a100=2` are two."""
+    """Return the GPUs of an allocation and their type: `gres/gpu=2,gres/gpu:a100=2` are two.
+
+    Slurm before 20.11 wrote `gpu:2` or `gpu:a100:2`.
+    """
     untyped, typed = 0, {}
     for part in tres.split(","):
+        if part.startswith("gpu:"):
+            part = "gres/" + "=".join(part.rsplit(":", 1))  # noqa: PLW2901 - the newer spelling
         name, _, count = part.partition("=")
         if not count.isdecimal():
             continue

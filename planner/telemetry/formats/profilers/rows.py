@@ -42,4 +42,13 @@ ROWS = (
         tells="energy and time of each window or epoch",
         lacks="how busy the GPU was; its memory",
     ),
+    Format(
+        name="codecarbon",
+        title="CodeCarbon's emissions.csv",
+        module="profilers.codecarbon",
+        fits=text_with(r"\A(?=[^\n]*\bgpu_energy\b)[^\n]*\bemissions_rate\b"),
+        seen="files of CodeCarbon 2 and 3 from several people's runs, Linux and Windows",
+        tells="mean power of the GPUs over each run, which model, how long",
+        lacks="how busy the GPUs were; their memory",
+    ),
 )
