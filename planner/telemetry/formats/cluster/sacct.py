@@ -79,8 +79,8 @@ def read(payload: Payload, hints: Hints) -> Recording:
     """
     builder = RecordingBuilder(payload, FORMAT)
     lines = csv.reader(io.StringIO(payload.text), delimiter="|", quoting=csv.QUOTE_NONE)
-    header, *cells = [*(line for line in lines if line), []]
-    rows = [_row(dict(zip(header, line, strict=False))) for line in cells if line]
+    filled = [line for line in lines if line] or [[]]
+    rows = [_row(dict(zip(filled[0], line, strict=False))) for line in filled[1:]]
     missing = [name for name in (_ID, _HELD) if rows and name not in rows[0]]
     if missing or not rows:
         raise InputError(f"{payload.name}: {_lacks(missing)} {_ASK}")
