@@ -42,9 +42,18 @@ _ID, _HELD = "JobID", "AllocTRES"
 # Columns that older versions of Slurm, or other questions, give in place of the first.
 _OLDER = {_ID: "JobIDRaw", _HELD: "AllocGRES", "Elapsed": "ElapsedRaw"}
 _COLUMNS = (
-    *(_ID, _HELD, "JobName", "Account", "Start", "Elapsed", "NodeList", "AdminComment"),
-    *("JobIDRaw", "AllocGRES", "ElapsedRaw"),
-    *("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax"),
+    _ID,
+    _HELD,
+    "JobName",
+    "Account",
+    "Start",
+    "Elapsed",
+    "NodeList",
+    "AdminComment",
+    "TRESUsageInTot",
+    "TRESUsageInAve",
+    "TRESUsageInMax",
+    *_OLDER.values(),
 )
 _FOLDED = {name.lower(): name for name in _COLUMNS}  # sacct heads a column as it was asked for
 _USED = ("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax")
