@@ -31,8 +31,21 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     """
     if tenancy is not None:
         hours = max(hours, tenancy.hours)
+    whole = quote(offer, usage_of_work(offer, count, hours, work, catalog, extra))
+    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
+
+
+def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
+    offer: Offer,
+    count: int,
+    hours: float,
+    work: Workload,
+    catalog: Catalog,
+    extra: Billed | None = None,
+) -> Usage:
+    """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
     bought = offer.provider != OWN
-    usage = _usage(
+    return _usage(
         _seconds(hours * 3600.0),
         count,
         _seconds(extra.lost_s) if extra else 0,
@@ -45,8 +58,6 @@ def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
         work.storage_h,
         catalog.as_of,
     )
-    whole = quote(offer, usage)
-    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
 
 
 @lru_cache(maxsize=256, typed=True)

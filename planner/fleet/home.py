@@ -169,7 +169,7 @@ def find_elsewhere(
         and one.offer.purchase != "spot"
         and one.offer.dated
         and not one.speed.weak
-        and not one.quote.at_least
+        and not one.at_least
         and (one.offer.provider, one.offer.instance_type, one.offer.region, one.offer.purchase)
         != here
     )

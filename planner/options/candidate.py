@@ -10,13 +10,15 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from planner.baseline.bill_of_work import bill_of_work
+from planner.baseline.bill_of_work import bill_of_work, usage_of_work
 from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
+from planner.models.interruption import Billed
 from planner.options.spot import Interruptions
 from pricing.billing.quote import Quote, Usage
+from pricing.billing.sums import Sums, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
@@ -111,18 +113,23 @@ class Candidate:
         A part that is unknown where the job runs today as well is unknown on both sides.
         """
         amount = Decimal(0)
-        for what in self.quote.unknown:
+        for what in self._sums.unknown:
             if what in self.unknown_today:
                 continue
-            known = sum((line.usd for line in self.quote.lines if line.what == what), Decimal(0))
-            most = self.dearest(what, self.quote.usage)
+            known = sum((usd for kind, usd in self._sums.parts if kind == what), Decimal(0))
+            most = self.dearest(what, self._usage("mid"))
             amount += max(Decimal(0), (most or Decimal(0)) - known)
         return amount
 
     @cached_property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
-        return self.quote.exact
+        return self._sums.exact
+
+    @property
+    def at_least(self) -> bool:
+        """Whether a part of the bill has no known price, so that it costs more."""
+        return bool(self._sums.unknown)
 
     @cached_property
     def comparable(self) -> Decimal:
@@ -158,24 +165,48 @@ class Candidate:
     @cached_property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
-        return UsdRange(low=self._bill("low").exact, high=self._bill("high").exact)
+        return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
 
     @cached_property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
-        by_time = sum((line.usd for line in self.quote.lines if line.what in _BY_TIME), Decimal(0))
+        by_time = sum((usd for what, usd in self._sums.parts if what in _BY_TIME), Decimal(0))
         low, high = (by_time * (factor - 1) for factor in (self.moved.low, self.moved.high))
         return UsdRange(low=self.expected + low, high=self.expected + high)
 
+    @cached_property
+    def _sums(self) -> Sums:
+        return self._sums_at("mid")
+
+    def _sums_at(self, end: End) -> Sums:
+        """Return what the bill comes to at one end of the hours."""
+        if end != "mid" and self.interruptions is None and self._hours_at(end) == self._hours_at():
+            return self._sums  # held time stays
+        if self.tenancy is not None:
+            return in_sums(self._bill(end))
+        return sums_of(self.offer, self._usage(end))
+
+    def _hours_at(self, end: End = "mid") -> float:
+        hours: float = getattr(self.work_hours, end)
+        return hours
+
+    def _extra(self, end: End) -> Billed | None:
+        found = self.interruptions
+        return None if found is None else found.billed(self._hours_at(end), end)
+
+    def _usage(self, end: End) -> Usage:
+        hours, extra = self._hours_at(end), self._extra(end)
+        if self.tenancy is not None:
+            hours = max(hours, self.tenancy.hours)
+        return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)
+
     def _bill(self, end: End) -> Quote:
-        work_h: float = getattr(self.work_hours, end)
-        extra = self.interruptions.billed(work_h, end) if self.interruptions else None
         return bill_of_work(
             self.offer,
             self.count,
-            work_h,
+            self._hours_at(end),
             self.work,
             self.catalog,
-            extra,
+            self._extra(end),
             tenancy=self.tenancy,
         )

@@ -177,7 +177,7 @@ def _shortlist(
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
-    fastest = min(ranked, key=lambda d: (d.hours.mid, d.quote.exact, d.offer.place), default=None)
+    fastest = min(ranked, key=lambda d: (d.hours.mid, d.expected, d.offer.place), default=None)
     stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
     kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
     for kind in (_provider, _machine):

@@ -205,18 +205,13 @@ def by_size(
     """Bill quantity x USD per unit and month x hours / hours of the month, over a price's tiers."""
     price, words = terms[0], _Words()
     held = shares(stepped_s(time_s, price.step_s), price, start)
-    tiers = [
-        (min(quantity, tier.tier_until) - tier.tier_from, tier.amount)
-        for tier in terms
-        if quantity > tier.tier_from or not tier.tier_from
-    ]
+    tiers = _in_tiers(terms, quantity)
     unit = price.per
     per_month = f"USD/{unit}-month"
     texts = [f"{words.put(size)} {unit} x {words.price(usd)} {per_month}" for size, usd in tiers]
     text = texts[0] if len(texts) == 1 else f"({' + '.join(texts)})"
-    monthly = _sum(EXACT.multiply(size, usd) for size, usd in tiers)
     return Amount(
-        usd=_of_months(monthly, held),
+        usd=_of_size(tiers, held),
         formula=f"{text} x {words.shares(held)} per month",
         numbers=tuple(words.numbers),
         parts=tuple(
@@ -225,6 +220,27 @@ def by_size(
             for share in held
         ),
     )
+
+
+def size_usd(
+    terms: Sequence[BillingRule], quantity: Decimal, time_s: Decimal, start: datetime | None
+) -> Decimal:
+    """Return the dollars of `by_size`, without their formula."""
+    held = shares(stepped_s(time_s, terms[0].step_s), terms[0], start)
+    return _of_size(_in_tiers(terms, quantity), held)
+
+
+def _in_tiers(terms: Sequence[BillingRule], quantity: Decimal) -> list[tuple[Decimal, Decimal]]:
+    """Return how much of a quantity lies in each tier, and the tier's price."""
+    return [
+        (min(quantity, tier.tier_until) - tier.tier_from, tier.amount)
+        for tier in terms
+        if quantity > tier.tier_from or not tier.tier_from
+    ]
+
+
+def _of_size(tiers: Sequence[tuple[Decimal, Decimal]], held: Sequence[Share]) -> Decimal:
+    return _of_months(_sum(EXACT.multiply(size, usd) for size, usd in tiers), held)
 
 
 def _of_months(monthly: Decimal, held: Sequence[Share]) -> Decimal:

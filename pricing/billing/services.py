@@ -51,7 +51,7 @@ def _charge(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules)
         others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
         text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
         return Charge((), (f"{service.what}: {text}{others}",), (service.what,))
-    price = _of_machines(terms, usage.count)
+    price = of_machines(terms, usage.count)
     wanted = service.wanted * (usage.count if price.per_machine else 1)
     time_s = usage.life_s
     if price.unit == "USD/month":
@@ -63,7 +63,7 @@ def _charge(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules)
     return Charge((line,), said + caveats((price,)))
 
 
-def _of_machines(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
+def of_machines(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
     """Return the price that holds for so many machines; tiers of a service count them."""
     fitting = (term for term in terms if term.tier_from < count <= term.tier_until)
     return next(fitting, terms[0])

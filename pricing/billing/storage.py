@@ -31,13 +31,13 @@ _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "ob
 
 def charge_storage(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return the lines of disks and of what is kept; only what was asked for."""
-    found = [_boot_disk(offer, usage, rules)] if usage.boot_disk_bytes else []
+    found = [charge_boot_disk(offer, usage, rules)] if usage.boot_disk_bytes else []
     kept = [kind for kind in (_DISK, _SNAPSHOT, _OBJECTS) if getattr(usage, kind.asked)]
     found += [_charge(kind, offer, usage, rules) for kind in kept]
     return together(found) if found else NOTHING
 
 
-def _boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def charge_boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what the machines boot from: in their price, else at its own or the volumes' price."""
     size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
     if size_bytes <= included * BYTES_PER_UNIT["GiB"]:
@@ -52,6 +52,11 @@ def _boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     amount = by_size(terms, size, usage.life_s, usage.start)
     line = amount.line(_BOOT.what, terms[0], words_of(terms[0], _BOOT.words))
     return Charge((line,), caveats(terms))
+
+
+def charge_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+    """Return the line of volume storage, which must be asked for."""
+    return _charge(_DISK, offer, usage, rules)
 
 
 def _comes_along(offer: Offer, gib: Decimal) -> QuoteLine:
