@@ -11,6 +11,7 @@ from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate
 from planner.models.work_cost import WorkCost, work_cost
+from planner.options.host_room import HostNeed, host_need
 from planner.options.market import Market, Sizing, Standing
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.prediction.predict import Known, Split, kernels_of, predict_from, scaling
@@ -42,6 +43,8 @@ class JobContext:
         shared: what all jobs of the plan share; None: a plan of this job alone.
         changes: codes of what another machine changes, by its GPU, provider, purchase and number
             of GPUs; kept by `planner.ranking.changes`.
+        lacking: by GPU, what the job uses of its own and that one has not; None: it has all; kept
+            by `planner.options.feasibility`.
     """
 
     profile: Profile
@@ -56,6 +59,7 @@ class JobContext:
     probes: tuple[Profile, ...] = ()
     shared: Market | None = None
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    lacking: dict[str, str | None] = field(default_factory=dict, repr=False)
     _known: Known = field(default_factory=Known, repr=False)
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
@@ -101,6 +105,11 @@ class JobContext:
         """Return what an amount of the job's work costs, of a bill of the period."""
         unit = self.profile.work.unit if self.profile.work else None
         return work_cost(cost, self.work.units, unit)
+
+    @cached_property
+    def host(self) -> HostNeed:
+        """What the job takes of its host today."""
+        return host_need(self.profile)
 
     @cached_property
     def memory_gib(self) -> float | None:

@@ -1,13 +1,12 @@
 """Why an offer cannot run a job: each check yields a reason with its figures."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.rejection import Reason, Rejected
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, machines, same_machine
-from planner.options.host_room import HostNeed, host_lacks, host_need, host_unknown
+from planner.options.host_room import HostNeed, host_lacks, host_unknown
 from planner.prediction.chip_needs import missing
 from planner.profile.model import Profile
 from planner.signals.signals import holds_in_advance, worst_latency_ms
@@ -35,9 +34,10 @@ def refusal(offer: Offer, context: JobContext) -> Rejected | None:
 
 
 def _first(checks: Iterable[Check], offer: Offer, context: JobContext) -> Rejected | None:
-    found = (refused for check in checks for refused in check(offer, context))
-    reason, detail = next(found, (None, ""))
-    return Rejected(offer=offer.name, reason=reason, detail=detail) if reason else None
+    for check in checks:
+        for reason, detail in check(offer, context):
+            return Rejected(offer=offer.name, reason=reason, detail=detail)
+    return None
 
 
 def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
@@ -117,7 +117,10 @@ def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
 
 
 def _capable(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    for lack in missing(context.profile, context.gpu, gpus()[offer.gpu]):
+    known = context.lacking
+    if offer.gpu not in known:
+        known[offer.gpu] = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
+    if lack := known[offer.gpu]:
         yield "capability", lack
 
 
@@ -145,11 +148,11 @@ def host_need_on(offer: Offer, context: JobContext) -> HostNeed:
 
     Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
     """
-    need = host_need(context.profile)
+    need = context.host
     if need.cores is None or not context.profile.job.kind.trains:
         return need
     share = min(1.0, gpus_used(offer, context) / context.profile.gpu_count)
-    return replace(need, cores=need.cores * share)
+    return HostNeed(cores=need.cores * share, ram_gib=need.ram_gib)
 
 
 def _carried(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:

@@ -17,7 +17,6 @@ from planner.models.copies import Scaling
 from planner.models.estimate import Estimate, exactly
 from planner.options.context import JobContext, machines
 from planner.options.feasibility import BUSIEST, load
-from planner.options.host_room import host_need
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.profile.model import Profile
 from planner.signals.gpu_parts import PARTS
@@ -236,7 +235,7 @@ def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> 
     yield _Limit(1.0 / peak, "the GPU full at its 95th percentile", "slowdown")
     yield from _by_latency(copy)
     yield from _by_parts(context.profile, speed)
-    cores, vcpus = host_need(context.profile).cores, _cores(offer, context)
+    cores, vcpus = context.host.cores, _cores(offer, context)
     if cores and vcpus:
         yield _Limit(vcpus / cores, "the cores of its host", "capability")
 

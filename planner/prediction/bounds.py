@@ -7,7 +7,7 @@ target's arithmetic, memory bandwidth or host.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.actions import Action
 from planner.models.estimate import Estimate
@@ -53,19 +53,15 @@ def bounded(
         actions: what is changed beside the machine.
         alone: the most that one target GPU, its host and the actions gain over one profiled GPU.
     """
-    reasons = []
+    said = [found.basis]
+    low, mid, high = found.low, found.mid, found.high
     for ceiling in _ceilings(profile, target, actions, alone):
-        if found.mid > ceiling.mid * (1.0 + _TINY):
-            reasons.append(ceiling.reason)
-        found = replace(
-            found,
-            low=min(found.low, ceiling.low),
-            mid=min(found.mid, ceiling.mid),
-            high=min(found.high, ceiling.high),
-        )
+        if mid > ceiling.mid * (1.0 + _TINY):
+            said.append(ceiling.reason)
+        low, mid, high = min(low, ceiling.low), min(mid, ceiling.mid), min(high, ceiling.high)
     doubts = contradictions(profile)
-    basis = "; ".join((found.basis, *reasons, *doubts))
-    return replace(found, basis=basis, weak=found.weak or bool(doubts))
+    weak = found.weak or bool(doubts)
+    return Estimate(low=low, mid=mid, high=high, basis="; ".join((*said, *doubts)), weak=weak)
 
 
 def _ceilings(

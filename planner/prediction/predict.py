@@ -23,7 +23,7 @@ from planner.prediction.bounds import bounded
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
-from planner.prediction.profiled_step import profiled_step
+from planner.prediction.profiled_step import ProfiledStep, profiled_step
 from planner.prediction.scaling import speed_up
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
@@ -104,10 +104,12 @@ class Known:
     Attributes:
         kernels: by the name of the GPU.
         scaling: by the layout but for its host, and the speed of one GPU.
+        starts: what is known of the profiled GPUs and a step there, by the kernels' part of it.
     """
 
     kernels: dict[str, Estimate] = field(default_factory=dict)
     scaling: dict[object, Estimate] = field(default_factory=dict)
+    starts: dict[float, tuple[Layout, ProfiledStep]] = field(default_factory=dict)
 
 
 def predict_from(  # noqa: PLR0913 - what a prediction starts from
@@ -211,15 +213,22 @@ def _scaled(
     known: Known | None = None,
 ) -> Estimate:
     """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
-    links = (target.gpu_name, target.gpu_count, target.interconnect)
-    key = (*links, target.nodes, target.network_gbps, faster.mid)
-    if known is not None and key in known.scaling:
-        return known.scaling[key]
-    step = profiled_step(profile, parts.kernels)
-    found = speed_up(layout_of(profile), target, step, faster=faster.mid)
-    if known is not None:
-        known.scaling[key] = found
-    return found
+    if known is None:
+        before, step = _start(profile, parts)
+        return speed_up(before, target, step, faster=faster.mid)
+    links = (target.gpu_count, target.interconnect, target.nodes, target.network_gbps)
+    alone = target.gpu_count == profile.gpu_count == 1  # nothing is sent, whatever the GPU
+    key = links if alone else (*links, target.gpu_name, faster.mid)
+    if key not in known.scaling:
+        if parts.kernels not in known.starts:
+            known.starts[parts.kernels] = _start(profile, parts)
+        before, step = known.starts[parts.kernels]
+        known.scaling[key] = speed_up(before, target, step, faster=faster.mid)
+    return known.scaling[key]
+
+
+def _start(profile: Profile, parts: Split) -> tuple[Layout, ProfiledStep]:
+    return layout_of(profile), profiled_step(profile, parts.kernels)
 
 
 def _in_parts(
