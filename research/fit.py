@@ -18,6 +18,7 @@ from research import (
     class_fits,
     co_location,
     collectives,
+    growth,
     host,
     probed,
     published,
@@ -48,9 +49,10 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Intervals of sharing a GPU, planner/prediction: sharing, slices, time_slices. {_BY_MAKE}
+# Sharing a GPU, planner/prediction/sharing: shares, slices, time_slices, growth. {_BY_MAKE}
 # Sources: factor, pair: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100;
-# slice.width: MISO (MIT), training jobs on slices of an A100. Quantiles and our own regression.
+# slice.width: MISO (MIT), training jobs on slices of an A100;
+# growth: alibaba/clusterdata v2026, 72 serving pods over 23 h. Quantiles and our own regression.
 """
 _CLASSES = f"""\
 # Laws of the classes of work, planner/models/gpu_speed/speed_laws.py. {_BY_MAKE}
@@ -188,6 +190,7 @@ def sharing(folder: Path, day: date) -> str:
     width = slices.width(slices.runs(folder))
     table = {
         "fitted": day,
+        "growth": growth.fitted(growth.read(folder)),
         "factor": round(factor, 3),
         "slice": {"width": round(width, 3)},
         "pair": turns.shipped(turns.beside_others(folder)),

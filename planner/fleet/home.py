@@ -199,7 +199,7 @@ def busy_there(profile: Profile, factor: float) -> Profile:
         replace(
             one,
             metrics={
-                slot: Statistics(mean=min(1.0, found.typical * factor))
+                slot: _times(found, factor)
                 if slot in SHARES and found.typical is not None
                 else found
                 for slot, found in one.metrics.items()
@@ -208,3 +208,18 @@ def busy_there(profile: Profile, factor: float) -> Profile:
         for one in profile.gpus
     )
     return replace(profile, gpus=there)
+
+
+def _times(found: Statistics, factor: float) -> Statistics:
+    """Return mean and peaks of a share of time, times a factor, at most 1."""
+    told = {
+        name: min(1.0, value * factor)
+        for name, value in (
+            ("mean", found.typical),
+            ("p95", found.p95),
+            ("p99", found.p99),
+            ("max", found.max),
+        )
+        if value is not None
+    }
+    return Statistics(**told)

@@ -21,6 +21,7 @@ from planner.fleet.tenant import (
 from planner.options.feasibility import BUSIEST, USABLE
 from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
+from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import most_beside
 from planner.signals.gpu_parts import PARTS
 
@@ -50,9 +51,11 @@ def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     room = room_gib(group)
     if need <= room:
         return None
+    grows = any(memory_growth(t.profile) > 1.0 for t in group)
+    with_what = "contexts and room to grow, as less than a day was seen" if grows else "contexts"
     return (
         "memory",
-        f"{len(group)} jobs need {need:.1f} GiB with contexts; {room:.1f} may be filled",
+        f"{len(group)} jobs need {need:.1f} GiB with {with_what}; {room:.1f} may be filled",
     )
 
 

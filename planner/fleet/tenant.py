@@ -8,6 +8,7 @@ from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
+from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import compute_share, peak_share, shared_speed
 from planner.prediction.sharing.slices import compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
@@ -35,7 +36,8 @@ class Tenant:
         baseline: what runs today.
         home: the machine whose GPU it would share; None where there is none.
         share: of a GPU's time, 0-1; None = not measured.
-        memory_gib: the most that it held; None = not measured.
+        memory_gib: the most that it held, with room to grow where less than a day of a service
+            was recorded; None = not measured.
     """
 
     profile: Profile
@@ -125,12 +127,13 @@ def vcpus_of(group: list[Tenant]) -> float | None:
 
 def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
     """Return a job as the packing sees it, on the machine whose GPU it would share."""
+    held = memory_need_gib(profile)
     return Tenant(
         profile=profile,
         baseline=baseline,
         home=home,
         share=compute_share(home.profile if home else profile),
-        memory_gib=memory_need_gib(profile),
+        memory_gib=None if held is None else held * memory_growth(profile),
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.baseline.baseline import gpu_memory_gib
 from planner.fleet.consolidate import CONTEXT_GIB, Fleet, Placement
 from planner.plan.plan import JobPlan
+from planner.prediction.sharing.growth import DAY_S, memory_growth, recorded_s
 from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
 
-_DAY_S = 86_400.0
+_HOUR_S = 3600.0
 _MODES: Mapping[str, tuple[str, ...]] = {
     "mps": (
         "errors: a fatal error of one job on the GPU ends all jobs there (MPS).",
@@ -63,22 +64,43 @@ def _of_peaks(profiles: Sequence[Profile]) -> Iterator[str]:
     blind = [one.job.name for one in profiles if not _has_peak(one)]
     if blind:
         yield f"peaks: of {', '.join(blind)} they were not measured; means stand for them."
-    short = [one.job.name for one in profiles if _window_s(one) < _DAY_S]
+    short = [one for one in profiles if (recorded_s(one) or 0.0) < DAY_S]
     if short:
         yield (
-            f"peaks: {', '.join(short)}: measured for less than a day, so what a day's busiest "
-            "hour wants may not be in it."
+            f"peaks: {_recorded(short)}: less than a day, so what a day's busiest hour wants may "
+            f"not be in it{_room(short)}."
         )
+
+
+def _recorded(short: Sequence[Profile]) -> str:
+    """Return names, with how long each was recorded where that is known."""
+    by_time: dict[str, list[str]] = {}
+    for one in short:
+        seen_s = recorded_s(one)
+        told = "recorded for an unknown time" if seen_s is None else f"recorded {_hours(seen_s)}"
+        by_time.setdefault(told, []).append(one.job.name)
+    return "; ".join(f"{', '.join(names)} {told}" for told, names in by_time.items())
+
+
+def _hours(seen_s: float) -> str:
+    return f"{seen_s / 3600.0:.3g} h" if seen_s >= _HOUR_S else f"{seen_s / 60.0:.3g} min"
+
+
+def _room(short: Sequence[Profile]) -> str:
+    """Return what was left for growth, in words; empty where nothing was."""
+    grown = [one for one in short if memory_growth(one) > 1.0]
+    if not grown:
+        return ""
+    most = max(memory_growth(one) for one in grown)
+    return (
+        f"; room was left as other services grew beyond such a recording (memory x {most:.2g}): "
+        "record a whole day to pack by what is measured"
+    )
 
 
 def _has_peak(profile: Profile) -> bool:
     slot = next((slot for slot in SHARES if profile.mean(slot) is not None), SHARES[-1])
     return any(one.p95 is not None for one in profile.readings(slot))
-
-
-def _window_s(profile: Profile) -> float:
-    window = profile.window
-    return (window.duration_s or 0.0) if window else 0.0
 
 
 def _of_interval(placement: Placement) -> Iterator[str]:

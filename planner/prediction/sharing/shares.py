@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
+from planner.prediction.sharing.growth import peak_of
 from planner.profile.model import Profile
 from pricing.errors import InputError
 
@@ -28,11 +29,14 @@ def compute_share(profile: Profile) -> float | None:
 
 
 def peak_share(profile: Profile) -> float | None:
-    """Return the 95th percentile of the share that the job takes; its mean where none is known."""
+    """Return the 95th percentile of the share that the job takes; its mean where none is known.
+
+    Of a service recorded for less than a day with room for the other hours, so it may be above 1.
+    """
     mean = compute_share(profile)
     slot = next((slot for slot in SHARES if profile.mean(slot) is not None), None)
-    seen = [one.p95 for one in profile.readings(slot) if one.p95 is not None] if slot else []
-    return max(seen, default=mean)
+    seen = [peak_of(profile, one) for one in profile.readings(slot)] if slot else []
+    return max((one for one in seen if one is not None), default=mean)
 
 
 def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:

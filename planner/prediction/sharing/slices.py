@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate
+from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
@@ -53,6 +54,7 @@ def cut(gpu: Gpu, profiles: Sequence[Profile]) -> tuple[MigProfile, ...] | str:
         need = memory_need_gib(one)
         if need is None or compute_share(one) is None:
             return f"memory or GPU use of {one.job.name} was not measured"
+        need *= memory_growth(one)
         rooms.append(_holding(gpu, need))
         if not rooms[-1]:
             return f"no slice of the {gpu.name} holds the {need:.1f} GiB of {one.job.name}"
@@ -64,7 +66,9 @@ def cut(gpu: Gpu, profiles: Sequence[Profile]) -> tuple[MigProfile, ...] | str:
 def smallest(gpu: Gpu, profile: Profile) -> MigProfile | None:
     """Return the smallest slice that holds a job's memory; None where none does."""
     need = memory_need_gib(profile)
-    return None if need is None else next(iter(_holding(gpu, need)), None)
+    if need is None:
+        return None
+    return next(iter(_holding(gpu, need * memory_growth(profile))), None)
 
 
 def compute_of(gpu: Gpu, piece: MigProfile) -> float:

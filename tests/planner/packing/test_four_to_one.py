@@ -7,7 +7,7 @@ import pytest
 
 from planner.baseline.requirements import Requirements
 from planner.fleet.consolidate import Fleet, consolidate
-from planner.profile.model import GpuReadings, Latency, Profile, Statistics
+from planner.profile.model import GpuReadings, Latency, Profile, Statistics, Window
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_baseline, a_profile, running
 from tests.pricing.factories import ASKED_ON
@@ -77,6 +77,15 @@ def test_a_time_limit_leaves_a_packing() -> None:
     fleet = packed(*jobs, ends_search=lambda: True)
     assert fleet.gpus_after < 9
     assert fleet.search_ended_early or fleet.gap_fraction == 0.0
+
+
+@pytest.mark.parametrize(("hours", "after"), [(24.0, 1), (10.0, 2)], ids=["a day", "less"])
+def test_a_service_recorded_for_less_than_a_day_gets_room_to_grow(hours: float, after: int) -> None:
+    """Two services of 34 GiB share 80 GiB once a whole day was seen; before, memory may grow."""
+    seen = Window(duration_s=hours * 3600.0)
+    fleet = packed(*(replace(job(name, gib=34.0), window=seen) for name in "ab"))
+    assert fleet.gpus_after == after
+    assert all("less than a day was seen" in one.detail for one in fleet.unmoved)
 
 
 PEAKY = Statistics(mean=0.2, p95=0.95)
