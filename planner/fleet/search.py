@@ -159,11 +159,7 @@ class _Search:
         """Return the jobs of a group that really fit together, the dearest first."""
         if self.sizes.fits(rows):
             return rows
-        kept: list[int] = []
-        for row in sorted(rows, key=lambda r: (-now[r], r)):
-            if self.sizes.fits([*kept, row]):
-                kept.append(row)
-        return kept
+        return self.sizes.those_that_fit(sorted(rows, key=lambda r: (-now[r], r)))
 
     def _round(self, relaxed: Relaxed, least: float) -> None:
         """Keep the groups with at least such a part, and pack the other jobs by rule."""

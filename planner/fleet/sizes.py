@@ -1,6 +1,6 @@
 """Jobs as rows of numbers: what each takes of a GPU, and the most that all beside it may take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,16 @@ class Sizes:
         takes: job by resource, in the resource's unit.
         limits: job by resource: the most that the job and all beside it may take; inf = no limit.
         hours: how long each job holds its GPU, at least one of them above 0.
+        bounds: the limits, and what rounding may add; worked out.
     """
 
     takes: Numbers
     limits: Numbers
     hours: Numbers
+    bounds: Numbers = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bounds", self.limits + _slack(self.limits))
 
     def __len__(self) -> int:
         """Return how many jobs there are."""
@@ -44,13 +49,23 @@ class Sizes:
 
     def fits(self, rows: list[int]) -> bool:
         """Return whether these jobs fit on one GPU."""
-        least = self.limits[rows].min(axis=0)
-        return bool((self.takes[rows].sum(axis=0) <= least + _slack(least)).all())
+        return bool((self.takes[rows].sum(axis=0) <= self.bounds[rows].min(axis=0)).all())
+
+    def those_that_fit(self, rows: list[int]) -> list[int]:
+        """Return the jobs that fit on one GPU with those before them that do, in order."""
+        kept: list[int] = []
+        taken, least = np.zeros(self.takes.shape[1]), np.full(self.takes.shape[1], np.inf)
+        for row in rows:
+            more, bound = taken + self.takes[row], np.minimum(least, self.bounds[row])
+            if (more <= bound).all():
+                kept.append(row)
+                taken, least = more, bound
+        return kept
 
     def may_pair(self, row: int) -> bool:
         """Return whether a job fits on one GPU with any other."""
-        least = np.minimum(self.limits, self.limits[row])
-        fits = (self.takes + self.takes[row] <= least + _slack(least)).all(axis=1)
+        least = np.minimum(self.bounds, self.bounds[row])
+        fits = (self.takes + self.takes[row] <= least).all(axis=1)
         fits[row] = False
         return bool(fits.any())
 
@@ -77,6 +92,7 @@ class OpenBins:
         self.bins: Bins = []
         self._taken: Numbers = np.zeros((room, width))
         self._least: Numbers = np.full((room, width), np.inf)
+        self._bounds: Numbers = np.full((room, width), np.inf)
         for rows in bins:
             self.open(rows)
 
@@ -86,12 +102,13 @@ class OpenBins:
         self.bins.append(list(rows))
         self._taken[at] = self.sizes.takes[rows].sum(axis=0)
         self._least[at] = self.sizes.limits[rows].min(axis=0)
+        self._bounds[at] = self.sizes.bounds[rows].min(axis=0)
 
     def fitting(self, row: int) -> NDArray[np.intp]:
         """Return the GPUs that a job may join, in order."""
         used = len(self.bins)
-        least = np.minimum(self._least[:used], self.sizes.limits[row])
-        fits = (self._taken[:used] + self.sizes.takes[row] <= least + _slack(least)).all(axis=1)
+        least = np.minimum(self._bounds[:used], self.sizes.bounds[row])
+        fits = (self._taken[:used] + self.sizes.takes[row] <= least).all(axis=1)
         found: NDArray[np.intp] = np.flatnonzero(fits)
         return found
 
@@ -105,3 +122,4 @@ class OpenBins:
         self.bins[at].append(row)
         self._taken[at] += self.sizes.takes[row]
         self._least[at] = np.minimum(self._least[at], self.sizes.limits[row])
+        self._bounds[at] = np.minimum(self._bounds[at], self.sizes.bounds[row])
