@@ -12,9 +12,12 @@ from gpucost.files.plan_file import load_plan
 from gpucost.launch.fleet_export import fleet_text
 from gpucost.launch.task_export import TOOLS, task_text
 from planner.documents.shared_gpus import BY, FleetRequest
-from planner.documents.task import TaskRequest
+from planner.documents.task import AUTOSCALERS, TaskRequest
+from planner.plan_document.from_plan import plan_document
 from pricing.errors import InputError
 from tests.conftest import ROOT
+from tests.planner.factories import plan as planned
+from tests.planner.options.test_replicas import OFFICE, by_hour
 
 
 def main(folder: Path) -> int:
@@ -39,7 +42,22 @@ def main(folder: Path) -> int:
                         target = folder / tool / f"{name.replace('/', '-')}-{number}"
                         target.write_text(text, encoding="utf-8")
     _fleets(folder)
+    _services(folder)
     return 0
+
+
+def _services(folder: Path) -> None:
+    """Write services whose copies follow demand by the hour."""
+    for number, demand in enumerate(
+        (OFFICE, [100.0] * 12 + [10.0] * 12, [10.0] * 120 + [0.0] * 48)
+    ):
+        plan = plan_document(planned(by_hour(demand)))
+        (name,) = (f"serve/{one.id}" for one in plan.jobs[0].options if one.scaling)
+        for kind in AUTOSCALERS:
+            asked = TaskRequest(command="serve", ttl_s=None, image="serve:1", autoscaler=kind)
+            with contextlib.suppress(InputError):
+                text = task_text("kubernetes", plan, (name,), asked, ())[1]
+                (folder / "kubernetes" / f"service-{number}-{kind}").write_text(text, "utf-8")
 
 
 def _fleets(folder: Path) -> None:

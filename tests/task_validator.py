@@ -30,15 +30,15 @@ def check_dstack(text: str) -> None:
     parse_run_configuration(yaml.safe_load(text))
 
 
-OTHERS = ("kueue.x-k8s.io", "scheduling.run.ai")
+OTHERS = ("kueue.x-k8s.io", "scheduling.run.ai", "keda.sh")
 SINCE = {"resource.k8s.io": "1.34"}
 
 
 def check_kubernetes(text: str) -> None:
     """The API's published schemas, strictly.
 
-    What is not of Kubernetes itself (Kueue, KAI) is held against the definitions (CRDs) in the
-    folders of GPUCOST_CRDS, where that is set.
+    What is not of Kubernetes itself (Kueue, KAI, KEDA) is held against the definitions (CRDs) in
+    the folders of GPUCOST_CRDS, where that is set.
     """
     custom = _definitions(os.environ.get("GPUCOST_CRDS", ""))
     for one in filter(None, yaml.safe_load_all(text)):

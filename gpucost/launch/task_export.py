@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from planner.documents.recipe import make_recipe
-from planner.documents.task import TaskRequest, ToolTask, make_task
+from planner.documents.task import Autoscaler, TaskRequest, ToolTask, make_task
 from planner.documents.tools import tools
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option, find_recommended
@@ -40,11 +41,23 @@ def task_text(
         problems.append("one file starts one option: give --option once.")
     if not asked.command.strip():
         problems.append("what is to run there? Give --run, such as --run 'python train.py'.")
+    if asked.zone is not None and not _is_zone(asked.zone):
+        problems.append(
+            f"--tz {asked.zone!r} is not a time zone; one is called like Europe/Berlin."
+        )
     if problems:
         raise InputError(problems)
     found = find_option(plan, named[0]) if named else find_recommended(plan)
     task = make_task(tool, found, make_recipe(found, numeric), asked)
     return task, render_task(tool, task, _notices(task.offer.provider))
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def _notices(provider: str) -> Mapping[str, str]:
@@ -58,7 +71,17 @@ def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
     said = [] if target == "-" else [f"wrote {target}: {task.option} for {tools()[tool].title}."]
     if task.copies > 1 and not task.serves:
         said.append(f"note: the job runs in {task.copies} copies; the file starts one.")
+    if task.autoscaler is not None:
+        said.append(f"note: {_follows(task.autoscaler)}")
     if task.by_code:
         said.append("note: some of the plan's actions are the program's own; the file names them.")
     said.append("note: gpucost does not watch what other tools start: no cap, no `gpucost down`.")
     return tuple(said)
+
+
+def _follows(found: Autoscaler) -> str:
+    """Return what has to be in the cluster for copies to follow demand."""
+    span = f"{found.fewest} to {found.most} copies"
+    if found.kind == "hpa":
+        return f"{span} follow the use of the GPU; the cluster needs its metric for each pod."
+    return f"{span} by the clock of {found.zone}; the cluster needs KEDA (keda.sh)."

@@ -4,10 +4,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from planner.actions.instructions import HOW_TO
 from planner.documents.recipe import Recipe
 from planner.documents.tools import CLUSTER, that_start, tools
+from planner.models.copies import CopiesWindow, windows
 from planner.plan_document.bill import OfferDocument
 from planner.plan_document.find import FoundOption
 from planner.profile.kinds import JobKind
@@ -15,7 +17,30 @@ from pricing.catalog.offer import BOUGHT, EVERYWHERE
 from pricing.errors import InputError
 
 _NAME = re.compile(r"[^a-z0-9]+")
+AutoscalerKind = Literal["keda", "hpa"]
+AUTOSCALERS: tuple[AutoscalerKind, ...] = get_args(AutoscalerKind)
 _LONGEST_NAME = 41  # what dstack takes, the strictest of the tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaler:
+    """What follows demand with the copies of a service on Kubernetes.
+
+    Attributes:
+        kind: KEDA by the clock, or a HorizontalPodAutoscaler by the use of the GPU.
+        fewest: copies, at any time.
+        most: copies, at the peak.
+        windows: when more than the fewest run, for KEDA.
+        zone: of the hours.
+        busy_percent: of its GPU that a copy takes in the busiest planned hour, at least 1.
+    """
+
+    kind: AutoscalerKind
+    fewest: int
+    most: int
+    windows: tuple[CopiesWindow, ...]
+    zone: str
+    busy_percent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +70,7 @@ class ToolTask:
         off_is_free: whether the hours of a machine end with its power.
         names_both: whether the tool wants the GPU beside the type.
         by_hour: copies in each hour of a day or week where they follow demand; empty: always all.
+        autoscaler: what follows demand; None: nothing in the file does.
     """
 
     name: str
@@ -69,6 +95,7 @@ class ToolTask:
     off_is_free: bool
     names_both: bool
     by_hour: tuple[int, ...] = ()
+    autoscaler: Autoscaler | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +107,16 @@ class TaskRequest:
         ttl_s: longest life of the machines; None where it serves.
         image: container to run in.
         idle_s: end it once no GPU has worked for so long; None: no such rule.
+        autoscaler: what is to follow demand on Kubernetes; None: KEDA, where copies follow it.
+        zone: of the hours of the demand; None: UTC.
     """
 
     command: str
     ttl_s: float | None
     image: str | None = None
     idle_s: float | None = None
+    autoscaler: AutoscalerKind | None = None
+    zone: str | None = None
 
 
 def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> ToolTask:
@@ -105,7 +136,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         raise InputError(f"{found.name}: no machine with a known price; name another option.")
     row = tools()[tool]
     problems = [*_refusals(tool, found, offer), *_unsaid(tool, found, asked)]
-    problems += _idle(tool, offer, asked)
+    problems += [*_idle(tool, offer, asked), *_unscalable(tool, found, asked)]
     if problems:
         raise InputError(problems)
     machine = recipe.machine
@@ -135,6 +166,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         off_is_free=offer.provider in row.off_is_free,
         names_both=offer.provider in row.names_both,
         by_hour=found.option.scaling.by_hour if found.option and found.option.scaling else (),
+        autoscaler=_autoscaler(tool, found, asked),
     )
 
 
@@ -177,6 +209,40 @@ def _idle(tool: str, offer: OfferDocument, asked: TaskRequest) -> Iterator[str]:
         yield f"--idle: nothing ends what {row.title} starts for us there when it is idle."
     elif asked.idle_s < least_s:
         yield f"--idle {asked.idle_s:g}s: {row.title} takes {least_s} s at least."
+
+
+def _unscalable(tool: str, found: FoundOption, asked: TaskRequest) -> Iterator[str]:
+    """Yield why what was asked for cannot follow demand."""
+    if asked.autoscaler is None and asked.zone is None:
+        return
+    flag = "--autoscaler" if asked.autoscaler else "--tz"
+    scaling = found.option.scaling if found.option else None
+    if tool != CLUSTER:
+        yield f"{flag}: {tools()[tool].title} is told no schedule of copies; --to kubernetes is."
+    elif scaling is None or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+        yield (
+            f"{flag}: the copies of {found.name} do not follow demand: state job.demand_by_hour, "
+            "take an option with `scale-down`, and give no --ttl."
+        )
+    elif asked.autoscaler == "hpa" and scaling.fewest == 0:
+        yield (
+            f"--autoscaler hpa: {found.name} runs no copy at times, and a HorizontalPodAutoscaler "
+            "keeps one; --autoscaler keda goes to none."
+        )
+
+
+def _autoscaler(tool: str, found: FoundOption, asked: TaskRequest) -> Autoscaler | None:
+    scaling = found.option.scaling if found.option else None
+    if tool != CLUSTER or scaling is None or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+        return None
+    return Autoscaler(
+        kind=asked.autoscaler or AUTOSCALERS[0],
+        fewest=scaling.fewest,
+        most=scaling.peak,
+        windows=windows(scaling.by_hour, scaling.start_s),
+        zone=asked.zone or "Etc/UTC",
+        busy_percent=max(1, round(100 * scaling.busiest_fraction)),
+    )
 
 
 def _by_code(recipe: Recipe) -> Iterator[str]:

@@ -1,6 +1,9 @@
 """Copies of a service by the hour."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +39,60 @@ class Scaling:
     def fewest(self) -> int:
         """The fewest copies at any time."""
         return min(self.by_hour)
+
+
+_DAY_H = 24
+_MIN = 60
+_LONGEST_LEAD_MIN = 59  # a copy that takes longer is late: an earlier hour may want fewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiesWindow:
+    """A time of every day or week in which more copies run than the fewest.
+
+    Attributes:
+        start: as cron writes it: minute, hour, day, month, day of the week (0 is Sunday).
+        end: the same.
+        copies: that run then.
+    """
+
+    start: str
+    end: str
+    copies: int
+
+
+def windows(by_hour: Sequence[int], start_s: float) -> tuple[CopiesWindow, ...]:
+    """Return the times in which more copies run than the fewest, in the order of the hours.
+
+    Where more copies are wanted than in the hour before, a window begins as much earlier as a copy
+    takes to start, an hour at most.
+
+    Args:
+        by_hour: copies in each hour of a day (24) or of a week from Monday 0 h (168).
+        start_s: from a new machine to a copy that answers.
+    """
+    fewest, period = min(by_hour), len(by_hour)
+    first = by_hour.index(fewest)  # so that no time with more copies goes over the seam
+    lead = min(_LONGEST_LEAD_MIN, math.ceil(start_s / _MIN))
+    found = []
+    hours = [(first + number) % period for number in range(period)]
+    for copies, group in groupby(hours, key=by_hour.__getitem__):
+        if copies == fewest:
+            continue
+        run = list(group)
+        early = lead if copies > by_hour[run[0] - 1] else 0
+        start, end = run[0] * _MIN - early, (run[-1] + 1) * _MIN
+        found.append(
+            (
+                run[0],
+                CopiesWindow(start=_cron(start, period), end=_cron(end, period), copies=copies),
+            )
+        )
+    return tuple(window for _, window in sorted(found, key=lambda one: one[0]))
+
+
+def _cron(minute: int, period_h: int) -> str:
+    """Return a minute of a day or week as cron writes it; a week begins on Monday."""
+    day, of_day = divmod(minute % (period_h * _MIN), _DAY_H * _MIN)
+    weekday = "*" if period_h == _DAY_H else str((day + 1) % 7)
+    return f"{of_day % _MIN} {of_day // _MIN} * * {weekday}"

@@ -68,7 +68,7 @@ BUILT = {
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version "
-    "--fleet --by --queue",
+    "--fleet --by --queue --autoscaler --tz",
     "reconcile": "--option -f",
     "bill": "--tz --measured -f",
     "provision": "--option --placement --type --region --ttl --count --purchase --max-cost "

@@ -1,5 +1,7 @@
 """`gpucost export`: a plan in the form of another tool."""
 
+from typing import Any
+
 import click
 
 from gpucost.arguments.parameters import DURATION, chosen_options
@@ -12,7 +14,7 @@ from gpucost.views.output import Output, common_options
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.selection import select
 from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest
-from planner.documents.task import TaskRequest
+from planner.documents.task import AUTOSCALERS, TaskRequest
 from planner.plan_document.document import PlanDocument
 
 _FOCUS = "focus"
@@ -32,10 +34,13 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     help="For what.",
 )
 @chosen_options
-@click.option("--run", "command_line", metavar="COMMAND", help="What to run there.")
-@click.option("--ttl", type=DURATION, help="Longest life of what is started, such as 8h.")
+@click.option("--run", "command", metavar="COMMAND", default="", help="What to run there.")
+@click.option("--ttl", "ttl_s", type=DURATION, help="Longest life of what is started, such as 8h.")
 @click.option(
-    "--idle", type=DURATION, help="It also ends when no GPU has worked for so long, such as 30m."
+    "--idle",
+    "idle_s",
+    type=DURATION,
+    help="It also ends when no GPU has worked for so long, such as 30m.",
 )
 @click.option("--image", help="Container to run it in; Kubernetes needs one.")
 @click.option(
@@ -66,16 +71,21 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     metavar="NAME",
     help="Queue of the fleet: Kueue's with the device plugin, KAI's with kai.",
 )
+@click.option(
+    "--autoscaler",
+    type=click.Choice(AUTOSCALERS),
+    help="What follows demand on Kubernetes: by the clock, or by the use of the GPU.  "
+    "[default: keda, where copies follow demand]",
+)
+@click.option(
+    "--tz", "zone", metavar="ZONE", help="Zone of the hours of the demand.  [default: Etc/UTC]"
+)
 @click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
 @common_options
 def command(
     plan_path: str,
     tool: str,
     named: tuple[str, ...],
-    command_line: str | None,
-    ttl: int | None,
-    idle: int | None,
-    image: str | None,
     numeric: tuple[str, ...],
     focus_version: str,
     by: By | None,
@@ -84,6 +94,7 @@ def command(
     output: Output,
     *,
     fleet: bool,
+    **asked: Any,
 ) -> None:
     """Write a plan for another tool.
 
@@ -93,6 +104,8 @@ def command(
     sets in it, in the form that it reads.
     """
     _check_fleet(tool, by, queue, fleet=fleet)
+    if (asked["autoscaler"] or asked["zone"]) and (fleet or tool not in TOOLS):
+        raise click.UsageError("--autoscaler and --tz are of one service: --to kubernetes.")
     plan = load_plan(plan_path)
     if tool == _FOCUS:
         _forecast(plan, named, focus_version, target, output)
@@ -104,14 +117,12 @@ def command(
     if fleet or tool == _SLURM:
         if named:
             raise click.UsageError("--option is one job's; a fleet is exported whole.")
-        shared = FleetRequest(
-            command=command_line or "", image=image, ttl_s=ttl, by=by, queue=queue
-        )
+        common = {name: asked[name] for name in ("command", "image", "ttl_s")}
+        shared = FleetRequest(**common, by=by, queue=queue)
         text, said = fleet_text(tool, plan, shared)
         _written(text, target, said if target == "-" else (f"wrote {target}.", *said), output)
         return
-    asked = TaskRequest(command=command_line or "", ttl_s=ttl, image=image, idle_s=idle)
-    task, text = task_text(tool, plan, named, asked, numeric)
+    task, text = task_text(tool, plan, named, TaskRequest(**asked), numeric)
     _written(text, target, what_was_written(tool, task, target), output)
 
 

@@ -5,12 +5,13 @@ import math
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucost.launch.task_export import task_text
 from planner.documents.task import TaskRequest
-from planner.models.copies import Scaling
+from planner.models.copies import Scaling, windows
 from planner.options.option import Option
 from planner.plan_document.encode import to_text
 from planner.plan_document.from_plan import plan_document
@@ -248,14 +249,87 @@ def test_the_schedule_is_in_the_plan_and_its_report() -> None:
     assert "0-7 h: 0, 8-23 h: 1" in render_report(again)
 
 
-def test_an_exported_service_tells_its_hours() -> None:
-    """The Deployment has the copies of the peak, and its head those of each hour."""
-    found = plan_document(plan(by_hour(OFFICE)))
-    asked = TaskRequest(command="serve", ttl_s=None, image="serve:1")
+def exported(demand: list[float], **asked: Any) -> list[Any]:
+    """The documents of the service that follows a demand, as written for Kubernetes."""
+    found = plan_document(plan(by_hour(demand)))
     (name,) = (f"serve/{one.id}" for one in found.jobs[0].options if one.scaling)
-    _, text = task_text("kubernetes", found, (name,), asked, ())
-    assert "replicas: 1\n" in text
-    assert f"hour of a day: {' '.join('0' * 8 + '1' * 16)}." in text
+    request = TaskRequest(**{"command": "serve", "ttl_s": None, "image": "serve:1"} | asked)
+    _, text = task_text("kubernetes", found, (name,), request, ())
+    return list(yaml.safe_load_all(text))
+
+
+def test_an_exported_service_follows_its_hours() -> None:
+    """KEDA runs one copy from before 8 h to midnight, else none; the Deployment counts none."""
+    deployment, scaled_object = exported(OFFICE, zone="Europe/Berlin")
+    assert "replicas" not in deployment["spec"]
+    spec = scaled_object["spec"]
+    assert spec["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (0, 1)
+    assert [one["metadata"] for one in spec["triggers"]] == [
+        {
+            "timezone": "Europe/Berlin",
+            "start": "54 7 * * *",
+            "end": "0 0 * * *",
+            "desiredReplicas": "1",
+        }
+    ]
+
+
+def test_an_exported_service_may_follow_the_gpu() -> None:
+    """A HorizontalPodAutoscaler keeps as many copies as the plan, by the use of the GPU."""
+    _, hpa = exported([100.0] * 12 + [10.0] * 12, autoscaler="hpa")
+    assert hpa["kind"] == "HorizontalPodAutoscaler"
+    assert 1 <= hpa["spec"]["minReplicas"] < hpa["spec"]["maxReplicas"]
+    (metric,) = hpa["spec"]["metrics"]
+    assert 1 <= int(metric["pods"]["target"]["averageValue"]) <= 90
+
+
+@pytest.mark.parametrize(
+    ("demand", "asked", "said"),
+    [
+        (OFFICE, {"autoscaler": "hpa"}, "keeps one"),
+        (OFFICE, {"autoscaler": "keda", "ttl_s": 60.0}, "do not follow demand"),
+        ([10.0] * 24, {"autoscaler": "keda"}, "do not follow demand"),
+        (OFFICE, {"zone": "Mars/Olympus"}, "not a time zone"),
+    ],
+)
+def test_what_cannot_follow_demand_is_refused(
+    demand: list[float], asked: dict[str, Any], said: str
+) -> None:
+    """It is said why, and nothing is written."""
+    with pytest.raises(InputError, match=said):
+        exported(demand, **asked)
+
+
+def _minute(cron: str, period: int) -> int:
+    """The minute of the day, or of the week from Monday, that a cron text names."""
+    minute, hour, _, _, weekday = cron.split()
+    day = 0 if weekday == "*" else (int(weekday) - 1) % 7
+    return (day * 1440 + int(hour) * 60 + int(minute)) % (period * 60)
+
+
+@given(
+    st.sampled_from((24, 168)).flatmap(
+        lambda n: st.lists(st.integers(0, 4), min_size=n, max_size=n)
+    ),
+    st.sampled_from((0.0, 300.0, 5000.0)),
+)
+def test_windows_hold_the_copies_of_every_minute(hours: list[int], start_s: float) -> None:
+    """As a clock reads them there are never too few copies, and more only while one starts."""
+    period, lead = len(hours), min(59, math.ceil(start_s / 60))
+    times = [
+        (_minute(one.start, period), _minute(one.end, period), one.copies)
+        for one in windows(hours, start_s)
+    ]
+    for minute in range(0, period * 60, 7):
+        within = [
+            copies
+            for start, end, copies in times
+            if (minute - start) % (period * 60) < (end - start) % (period * 60)
+        ]
+        wanted, soon = hours[minute // 60], hours[(minute // 60 + 1) % period]
+        starting = 60 - minute % 60 <= lead
+        assert max(within, default=min(hours)) == (max(wanted, soon) if starting else wanted)
 
 
 @pytest.mark.parametrize(
