@@ -1,6 +1,6 @@
 """The parts of the public API that take files or plain arguments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -88,20 +88,27 @@ def make_plan(
     return pipeline.make_plan(profiles, catalog, requirements, as_of=as_of, spread=spread)
 
 
-def predict_sharing(profiles: Iterable[Profile], mode: str = "mps") -> tuple[Estimate, ...]:
+def predict_sharing(
+    profiles: Iterable[Profile],
+    mode: str = "mps",
+    on_slice: Mapping[str, tuple[str, float]] | None = None,
+) -> tuple[Estimate, ...]:
     """Return each job's relative speed when all share one GPU, 1.0 = alone, in order of input.
 
     Args:
         profiles: the jobs; GPU use must be measured.
         mode: `mps`, `time-slicing`, or `mig`: each gets a slice of its own, of the first's GPU.
+        on_slice: with `mig`, of jobs that were also measured on a slice: its name, and the speed
+            there relative to the whole GPU, by the job's name; it tells the other slices better.
 
     Raises:
-        InputError: another mode; GPU use of a job was not measured; a job that must be isolated
-            (`job.trust`) would share without slices; the GPU cannot be cut so.
+        InputError: another mode; `on_slice` is of no such job, slice or mode; GPU use of a job was
+            not measured; a job that must be isolated (`job.trust`) would share without slices; the
+            GPU cannot be cut so.
     """
     from planner.prediction.sharing.modes import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
 
-    return speeds_in(tuple(profiles), mode)
+    return speeds_in(tuple(profiles), mode, on_slice)
 
 
 def find_option(plan: Plan | PlanDocument, name: str) -> find.FoundOption:

@@ -23,6 +23,7 @@ from research import (
     probed,
     published,
     several_gpus,
+    slice_probe,
     slices,
     small_work,
     turns,
@@ -49,9 +50,9 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Sharing a GPU, planner/prediction/sharing: shares, slices, time_slices, growth. {_BY_MAKE}
+# Sharing a GPU, planner/prediction/sharing: shares, slices, slice_probe, ... {_BY_MAKE}
 # Sources: factor, pair: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100;
-# slice.width: MISO (MIT), training jobs on slices of an A100;
+# slice.width, probe: MISO (MIT), training jobs on slices of an A100;
 # growth: alibaba/clusterdata v2026, 72 serving pods over 23 h. Quantiles and our own regression.
 """
 _CLASSES = f"""\
@@ -193,6 +194,7 @@ def sharing(folder: Path, day: date) -> str:
         "growth": growth.fitted(growth.read(folder)),
         "factor": round(factor, 3),
         "slice": {"width": round(width, 3)},
+        "probe": slice_probe.fitted(slice_probe.pairs(folder)),
         "pair": turns.shipped(turns.beside_others(folder)),
     }
     return toml(_SHARING, table)

@@ -12,6 +12,7 @@ from research import (
     probed,
     rows,
     several_gpus,
+    slice_probe,
     slices,
     small_work,
     turns,
@@ -27,6 +28,7 @@ SECTIONS: tuple[Callable[[Path], Section], ...] = (
     co_location.section,
     turns.section,
     slices.section,
+    slice_probe.section,
     collectives.section,
     host.section,
 )

@@ -23,7 +23,7 @@ FUNCTIONS = {
     "diagnose": ("profile",),
     "load_catalog": ("as_of",),
     "predict": ("profile", "gpu", "gpu_count", "actions", "probes"),
-    "predict_sharing": ("profiles", "mode"),
+    "predict_sharing": ("profiles", "mode", "on_slice"),
     "quote": ("offer", "usage"),
     "make_plan": ("profiles", "catalog", "requirements", "as_of"),
     "load_plan": ("path",),

@@ -7,16 +7,22 @@ without the model in question beat it on published iteration times (56 slices of
 A100). The interval is the exponent 0.5 x/: its spread there (`planner/models/data/sharing.toml`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from planner.models.coefficients import coefficients
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, exactly
 from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import compute_share
+from planner.prediction.sharing.slice_probe import speed_by_probe
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
+from pricing.errors import InputError
 from pricing.hardware import Gpu, MigProfile
 
+Probes = Mapping[str, tuple[str, float]]
+"""The slice that a job was measured on, and its speed there relative to the whole GPU, by name."""
+_NONE: Probes = MappingProxyType({})
 POWER = 0.5
 _USABLE = 0.95  # of a slice's memory: the headroom of a whole GPU
 _BASIS = "busy time x 1 / sqrt(share of the compute)"
@@ -37,7 +43,9 @@ def slice_speed(busy: float, compute: float) -> Estimate:
     return Estimate(low=low, mid=mid, high=high, basis=_BASIS)
 
 
-def cut(gpu: Gpu, profiles: Sequence[Profile]) -> tuple[MigProfile, ...] | str:
+def cut(
+    gpu: Gpu, profiles: Sequence[Profile], probes: Probes = _NONE
+) -> tuple[MigProfile, ...] | str:
     """Return a slice for each job, in order of the input, or why the GPU cannot be cut so.
 
     Each begins with the smallest slice that holds its memory; then the slowest gets a larger one
@@ -46,6 +54,7 @@ def cut(gpu: Gpu, profiles: Sequence[Profile]) -> tuple[MigProfile, ...] | str:
     Args:
         gpu: its model; one without slices is told so.
         profiles: the jobs as measured on the whole GPU.
+        probes: speeds of jobs that were measured on a slice too.
     """
     if not gpu.mig:
         return f"the {gpu.name} cannot be cut into slices"
@@ -60,7 +69,7 @@ def cut(gpu: Gpu, profiles: Sequence[Profile]) -> tuple[MigProfile, ...] | str:
             return f"no slice of the {gpu.name} holds the {need:.1f} GiB of {one.job.name}"
     chosen = [room[0] for room in rooms]
     refused = gpu.why_not_sliced([one.profile for one in chosen])
-    return refused or _enlarged(gpu, profiles, rooms, chosen)
+    return refused or _enlarged(gpu, profiles, rooms, chosen, probes)
 
 
 def smallest(gpu: Gpu, profile: Profile) -> MigProfile | None:
@@ -82,14 +91,47 @@ def _holding(gpu: Gpu, need_gib: float) -> list[MigProfile]:
 
 
 def speeds_on(
-    gpu: Gpu, profiles: Sequence[Profile], slices: Sequence[MigProfile]
+    gpu: Gpu,
+    profiles: Sequence[Profile],
+    slices: Sequence[MigProfile],
+    probes: Probes = _NONE,
 ) -> tuple[Estimate, ...]:
     """Return each job's speed on its slice relative to the whole GPU, in order of the input."""
-    return tuple(_speed(gpu, one, piece) for one, piece in zip(profiles, slices, strict=True))
+    return tuple(
+        _speed(gpu, one, piece, probes) for one, piece in zip(profiles, slices, strict=True)
+    )
 
 
-def _speed(gpu: Gpu, profile: Profile, piece: MigProfile) -> Estimate:
-    return slice_speed(compute_share(profile) or 0.0, compute_of(gpu, piece))
+def _speed(gpu: Gpu, profile: Profile, piece: MigProfile, probes: Probes) -> Estimate:
+    """Return the speed on a slice: as measured there, told by another slice, or by the rule."""
+    there = compute_of(gpu, piece)
+    if profile.job.name not in probes or there == 1.0:
+        return slice_speed(compute_share(profile) or 0.0, there)
+    name, speed = probes[profile.job.name]
+    if name == piece.profile:
+        return exactly(speed, f"measured on {name}")
+    seen = measured_slice(gpu, name)
+    most = max(one.memory_gib for one in gpu.mig)
+    return speed_by_probe(
+        speed,
+        (compute_of(gpu, seen), seen.memory_gib / most),
+        (there, piece.memory_gib / most),
+    )
+
+
+def measured_slice(gpu: Gpu, name: str) -> MigProfile:
+    """Return the slice that a job was measured on.
+
+    Raises:
+        InputError: the GPU has no such slice, or it is the whole GPU.
+    """
+    smaller = {one.profile: one for one in gpu.mig if compute_of(gpu, one) < 1.0}
+    if name not in smaller:
+        raise InputError(
+            f"a job was measured on the slice {name!r}; parts of a {gpu.name} are "
+            f"{', '.join(sorted(smaller))}."
+        )
+    return smaller[name]
 
 
 def _enlarged(
@@ -97,13 +139,14 @@ def _enlarged(
     profiles: Sequence[Profile],
     rooms: Sequence[Sequence[MigProfile]],
     chosen: list[MigProfile],
+    probes: Probes,
 ) -> tuple[MigProfile, ...]:
     """Give the slowest a larger slice until nobody can get one."""
     stuck: set[int] = set()
     while len(stuck) < len(chosen):
         slowest = min(
             (n for n in range(len(chosen)) if n not in stuck),
-            key=lambda n: (_speed(gpu, profiles[n], chosen[n]).mid, profiles[n].job.name),
+            key=lambda n: (_speed(gpu, profiles[n], chosen[n], probes).mid, profiles[n].job.name),
         )
         larger = (
             [*chosen[:slowest], size, *chosen[slowest + 1 :]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.prediction.sharing.modes import speeds_in
-from planner.prediction.sharing.slices import cut, slice_speed
+from planner.prediction.sharing.slices import cut, slice_speed, speeds_on
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError
 from pricing.hardware import gpus
@@ -86,3 +86,33 @@ def test_a_gpu_without_slices_is_told() -> None:
     """A T4 cannot be cut."""
     with pytest.raises(InputError, match="cannot be cut into slices"):
         speeds_in([a_profile({"util.kernel_time": 0.2}, gpu="T4")], "mig")
+
+
+def test_a_measured_slice_tells_the_others() -> None:
+    """As measured on its slice; on others less unsure than by the rule."""
+    both, slices = [job("a", 1.0, 8.0), job("b", 1.0, 8.0)], A100.mig
+    half = [next(one for one in slices if one.profile == "3g.40gb")] * 2
+    by_rule = speeds_on(A100, both, half)
+    seen, told = speeds_on(A100, both, half, {"a": ("3g.40gb", 0.5), "b": ("2g.20gb", 0.3)})
+    assert (seen.low, seen.mid, seen.high) == (0.5, 0.5, 0.5)
+    assert 0.3 < told.low < told.mid < told.high < 1.0
+    assert told.high / told.low < by_rule[1].high / by_rule[1].low
+    assert speeds_in(both, "mig", {"a": ("1g.10gb", 0.9)})[0].mid > speeds_in(both, "mig")[0].mid
+
+
+@pytest.mark.parametrize(
+    ("mode", "on_slice", "said"),
+    [
+        ("mps", {"a": ("2g.20gb", 0.4)}, "mode='mig'"),
+        ("mig", {"x": ("2g.20gb", 0.4)}, "no job is called x"),
+        ("mig", {"a": ("2g.20gb", 1.4)}, "above 0"),
+        ("mig", {"a": ("9g.20gb", 0.4)}, "1g.10gb"),
+        ("mig", {"a": ("7g.80gb", 1.0)}, "1g.10gb"),
+    ],
+)
+def test_what_cannot_have_been_measured_is_refused(
+    mode: str, on_slice: dict[str, tuple[str, float]], said: str
+) -> None:
+    """Another mode, job, speed or slice is refused with what there is."""
+    with pytest.raises(InputError, match=said):
+        speeds_in([job("a", 0.5, 8.0)], mode, on_slice)
