@@ -23,6 +23,11 @@ def load_plan(path: str | Path) -> PlanDocument:
             f"{path}: no such file. `gpucost import TELEMETRY` writes profile.json, then "
             "`gpucost plan -o plan.json` writes a plan."
         ) from error
+    except IsADirectoryError as error:
+        raise InputError(
+            f"{path}: is a folder; name a plan in it, or compare its plans with "
+            f"`gpucost fleet {path} --weekly`."
+        ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
     return read_plan(text, str(path))

@@ -277,6 +277,12 @@ def _notes(
         yield f"{count} of {reading.rows} rows {reason}, and are left out."
     if asked.draws and not drawn:
         yield "the trace is shorter than four days: how days differ is unknown, so no range."
+    longest_s = max(job.duration_s for job in reading.trace.jobs)
+    if reading.trace.span_s < longest_s:
+        yield (
+            "the trace is shorter than its longest job: how many GPUs are busy on average, and "
+            "whether a pool is overloaded, cannot be told from it."
+        )
     wide = [size for size in sizes if size.never]
     if wide:
         yield (

@@ -172,6 +172,8 @@ def _job(columns: Mapping[str, _Column], row: Sequence[str]) -> tuple[TracedJob,
     asked = submit if submit is not None else start
     if asked is None:
         raise _UnusableRowError("have no time of submission or start")
+    if duration is None and cell("duration"):
+        raise _UnusableRowError("have a duration that is neither seconds nor a time")
     if duration is None or not duration > 0:
         raise _UnusableRowError("did not run")
     waited = None if submit is None or start is None or start < submit else start - submit

@@ -18,8 +18,9 @@ from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, c
 from planner.fleet.home import Elsewhere, Home, busy_there, moving_usd
 from planner.fleet.tenant import CONTEXT_GIB, Tenant, tenant, why_alone
 from planner.options.candidate import Candidate
-from planner.options.feasibility import BUSIEST, USABLE
+from planner.options.feasibility import BUSIEST
 from planner.profile.model import Profile
+from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 

@@ -10,13 +10,12 @@ from planner.options.host_room import HostNeed, host_lacks, host_unknown
 from planner.prediction.chip_needs import missing
 from planner.profile.model import Profile
 from planner.signals.signals import holds_in_advance, worst_latency_ms
-from planner.signals.thresholds import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
 
-USABLE = 0.95  # of a GPU's memory: the contract's headroom
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 Check = Callable[[Offer, JobContext], Iterable[tuple[Reason, str]]]
 

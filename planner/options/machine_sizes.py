@@ -12,9 +12,8 @@ from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.bill_of_work import bill_of_work
 from planner.models.estimate import Estimate, divide
 from planner.options.context import JobContext
-from planner.options.feasibility import USABLE
 from planner.prediction.layout import GPUS_PER_NODE, Layout
-from planner.signals.thresholds import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import Offer
 
 

@@ -12,11 +12,10 @@ from planner.models.failures import Survival
 from planner.prediction.layout import Layout
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
-from planner.signals.thresholds import NODE_NETWORK_GBPS
+from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 
 # Weights, gradients and two moments of Adam, in single precision or AMP: bytes a parameter.
 _STATE_BYTES = 16.0
-_USABLE = 0.95
 _GIB = 2.0**30
 
 
@@ -68,7 +67,7 @@ def distribution(
 
 
 def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallelism, str]:
-    job, room = profile.job, _USABLE * memory_gib
+    job, room = profile.job, USABLE * memory_gib
     states = None if job.parameters is None else job.parameters * _STATE_BYTES / _GIB
     held = profile.peak("mem.used_gib")
     whole = not job.splits_the_model

@@ -27,6 +27,7 @@ WORKING_POWER = 2.0
 # for effective use of a kernel; means over steps with copies and collectives lie below.
 FILLED = 0.6
 DRAM_BOUND = 0.6  # three quarters of the 0.8 that the same guide calls the practical peak
+USABLE = 0.95  # of a GPU's memory, or a slice's: the contract's headroom
 FULL_MEMORY = 0.95  # what is left is a context or two
 KV_CACHE_FULL = 0.9  # blocks are handed out whole, so a full cache reads a little less than 1
 FEW_ITEMS = 8.0  # a batch that can be doubled three times before it is large by any practice

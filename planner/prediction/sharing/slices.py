@@ -17,6 +17,7 @@ from planner.prediction.sharing.shares import compute_share
 from planner.prediction.sharing.slice_probe import speed_by_probe
 from planner.profile.model import Profile
 from planner.signals.signals import memory_need_gib
+from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, MigProfile
 
@@ -24,7 +25,6 @@ Probes = Mapping[str, tuple[str, float]]
 """The slice that a job was measured on, and its speed there relative to the whole GPU, by name."""
 _NONE: Probes = MappingProxyType({})
 POWER = 0.5
-_USABLE = 0.95  # of a slice's memory: the headroom of a whole GPU
 _BASIS = "busy time x 1 / sqrt(share of the compute)"
 
 
@@ -87,7 +87,7 @@ def compute_of(gpu: Gpu, piece: MigProfile) -> float:
 
 def _holding(gpu: Gpu, need_gib: float) -> list[MigProfile]:
     sizes = sorted(gpu.mig, key=lambda one: (one.compute_slices, one.memory_gib))
-    return [size for size in sizes if need_gib <= _USABLE * size.memory_gib]
+    return [size for size in sizes if need_gib <= USABLE * size.memory_gib]
 
 
 def speeds_on(

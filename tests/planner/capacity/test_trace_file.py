@@ -66,6 +66,15 @@ def test_what_is_left_out_is_counted() -> None:
     assert [job.limit_s for job in reading.trace.jobs] == [7200, 172_800]
 
 
+def test_a_duration_that_cannot_be_read_is_told_apart() -> None:
+    """A word in place of a length is not the same as a job that did not run."""
+    text = "submit,duration,gpus\n0,60,1\n1,soon,1\n2,0,1\n"
+    assert dict(read_trace("jobs.csv", text, {}).dropped) == {
+        "have a duration that is neither seconds nor a time": 1,
+        "did not run": 1,
+    }
+
+
 def test_a_column_is_named_by_hand() -> None:
     """--map gives a column its slot and the unit of its numbers."""
     text = "wann,wie lang,karten\n2026-01-01T00:00:00Z,1.5,2\n"
