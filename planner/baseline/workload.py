@@ -8,6 +8,7 @@ from planner.baseline.demand import hourly_demand, measured_requests_per_s
 from planner.baseline.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile
+from planner.signals.compute_share import compute_share
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
@@ -100,7 +101,7 @@ def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:
             f"{name}: job.demand_by_hour needs job.requests_per_s beside it: how many requests a "
             "second the measured copy answered. Without it nobody knows how many copies they need."
         )
-    if profile.mean("util.kernel_time") is None and profile.mean("util.sm_active") is None:
+    if compute_share(profile) is None:
         yield (
             f"{name}: job.demand_by_hour needs the GPU's use (util.kernel_time): without it nobody "
             "knows how much more a copy can answer."

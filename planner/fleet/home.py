@@ -10,10 +10,10 @@ from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
 from planner.options.data_transfer import data_bytes, move
-from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile, Statistics
 from planner.ranking.changes import effort_hours
 from planner.ranking.ranking import may_move
+from planner.signals.compute_share import SHARES
 from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

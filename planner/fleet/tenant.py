@@ -9,9 +9,10 @@ from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
 from planner.prediction.sharing.growth import memory_growth
-from planner.prediction.sharing.shares import compute_share, peak_share, shared_speed
+from planner.prediction.sharing.shares import peak_share, shared_speed
 from planner.prediction.sharing.slices import compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
+from planner.signals.compute_share import compute_share
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.hardware import Gpu, MigProfile, gpus
 

@@ -10,8 +10,8 @@ from planner.baseline.baseline import gpu_memory_gib
 from planner.fleet.consolidate import CONTEXT_GIB, Fleet, Placement
 from planner.plan.plan import JobPlan
 from planner.prediction.sharing.growth import DAY_S, memory_growth, recorded_s
-from planner.prediction.sharing.shares import SHARES
 from planner.profile.model import Profile
+from planner.signals.compute_share import SHARES
 from planner.signals.signals import memory_need_gib
 
 _HOUR_S = 3600.0

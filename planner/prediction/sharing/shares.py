@@ -14,18 +14,11 @@ from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.sharing.growth import peak_of
 from planner.profile.model import Profile
+from planner.signals.compute_share import SHARES, compute_share
 from pricing.errors import InputError
-
-SHARES = ("util.sm_active", "util.kernel_time")
-"""What tells the share of a GPU's time that a job takes, the better reading first."""
 
 _BASIS = "1 / max(1, sum of compute shares)"
 _AGAIN = 1.07  # run-to-run spread of one job on like hosts, as of predictions on the same GPU
-
-
-def compute_share(profile: Profile) -> float | None:
-    """Return the share of a GPU's time that the job takes: SM activity, else kernel time."""
-    return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
 
 
 def peak_share(profile: Profile) -> float | None:

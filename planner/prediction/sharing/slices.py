@@ -13,9 +13,9 @@ from types import MappingProxyType
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.sharing.growth import memory_growth
-from planner.prediction.sharing.shares import compute_share
 from planner.prediction.sharing.slice_probe import speed_by_probe
 from planner.profile.model import Profile
+from planner.signals.compute_share import compute_share
 from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError

@@ -16,8 +16,8 @@ from typing import Any
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate
-from planner.prediction.sharing.shares import compute_share
 from planner.profile.model import Profile
+from planner.signals.compute_share import compute_share
 
 _BUSY = 0.8  # of the time, from which a job keeps its GPU busy: all fitted jobs did
 _BASIS = "step times of both, fitted on pairs on this GPU"

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.coefficients import coefficients
-from planner.prediction.sharing.shares import compute_share, shared_speed
+from planner.prediction.sharing.shares import shared_speed
+from planner.signals.compute_share import compute_share
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 
