@@ -55,6 +55,12 @@ UNREAD = (
         "Give the profile.json or the telemetry that it was made from",
     ),
     _row(
+        "a Grafana dashboard",
+        r'(?s)\A\s*\{(?=.*"(panels|__requires|templating)"\s*:)(?=.*"(targets|datasource|pluginVersion)"\s*:)',
+        "says what is drawn and holds no measurement",
+        _RANGE,
+    ),
+    _row(
         "a list of dcgm-exporter counters",
         r"^# DCGM FIELD, Prometheus metric type, help",
         "names counters and holds no measurement",

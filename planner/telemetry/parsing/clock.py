@@ -24,6 +24,12 @@ _FORMS = (
     "%Y%m%d_%H%M%S",
     "%Y%m%d-%H%M%S",
 )
+# 03-11-2026 (tegrastats), 11.03.2026, 3/11/2026 3:13:16 PM.
+_NUMERIC = re.compile(
+    r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})[ T,]+(\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?)\s*([AP]M)?",
+    re.IGNORECASE,
+)
+_MONTHS = 12
 _OF_DAY = r"^\s*(\d\d?):(\d\d):(\d\d(?:\.\d+)?)\s*$"
 _DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
@@ -89,8 +95,35 @@ def _local(cells: pd.Series) -> pd.Series:
         texts = dates if form == _DATE_COMMAND else cells
         times = pd.to_datetime(texts, format=form, errors="coerce")
         if times.notna().any():
-            break
-    return times
+            return times
+    return _numeric(cells)
+
+
+def _numeric(cells: pd.Series) -> pd.Series:
+    """Return times whose dates are day, month and year in numbers.
+
+    A number above 12 tells the day from the month, a dot says that the day comes first; else the
+    order is taken in which the times lie closer together, and the month first where both do.
+    """
+    parts = cells.str.extract(_NUMERIC)
+    first, second = (pd.to_numeric(parts[column]).fillna(0) for column in (0, 2))
+    day = parts[4].where(parts[4].str.find(":") != 1, "0" + parts[4])
+    halves = parts[5].notna().any()
+    clocks = day + " " + parts[5].fillna("") if halves else day
+    dates = [
+        pd.to_datetime(
+            parts[3] + "-" + month.str.zfill(2) + "-" + monthday.str.zfill(2) + " " + clocks,
+            format="%Y-%m-%d %I:%M:%S %p" if halves else "ISO8601",
+            errors="coerce",
+        )
+        for month, monthday in ((parts[0], parts[2]), (parts[2], parts[0]))
+    ]
+    if (parts[1] == ".").any() or (first > _MONTHS).any():
+        return dates[1]
+    if (second > _MONTHS).any():
+        return dates[0]
+    spans = [times.max() - times.min() for times in dates]
+    return dates[1] if spans[1] < spans[0] else dates[0]
 
 
 def of_day(texts: pd.Series) -> SourceClock | None:

@@ -1,6 +1,18 @@
 """The rows of exporters and monitoring systems in the table of formats."""
 
+import re
+
 from planner.telemetry.formats.form import Format, json_with, text_with
+from planner.telemetry.formats.metrics.readings_columns import columns_of, is_filled
+
+_OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
+
+
+def _is_readings(head: str) -> bool:
+    """Return whether a head is a table of times, names and values, some of them of a GPU."""
+    header = next((line for line in head.splitlines() if is_filled(line)), "")
+    return columns_of(header) is not None and bool(_OF_GPUS.search(head))
+
 
 ROWS = (
     Format(
@@ -13,6 +25,15 @@ ROWS = (
         seen="keys of vLLM 0.6 to 0.11 and SGLang 0.5, files by hand",
         tells="requests, tokens and latencies under the benchmark's load",
         lacks="anything of the GPU: give its telemetry beside it",
+    ),
+    Format(
+        name="readings-csv",
+        title="a table with a reading a row (DCGM, InfluxDB, MLflow, Comet, Neptune)",
+        module="metrics.readings_csv",
+        fits=_is_readings,
+        seen="by the columns that DCGM's users, InfluxDB's exports and MLflow's client write",
+        tells="whatever names it holds, by GPU and time",
+        lacks="what was not exported",
     ),
     Format(
         name="otlp-json",

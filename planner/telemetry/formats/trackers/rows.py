@@ -27,6 +27,15 @@ ROWS = (
         lacks="which of the GPUs the run used; anything of SMs",
     ),
     Format(
+        name="comet",
+        title="Comet experiment (get_metrics, JSON; cometx metrics.jsonl)",
+        module="trackers.comet",
+        fits=json_with(r'"metricName"\s*:\s*"'),
+        seen="by the code of comet_ml 3.58 and cometx, which write it",
+        tells="busy time, memory, power of the GPUs that the program sees",
+        lacks="anything of SMs",
+    ),
+    Format(
         name="clearml",
         title="ClearML scalars (JSON)",
         module="trackers.clearml",
