@@ -93,7 +93,10 @@ def _local(cells: pd.Series) -> pd.Series:
     dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
     for form in _FORMS:
         texts = dates if form == _DATE_COMMAND else cells
-        times = pd.to_datetime(texts, format=form, errors="coerce")
+        try:
+            times = pd.to_datetime(texts, format=form, errors="coerce")
+        except ValueError:  # zones spelled oddly beside times without one
+            times = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
         if times.notna().any():
             return times
     return _numeric(cells)

@@ -78,6 +78,20 @@ def test_columns_of_sacct_may_stand_in_any_order(
     assert profile.window.duration_s == pytest.approx(3600, rel=0.01)
 
 
+def test_a_cut_line_of_an_account_is_no_job(tmp_path: Path) -> None:
+    """A last line that ends before the job's number, and odd line ends, cost that line alone."""
+    columns = {
+        "Account": ("lab",) * 2,
+        "AllocTRES": (HELD, ""),
+        "ElapsedRaw": ("3600",) * 2,
+        "JobIDRaw": ("7", "7.0"),
+        "Start": ("2026-07-01T12:00:00",) * 2,
+        "TRESUsageInTot": ("", USED),
+    }
+    (profile,) = _written(tmp_path, _account(columns) + "\r\nlab|gres").values()
+    assert _means(profile, "util.kernel_time") == pytest.approx([0.6, 0.6])
+
+
 def test_an_account_without_what_is_needed_is_told_what_to_ask_for(tmp_path: Path) -> None:
     """Columns of Slurm without the jobs or what they held are an account, and say what lacks."""
     said = _refused(tmp_path, "CPUTimeRAW|ReqMem|State\n100|4G|COMPLETED\n")

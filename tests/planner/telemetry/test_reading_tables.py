@@ -78,6 +78,7 @@ def test_what_a_row_says_beside_its_reading_is_kept(tmp_path: Path) -> None:
     [
         ("timestamp,gpu,metric,value\n", "without a row"),
         ("timestamp,gpu,metric,value\n2026-07-01 00:00:00,0,loss,1\n", "no GPU metric"),
+        ('{"metricName": "sys.gpu.0.power_usage", "timestamp": "x"}', "no sys.gpu metric"),
         ('{"metricName": "loss", "metricValue": "1", "timestamp": 1}', "no sys.gpu metric"),
     ],
 )

@@ -9,8 +9,6 @@ kept.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -87,9 +85,10 @@ def read(payload: Payload, hints: Hints) -> Recording:
         InputError: a column is missing, or no job held a GPU and was watched.
     """
     builder = RecordingBuilder(payload, FORMAT)
-    lines = csv.reader(io.StringIO(payload.text), delimiter="|", quoting=csv.QUOTE_NONE)
-    filled = [line for line in lines if line] or [[]]
-    rows = [_row(dict(zip(filled[0], line, strict=False))) for line in filled[1:]]
+    header, *lines = [line for line in payload.text.splitlines() if line.strip()] or [""]
+    names = header.split("|")
+    blank = dict.fromkeys(names, "")  # a line may be cut
+    rows = [_row(blank | dict(zip(names, line.split("|"), strict=False))) for line in lines]
     missing = [name for name in (_ID, _HELD) if rows and name not in rows[0]]
     if missing or not rows:
         raise InputError(f"{payload.name}: {_lacks(missing)} {_ASK}")

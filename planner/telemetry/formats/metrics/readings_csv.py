@@ -25,7 +25,7 @@ from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Mapping
 
     from planner.telemetry.parsing.payload import Payload
     from planner.telemetry.recording.recording import Recording
@@ -142,13 +142,11 @@ def _series(
     return found
 
 
-def _named(texts: dict[Hashable, Hashable], name: str) -> tuple[str, dict[str, str]]:
+def _named(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, str]]:
     """Return the metric of a row by the table of names, and its labels."""
     called = str(texts[name])
     labels = {
-        _LABELS[str(column)]: str(text)
-        for column, text in texts.items()
-        if column in _LABELS and text
+        _LABELS[column]: str(text) for column, text in texts.items() if column in _LABELS and text
     }
     called = _DCGM_FIELDS.get(called, called)
     if (number := _NUMBERED.search(called)) is not None:

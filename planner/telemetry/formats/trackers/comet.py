@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT = "comet"
 _NAME = re.compile(r"(?:.*[/.])?sys\.gpu\.(\d{1,4})\.([\w.]+)")
+_POINT = ("timestamp", "metricValue")
 _MS_A_S = 1000.0
 
 
@@ -43,8 +44,8 @@ def read(payload: Payload, hints: Hints) -> Recording:
         try:
             name = str(one["metricName"])
             if _NAME.fullmatch(name):
-                time = float(cast("float", one["timestamp"])) / _MS_A_S
-                points[name].append((time, float(cast("float", one["metricValue"]))))
+                time, value = (float(cast("float", one[key])) for key in _POINT)
+                points[name].append((time / _MS_A_S, value))
         except (KeyError, TypeError, ValueError, OverflowError):
             builder.rows_read += 1
             builder.dropped["point of a wrong shape"] += 1
