@@ -90,5 +90,6 @@ def _usage(  # noqa: PLR0913, PLR0917 - one use has that many parts
     )
 
 
+@lru_cache(maxsize=1024)
 def _seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
