@@ -38,6 +38,31 @@ def test_a_fleet_has_one_recommended_total(call: Call, write: Write) -> None:
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal(PACKED)
 
 
+PODS = str(EXAMPLES / "hard/pods-one-machine")
+
+
+def test_a_fleet_that_moves_has_one_recommended_total(call: Call, write: Write) -> None:
+    """Where eight jobs leave their machine to share, every output and the gate say one total."""
+    found = document(call, PODS)
+    assert found["recommended"]["packed"] == [f"pod-{n}" for n in range(8)]
+    (taken,) = (one for one in found["fleet"]["alternatives"] if "placements" in one)
+    total = Decimal(found["recommended"]["cost"]["mid"])
+    assert total == Decimal(taken["cost_after"]) < Decimal(found["fleet"]["cost_after"])
+    ids = {one["id"] for one in taken["placements"]}
+    assert {job["placement"] for job in found["jobs"]} == ids
+    assert ids.isdisjoint(one["id"] for one in found["fleet"]["placements"])
+    before = Decimal(found["recommended"]["cost_before"])
+    assert Decimal(found["roi"]["saves_usd"]) == before - total
+    write("plan.json", found)
+    said = f"${total:,} a month in place of ${before:,}"
+    for style in ("md", "html", "github-comment"):
+        assert said in call("report", "--style", style).out
+    rows = list(csv.DictReader(io.StringIO(call("export", "--to", "focus", "-q").out)))
+    assert round(sum(Decimal(row["BilledCost"]) for row in rows), 2) == total
+    codes = [plan(call, PODS, "--fail-over", str(total - off)).code for off in (0, Decimal("0.01"))]
+    assert codes == [0, 7]
+
+
 @pytest.mark.parametrize(("limit", "code"), [("5000", 0), (PACKED, 0), ("3219.29", 7)])
 def test_the_gate_compares_the_total_that_is_shown(limit: str, code: int, call: Call) -> None:
     """`--fail-over 5000` passes a fleet packed for $3,219.30; a cent less than that trips."""
