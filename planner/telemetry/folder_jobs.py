@@ -16,7 +16,7 @@ from planner.telemetry.source_file import format_of, open_source, profiles_of
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from planner.profile.model import Profile
     from planner.telemetry.folder import Skipped
@@ -71,8 +71,7 @@ def read_folder(
     listing = files_below(folder)
     ready, telemetry = _recognised(listing, hints)
     apart = manner.jobs_by == "file"
-    groups = _groups(telemetry, apart=apart)
-    found = ready + _of_telemetry(groups, ready, listing, hints, manner)
+    found = ready + _of_telemetry(telemetry, ready, listing, hints, manner)
     if apart:
         found = _completed(found, telemetry, hints)
     skipped += listing.skipped
@@ -82,16 +81,19 @@ def read_folder(
     return _named_apart(_joined(sorted(found, key=lambda one: one.path)), Path(folder))
 
 
-def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], list[Path]]:
-    """Return the finished profiles, and the telemetry that is not part of one."""
+def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], dict[Path, Hints]]:
+    """Return the finished profiles, and the telemetry that is not part of one.
+
+    Each file of telemetry comes with hints that name its format, so that it is recognised once.
+    """
     ready: list[_Found] = []
-    other: list[tuple[Path, str | None]] = []
+    other: list[tuple[Path, Hints | str]] = []
     belonging = Belonging()
     for path in listing.files:
         try:
             form = format_of(str(path), hints)
             if form is not None:
-                other.append((path, None))
+                other.append((path, replace(hints, format=form.name)))
                 continue
             for profile in profiles_of([open_source(str(path), hints)], hints):
                 ready.append(_Found(path=path, profile=profile))
@@ -100,19 +102,19 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], lis
             other.append((path, error.what))
         except InputError as error:
             listing.damaged(path, error)
-    telemetry = []
-    for path, stranger in other:
+    telemetry = {}
+    for path, known in other:
         part = belonging.why(path)
         if part is not None:
             listing.skipped.append(part)
-        elif stranger is not None:
-            listing.skip(path, stranger)
+        elif isinstance(known, str):
+            listing.skip(path, known)
         else:
-            telemetry.append(path)
+            telemetry[path] = known
     return ready, telemetry
 
 
-def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
+def _groups(telemetry: Iterable[Path], *, apart: bool) -> list[list[Path]]:
     """Return the files that are of one job."""
     if apart:
         return [[path] for path in telemetry]
@@ -122,7 +124,7 @@ def _groups(telemetry: list[Path], *, apart: bool) -> list[list[Path]]:
     return list(groups.values())
 
 
-def _completed(found: list[_Found], telemetry: list[Path], hints: Hints) -> list[_Found]:
+def _completed(found: list[_Found], telemetry: dict[Path, Hints], hints: Hints) -> list[_Found]:
     """Return the jobs with what has no GPU of its own in the one job that lies beside it."""
     beside: dict[Path, list[_Found]] = defaultdict(list)
     for one in found:
@@ -137,7 +139,7 @@ def _completed(found: list[_Found], telemetry: list[Path], hints: Hints) -> list
             continue
         paths = [jobs[0].path, *(one.path for one in rest)]
         try:
-            joined = profiles_of([open_source(str(path), hints) for path in paths], hints)
+            joined = profiles_of([open_source(str(path), telemetry[path]) for path in paths], hints)
         except InputError:
             continue
         if len(joined) == 1:
@@ -148,22 +150,22 @@ def _completed(found: list[_Found], telemetry: list[Path], hints: Hints) -> list
 
 
 def _of_telemetry(
-    groups: list[list[Path]],
+    telemetry: dict[Path, Hints],
     ready: list[_Found],
     listing: FolderListing,
     hints: Hints,
     manner: FolderManner,
 ) -> list[_Found]:
     found: list[_Found] = []
-    total, done = sum(len(group) for group in groups), 0
-    for group in groups:
+    total, done = len(telemetry), 0
+    for group in _groups(telemetry, apart=manner.jobs_by == "file"):
         done += len(group)
         if manner.told is not None:
             manner.told(done, total)
         opened = []
         for path in group:
             try:
-                opened.append(open_source(str(path), hints))
+                opened.append(open_source(str(path), telemetry[path]))
             except InputError as error:
                 listing.damaged(path, error)
         try:

@@ -14,6 +14,7 @@ from gpucost.arguments.parameters import (
     WORK,
     jobs_by_option,
 )
+from gpucost.commands.measuring.imported import MANY, tell_profiles
 from gpucost.files.sources import progress, tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live
@@ -145,13 +146,23 @@ def command(
     else:
         profiles = read_telemetry(sources, hints, skipped=skipped, manner=manner)
     tell_skipped(skipped, output.say)
-    for path, text in _files(profiles, target):
+    _write(profiles, target, output)
+    tell_profiles(profiles, output)
+
+
+def _write(profiles: tuple[Profile, ...], target: str, output: Output) -> None:
+    """Write the profiles; say it file by file, or of many with their number."""
+    files = _files(profiles, target)
+    many, replaced = len(files) > MANY and not output.verbose, 0
+    for path, text in files:
         there = path != "-" and Path(path).exists()
         write_file(path, text)
-        if path != "-":
+        replaced += there
+        if path != "-" and not many:
             output.say(f"wrote {path}" + (", in place of what was there" if there else ""))
-    for profile in profiles:
-        _tell(profile, output)
+    if many:
+        instead = f", {replaced:,} in place of what was there" if replaced else ""
+        output.say(f"wrote {len(files):,} files to {target}{instead}")
 
 
 def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
@@ -183,15 +194,3 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
 
 def _is_folder(target: str) -> bool:
     return target.endswith("/") or Path(target).is_dir()
-
-
-def _tell(profile: Profile, output: Output) -> None:
-    window, hardware = profile.window, profile.hardware
-    for source in profile.provenance.sources:
-        output.say(f"{profile.job.name}: read {source.path} as {source.format}")
-    length = f"{window.duration_s:,.0f} s" if window and window.duration_s else "an instant"
-    output.say(
-        f"{profile.job.name}: {profile.gpu_count} GPU ({hardware.gpu or 'model unknown'}), {length}"
-    )
-    for note in profile.provenance.notes:
-        output.say(f"note: {note}")

@@ -29,6 +29,23 @@ def test_hundreds_of_logs_are_one_call(call: Call, empty_folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("empty_folder")
+def test_many_profiles_are_said_in_a_table_of_the_first_and_a_count(call: Call) -> None:
+    """More than ten: the first five, all counted, a note once; -v says each."""
+    for i in range(12):
+        _log(Path("logs") / f"node-{i:02}.csv", f"n{i}", 50)
+    short = call("import", "logs", "--jobs-by", "file", "-o", "profiles/").err
+    assert "wrote 12 files to profiles/\n" in short
+    assert "12 profiles of 12 GPU in all; the first 5 are shown, -v shows each." in short
+    assert len([line for line in short.splitlines() if line.startswith("node-")]) == 5
+    assert "note of 12 profiles: read as nvidia-smi-csv: 4 of 4 rows used, GPUs: 1." in short
+    again = call("import", "logs", "--jobs-by", "file", "-o", "profiles/").err
+    assert "wrote 12 files to profiles/, 12 in place of what was there\n" in again
+    every = call("import", "logs", "--jobs-by", "file", "-o", "profiles/", "-v").err
+    assert len([line for line in every.splitlines() if line.startswith("wrote ")]) == 12
+    assert len([line for line in every.splitlines() if ": read node-" in line]) == 12
+
+
+@pytest.mark.usefixtures("empty_folder")
 def test_two_nodes_in_a_folder_are_one_job_of_two_machines(call: Call) -> None:
     """`import DIR`: logs of one folder complement each other, by uuid."""
     for node in ("n1", "n2"):
