@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
+from templates.language.currency import Rate, showing
+from templates.language.speech import LANGUAGES, gap, say, speaking, told, word
 from templates.markdown import cell
 from templates.page.whole_page import render_page
 from templates.reports.alike import short
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from planner.plan_document.document import PlanDocument
 
 STYLES = ("md", "html", "github-comment")
-LANGUAGES = ("en",)
 
 
 def render_report(
@@ -31,30 +32,34 @@ def render_report(
     lang: str = "en",
     change: PlanChange | None = None,
     table: Mapping[str, Any] | None = None,
+    rate: Rate | None = None,
 ) -> str:
     """Return the report of a plan.
 
     Args:
         plan: made now, or read back.
         style: `md`, `html` or `github-comment`.
-        lang: `en`.
+        lang: `en` or `zh`.
         change: what changed since an earlier plan; a comment begins with it.
         table: the figures that a page works out again; needed for `html`.
+        rate: another currency beside dollars; None: dollars alone.
 
     Raises:
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    if style == "github-comment":
-        return comment(plan, change, environment())
-    if style == "html":
-        return render_page(plan, table or {"period": plan.period, "jobs": []})
-    return markdown_report(plan, environment())
+    with speaking(lang), showing(rate):
+        if style == "github-comment":
+            return comment(plan, change, environment())
+        if style == "html":
+            return render_page(plan, table or {"period": plan.period, "jobs": []})
+        return markdown_report(plan, environment())
 
 
-def render_change(change: PlanChange) -> str:
-    """Return what changed between two plans as a comment on GitHub."""
-    return change_comment(change, environment())
+def render_change(change: PlanChange, *, lang: str = "en") -> str:
+    """Return what changed between two plans as a comment on GitHub, in `en` or `zh`."""
+    with speaking(lang):
+        return change_comment(change, environment())
 
 
 def check_style(style: str, lang: str) -> None:
@@ -81,6 +86,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
     )
+    filled.globals.update(say=say, told=told, word=word, gap=gap)
     filled.filters["cell"] = cell
     filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled

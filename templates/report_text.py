@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pricing import money
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import show
+from templates.language.currency import asked_rate
+from templates.language.speech import join, say, told, word
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from collections.abc import Iterable
@@ -41,12 +43,12 @@ _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-p
 
 def period_words(plan: PlanDocument) -> str:
     """Return `a month` or `a run`."""
-    return _PERIODS[plan.period]
+    return say(_PERIODS[plan.period])
 
 
 def dollars(amount: Decimal | None) -> str:
     """Return `$1,234.56`; `unknown` for None."""
-    return "unknown" if amount is None else f"${show(amount)}"
+    return say("unknown") if amount is None else f"${show(amount)}"
 
 
 def plain_dollars(amount: Decimal) -> str:
@@ -56,7 +58,21 @@ def plain_dollars(amount: Decimal) -> str:
 
 def whole_dollars(amount: Decimal | None) -> str:
     """Return `$1,235`, cents kept below $10."""
-    return "unknown" if amount is None else f"${money.whole_dollars(amount)}"
+    return say("unknown") if amount is None else f"${money.whole_dollars(amount)}"
+
+
+def beside(amount: Decimal | None) -> str:
+    """Return `$1,235`, where another currency is wanted with it: `$1,235 (CNY 8,769)`."""
+    return whole_dollars(amount) + ("" if amount is None else other_currency(amount))
+
+
+def other_currency(amount: Decimal) -> str:
+    """Return ` (CNY 8,769)` of dollars; empty where no rate was given."""
+    rate = asked_rate()
+    if rate is None:
+        return ""
+    changed = money.whole_dollars(amount * rate.per_usd)
+    return say(" ({currency} {amount})", currency=rate.currency, amount=changed)
 
 
 def hours(estimate: Estimate) -> str:
@@ -82,10 +98,11 @@ def times(estimate: Estimate) -> str:
 def place(offer: OfferDocument | None, count: int = 1) -> str:
     """Return `2x provider/type, region`, or `provider, by hand` for names nobody can rent by."""
     if offer is None:
-        return "unknown"
+        return say("unknown")
     name = f"{offer.provider}/{offer.instance_type}"
     if offer.by_hand_at:
-        name = f"{offer.provider}{', community' if offer.host == 'community' else ''}, by hand"
+        community = say(", community") if offer.host == "community" else ""
+        name = say("{provider}{community}, by hand", provider=offer.provider, community=community)
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
@@ -93,9 +110,11 @@ def place(offer: OfferDocument | None, count: int = 1) -> str:
 def read_on(offer: OfferDocument | None) -> str:
     """Return the day on which a price was read, whether it is stale, and how little it is sure."""
     if offer is None:
-        return "unknown"
-    old = f"{offer.age_days} days old" if (offer.age_days or 0) > STALE_AFTER_DAYS else ""
-    doubts = ("stale" if offer.stale else old, "low" if offer.confidence == "low" else "")
+        return say("unknown")
+    days = offer.age_days or 0
+    old = say("{days} days old", days=days) if days > STALE_AFTER_DAYS else ""
+    sure = word("doubt", "low") if offer.confidence == "low" else ""
+    doubts = (say("stale") if offer.stale else old, sure)
     return " ".join((str(offer.as_of), *(word for word in doubts if word)))
 
 
@@ -117,15 +136,15 @@ def _at_least(cost: OptionCost | TodayCost | CostRange) -> str:
 
 def today_cost(cost: TodayCost) -> str:
     """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
-    return _at_least(cost) + whole_dollars(cost.total)
+    return _at_least(cost) + beside(cost.total)
 
 
 def cost_range(option: OptionDocument | ShapeDocument) -> str:
     """Return `$266 ($231-318)`."""
     cost = option.cost
     low, high = whole_dollars(cost.low), whole_dollars(cost.high)
-    mid = _at_least(cost) + whole_dollars(cost.mid)
-    return mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})"
+    mid, other = _at_least(cost) + whole_dollars(cost.mid), other_currency(cost.mid)
+    return (mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})") + other
 
 
 def saving(option: OptionDocument, today: Decimal | None) -> str | None:
@@ -136,9 +155,10 @@ def saving(option: OptionDocument, today: Decimal | None) -> str | None:
     if round(low) == round(high):
         return change(low)
     if low < 0.0 < high:
-        return f"between {change(high)} and {change(low)}"
+        return say("between {one} and {other}", one=change(high), other=change(low))
     ends = sorted((abs(low), abs(high)))
-    return f"{ends[0]:.0f}-{ends[1]:.0f} % {'less' if low >= 0.0 else 'more'}"
+    span = f"{ends[0]:.0f}-{ends[1]:.0f}"
+    return say("{share} % less", share=span) if low >= 0.0 else say("{share} % more", share=span)
 
 
 def share_saved(option: OptionDocument) -> str | None:
@@ -151,7 +171,9 @@ def share_saved(option: OptionDocument) -> str | None:
 
 def change(less: float) -> str:
     """Return `12 % less` or `12 % more`, of percent that it is less."""
-    return f"{less:.0f} % less" if less >= 0.0 else f"{-less:.0f} % more"
+    if less >= 0.0:
+        return say("{share} % less", share=f"{less:.0f}")
+    return say("{share} % more", share=f"{-less:.0f}")
 
 
 def _less(cost: Decimal, today: Decimal) -> float:
@@ -165,9 +187,14 @@ def missing(job: JobDocument) -> list[FindingDocument]:
 
 def changes(option: OptionDocument, plan: PlanDocument | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
-    titles = plan.actions if plan else {}
-    todo = [titles.get(code, code) for code in option.actions if code not in _SEEN_IN_WHERE]
-    return f"with {' + '.join(todo)}" if todo else "unchanged"
+    codes = [code for code in option.actions if code not in _SEEN_IN_WHERE]
+    todo = [action(code, plan) if plan else code for code in codes]
+    return say("with {changes}", changes=say(" + ").join(todo)) if todo else say("unchanged")
+
+
+def action(code: str, plan: PlanDocument) -> str:
+    """Return the title of an action; its code where the plan does not know it."""
+    return told(plan.actions.get(code, code))
 
 
 def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
@@ -183,34 +210,47 @@ def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
     found: dict[str, OptionDocument] = {}
     for title, option in wanted:
         if option is not None:
-            titles.setdefault(option.id, []).append(title)
+            titles.setdefault(option.id, []).append(word("column", title))
             found[option.id] = option
-    return [(", ".join(titles[id_]), option) for id_, option in found.items()]
+    return [(join(titles[id_]), option) for id_, option in found.items()]
 
 
 def confidence(job: JobDocument) -> str:
     """Return how sure the advice is, and each part of it, in words."""
     sure = job.confidence
     if sure is None:
-        return "unknown: plan again to have it said"
+        return say("unknown: plan again to have it said")
     parts = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
-    said = [f"{name} {part.level} ({part.why})" for name, part in parts if part]
-    return f"{sure.level}: {'; '.join(said)}"
+    said = [
+        say(
+            "{part} {level} ({why})",
+            part=word("part", name),
+            level=word("level", part.level),
+            why=told(part.why),
+        )
+        for name, part in parts
+        if part
+    ]
+    return say("{level}: {parts}", level=word("level", sure.level), parts=say("; ").join(said))
 
 
 def benefit(option: OptionDocument, plan: PlanDocument) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
     worth = option.benefit
     if worth is None or worth.net_usd is None:
-        return "unknown"
-    over = "a run" if plan.period == "run" else f"{worth.periods} months"
+        return say("unknown")
+    over = say("a run") if plan.period == "run" else say("{n} months", n=worth.periods)
     if worth.net_usd <= 0:
-        return f"none in {over}"
+        return say("none in {over}", over=over)
     moving = worth.moving_usd
-    move = "" if moving == 0 else f" - {whole_dollars(moving)} move"
-    return (
-        f"{whole_dollars(worth.net_usd)} in {over} ({whole_dollars(worth.saves_usd)} saved "
-        f"- {whole_dollars(worth.effort_usd)} work{move})"
+    move = "" if moving == 0 else say(" - {usd} move", usd=whole_dollars(moving))
+    return say(
+        "{net} in {over} ({saved} saved - {work} work{move})",
+        net=whole_dollars(worth.net_usd),
+        over=over,
+        saved=whole_dollars(worth.saves_usd),
+        work=whole_dollars(worth.effort_usd),
+        move=move,
     )
 
 
@@ -222,7 +262,7 @@ def evidence(finding: FindingDocument) -> str:
 def tested(finding: FindingDocument) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
-        reading(e.name, e.value, e.unit) + (f" ({asked})" if (asked := _asked(e)) else "")
+        reading(e.name, e.value, e.unit) + (say(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
         for e in finding.evidence
     ]
 
@@ -235,7 +275,8 @@ def _asked(evidence: ReadingDocument) -> str:
     except ValueError:
         return ""
     amount = f"{share * _HUNDRED:g} %" if evidence.unit == _SHARE else limit
-    return f"the rule: {_COMPARED.get(op, op)} {amount}"
+    compared = word("compared", _COMPARED.get(op, op))
+    return say("the rule: {compared} {amount}", compared=compared, amount=amount)
 
 
 def detail(job: JobDocument, code: str) -> str:
@@ -251,11 +292,12 @@ def detail(job: JobDocument, code: str) -> str:
     there = known.settings if option is None else (option.settings or {}).get(code, {})
     said = [", ".join(f"{name} {value}" for name, value in there.items())]
     if known.effect is not None and known.effect.high > 1.0:
-        said.append(f"{known.acts_on} x{known.effect.low:.3g}-{known.effect.high:.3g}")
+        span = f"x{known.effect.low:.3g}-{known.effect.high:.3g}"
+        said.append(f"{word('acts_on', known.acts_on)} {span}")
     if known.kind == "numeric":
-        said.append("may change results")
-    more = "; ".join(words for words in said if words)
-    return f": {more}" if more else ""
+        said.append(say("may change results"))
+    more = say("; ").join(words for words in said if words)
+    return say(": {more}", more=more) if more else ""
 
 
 def against(finding: FindingDocument) -> str:
@@ -264,11 +306,12 @@ def against(finding: FindingDocument) -> str:
 
 
 def _readings(evidence: Iterable[ReadingDocument]) -> str:
-    return ", ".join(reading(e.name, e.value, e.unit) for e in evidence)
+    return join(reading(e.name, e.value, e.unit) for e in evidence)
 
 
 def reading(name: str, value: float | str, unit: str | None) -> str:
     """Return one reading for people, a share in percent: `GPU busy 22 %`."""
+    name = word("reading", name)
     if isinstance(value, str):
         return f"{name} {value}"
     return f"{name} {value * _HUNDRED:.0f} %" if unit == _SHARE else f"{name} {value:.4g}"
@@ -276,10 +319,13 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
 
 def probe(proposal: ExperimentDocument) -> str:
     """Return the experiment that would narrow a plan most, what it costs and what it gains."""
-    cost = "free" if not proposal.usd else f"{whole_dollars(proposal.usd)}"
-    return (
-        f"{proposal.option} is known to x/÷ {proposal.factor_now:.2f}: "
-        f"{proposal.what} ({cost}), and it is known to x/÷ {proposal.factor_after:.2f}."
+    return say(
+        "{option} is known to x/÷ {now}: {what} ({cost}), and it is known to x/÷ {after}.",
+        option=proposal.option,
+        now=f"{proposal.factor_now:.2f}",
+        what=told(proposal.what),
+        cost=whole_dollars(proposal.usd) if proposal.usd else say("free"),
+        after=f"{proposal.factor_after:.2f}",
     )
 
 
@@ -287,14 +333,14 @@ def risk(option: OptionDocument) -> str:
     """Return what could go wrong with an option."""
     said = []
     if option.offer.purchase == "spot":
-        said.append("may be interrupted")
+        said.append(say("may be interrupted"))
     if option.offer.purchase.startswith("reserved"):
-        said.append("a commitment")
+        said.append(say("a commitment"))
     if option.hours.weak or (option.speed is not None and option.speed.weak):
-        said.append("weak prediction")
+        said.append(say("weak prediction"))
     if option.offer.stale:
-        said.append(f"price of {option.offer.as_of}")
-    return ", ".join(said) or "low"
+        said.append(say("price of {day}", day=option.offer.as_of))
+    return join(said) or say("low")
 
 
 def fastest(options: Iterable[OptionDocument]) -> OptionDocument | None:
@@ -326,4 +372,4 @@ def _with_unit(estimate: Estimate, unit: str) -> str:
 def per_work(record: Way) -> str:
     """Return `$2.68 per 1M image`; `unknown` without measured work."""
     per = record.cost_per_work
-    return f"${per.mid} per {per.unit}" if per else "unknown"
+    return say("${usd} per {unit}", usd=per.mid, unit=per.unit) if per else say("unknown")

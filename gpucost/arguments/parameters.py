@@ -14,6 +14,8 @@ from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
+from templates.language.currency import Rate
+from templates.language.speech import LANGUAGES
 
 DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -29,6 +31,7 @@ _HOURS: dict[str, Decimal | int] = {
 }
 _MOST_PERCENT = 10**6
 MOST_MACHINES = 100_000
+_RATE = re.compile(r"([A-Z]{3})=(\d{1,9}(?:\.\d{1,9})?)@(\d{4}-\d{2}-\d{2})")
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -261,12 +264,28 @@ class LabelType(_Type):
         return name, value
 
 
+class RateType(_Type):
+    """`CNY=7.1@2026-11-20` -> what a dollar is worth, and on which day."""
+
+    name = "currency=rate@day"
+
+    def parse(self, text: str) -> Rate:
+        """Return the rate."""
+        match = _RATE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a rate; write CNY=7.1@2026-11-20.")
+        per_usd = Decimal(match[2])
+        if not per_usd or match[1] == "USD":
+            raise ValueError(f"{text!r}: give units of another currency for one dollar, above 0.")
+        return Rate(currency=match[1], per_usd=per_usd, day=DAY.parse(match[3]))
+
+
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
 BOOT_DISK = BootDiskType()
 DESTINATION = DestinationType()
 INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
 COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
-LABEL = LabelType()
+LABEL, RATE = LabelType(), RateType()
 HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK)
 SLOWDOWN, GRID = NumberType(ranges.SLOWDOWN), NumberType(ranges.GRID_G_PER_KWH)
 PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)
@@ -275,6 +294,20 @@ jobs_by_option = click.option(
     "--jobs-by",
     type=click.Choice(("file", "folder")),
     help="In a folder, each file is a job, or what lies in one folder.",
+)
+language_option = click.option(
+    "--lang",
+    type=click.Choice(LANGUAGES),
+    default="en",
+    show_default=True,
+    help="Language of what people read; codes, names and figures stay.",
+)
+rate_option = click.option(
+    "--fx",
+    "rate",
+    type=RATE,
+    metavar="CUR=RATE@DAY",
+    help="Totals also in this currency, at this rate: CNY=7.1@2026-11-20.",
 )
 chosen_options = click.option(
     "--option",

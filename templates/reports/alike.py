@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from templates.language.speech import say
 from templates.report_text import changes, place
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -36,7 +37,9 @@ class Alike:
     def title(self) -> str:
         """`infer-captions`, or `4 x like infer-captions`."""
         name = short(self.first.name)
-        return name if len(self.jobs) == 1 else f"{len(self.jobs)} x like {name}"
+        if len(self.jobs) == 1:
+            return name
+        return say("{n} x like {name}", n=len(self.jobs), name=name)
 
     @property
     def before(self) -> Decimal | None:

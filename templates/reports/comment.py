@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from templates import report_text
+from templates.language.speech import say
 from templates.reports.fleet_rows import names
 from templates.reports.whole import MOST_CHARACTERS, markdown_report
 
@@ -39,16 +40,17 @@ def change_text(change: PlanChange, environment: Environment) -> str:
     """Return what changed between two plans in markdown: causes, findings, jobs."""
     totals = change.totals
     causes = (
-        ("prices moved, for the same use", totals.price_usd),
-        ("use moved, at the same prices", totals.usage_usd),
-        ("other machines", totals.machine_usd),
-        ("new jobs", totals.new_jobs_usd),
-        ("jobs that ended", totals.gone_jobs_usd),
+        (say("prices moved, for the same use"), totals.price_usd),
+        (say("use moved, at the same prices"), totals.usage_usd),
+        (say("other machines"), totals.machine_usd),
+        (say("new jobs"), totals.new_jobs_usd),
+        (say("jobs that ended"), totals.gone_jobs_usd),
     )
     moved = [one for one in change.jobs if one.what != "stays" or one.before != one.after]
     moved.sort(key=_moved, reverse=True)
     return environment.get_template("change.md.j2").render(
         w=report_text,
+        period=say(f"a {change.period}"),
         change=change,
         causes=causes,
         waste=_waste(change),

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from templates.language.speech import join, say, word
 from templates.report_text import (
     STAY,
+    beside,
     changes,
     cost_range,
     place,
@@ -32,7 +34,6 @@ _MONTHS = 12
 _DAYS_PER_MONTH = 30.4  # 730 h
 _LONG_DAYS = 365.0 * 3
 _NONE = "-"
-SOFTWARE = "same machine, software only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,17 @@ def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
     for titles, option in named_options(job).values():
         how = changes(option, plan)
         first = said.setdefault(how, option.id)
-        words = how if first == option.id or how == "unchanged" else f"changed as {first}"
-        rows.append(_row(", ".join(titles), option, words, job, plan))
+        same = first != option.id and how != say("unchanged")
+        words = say("changed as {id}", id=first) if same else how
+        rows.append(_row(join(titles), option, words, job, plan))
     if job.first_launchable is None and job.choice is not None:
-        rows.append(Row(title="first that gpucost can start", what="none of the options", cost="-"))
+        rows.append(
+            Row(
+                title=say("first that gpucost can start"),
+                what=say("none of the options"),
+                cost=_NONE,
+            )
+        )
     return rows
 
 
@@ -82,11 +90,11 @@ def named_options(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument
     """Return the options worth a row by id, each with what it is called."""
     smallest = job.option(job.smallest_change)
     named = (
-        ("recommended", job.choice),
-        (f"smallest change: {SOFTWARE}", software_only(job)),
-        ("smallest change that pays", smallest),
-        ("cheapest", job.option(job.cheapest)),
-        ("first that gpucost can start", job.option(job.first_launchable)),
+        (say("recommended"), job.choice),
+        (say("smallest change: same machine, software only"), software_only(job)),
+        (say("smallest change that pays"), smallest),
+        (say("cheapest"), job.option(job.cheapest)),
+        (say("first that gpucost can start"), job.option(job.first_launchable)),
     )
     found: dict[str, tuple[list[str], OptionDocument]] = {}
     for title, option in named:
@@ -112,72 +120,84 @@ def _machine(offer: OfferDocument) -> tuple[str, str, str, str]:
 def _today(job: JobDocument) -> Row:
     today = job.baseline
     return Row(
-        title="today (assumed)" if today.assumed else "today",
-        what=f"{place(today.offer, today.count)}{_gpu(today.offer)}",
+        title=say("today (assumed)") if today.assumed else say("today"),
+        what=_with_gpu(today.offer, today.count),
         cost=today_cost(today.cost),
         price=read_on(today.offer),
     )
 
 
 def _leave(job: JobDocument) -> Row:
-    what = "nothing keeps every limit" if job.baseline.breaks else "leave it"
-    sure = job.confidence.level if job.confidence else "unknown"
+    what = say("nothing keeps every limit") if job.baseline.breaks else say("leave it")
+    sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
-    return Row(title="recommended", what=what, cost=cost, sure=sure, chosen=True)
+    return Row(title=say("recommended"), what=what, cost=cost, sure=sure, chosen=True)
 
 
-def _gpu(offer: OfferDocument | None) -> str:
-    return f" ({offer.gpu_count}x {offer.gpu})" if offer else ""
+def _with_gpu(offer: OfferDocument | None, count: int) -> str:
+    where = place(offer, count)
+    if offer is None:
+        return where
+    return say("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
 
 
 def _row(title: str, option: OptionDocument, how: str, job: JobDocument, plan: PlanDocument) -> Row:
     worth = option.benefit
     return Row(
-        title=f"{title} ({option.id})",
-        what=f"{place(option.offer, option.count)}{_gpu(option.offer)}, {how}",
+        title=say("{title} ({id})", title=title, id=option.id),
+        what=say("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
         cost=cost_range(option),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
-        work=f"{worth.effort_hours:g} h" if worth else "unknown",
+        work=f"{worth.effort_hours:g} h" if worth else say("unknown"),
         paid_back=paid_back(option, plan),
         price=read_on(option.offer),
-        sure=option.confidence or "unknown",
+        sure=level(option.confidence),
         chosen=option.id == job.recommended != STAY,
     )
+
+
+def level(code: str | None) -> str:
+    """Return how sure something is, in words."""
+    return word("level", code) if code else say("unknown")
 
 
 def year(saves: Decimal | None, plan: PlanDocument, *, at_most: bool = False) -> str:
     """Return what is saved in a year, in a plan per run in a run; `$120 more` where it is not."""
     if saves is None:
-        return "unknown"
+        return say("unknown")
     amount = saves if plan.period == "run" else saves * _MONTHS
     if amount < 0:
-        return f"costs {whole_dollars(-amount)} more"
-    return f"{'<= ' if at_most else ''}{whole_dollars(amount)}"
+        return say("costs {usd} more", usd=whole_dollars(-amount))
+    return f"{'<= ' if at_most else ''}{beside(amount)}"
 
 
 def year_words(plan: PlanDocument) -> str:
     """Return for how long a saving is said: `a year`, or `a run`."""
-    return "a run" if plan.period == "run" else "a year"
+    return say("a run") if plan.period == "run" else say("a year")
 
 
 def paid_back(option: OptionDocument, plan: PlanDocument) -> str:
     """Return after how long the expected saving has paid for the work and the move."""
     worth = option.benefit
     if worth is None:
-        return "unknown"
+        return say("unknown")
     if worth.pays_back_periods is None:
-        return "never" if option.saves.usd is not None else "unknown"
-    unsure = " at least" if worth.moving_usd is None else ""
-    return after(worth.pays_back_periods, plan) + unsure
+        return say("never") if option.saves.usd is not None else say("unknown")
+    time = after(worth.pays_back_periods, plan)
+    return say("{time} at least", time=time) if worth.moving_usd is None else time
 
 
 def after(periods: float, plan: PlanDocument) -> str:
     """Return a time in periods of the plan in words: `71 days`, `4 runs`."""
     if plan.period == "run":
         runs = max(1, -int(-periods // 1))
-        return f"{runs} run{'s' if runs > 1 else ''}" if periods else "at once"
+        if not periods:
+            return say("at once")
+        return say("{n} runs", n=runs) if runs > 1 else say("1 run")
     days = periods * _DAYS_PER_MONTH
     if days > _LONG_DAYS:
-        return "over 3 years"
+        return say("over 3 years")
     whole = round(days)
-    return "at once" if whole == 0 else f"{whole} day{'s' if whole != 1 else ''}"
+    if whole == 0:
+        return say("at once")
+    return say("{n} days", n=whole) if whole != 1 else say("1 day")

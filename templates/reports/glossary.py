@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from templates.language.speech import gap, say, spoken
+
 
 @dataclass(frozen=True, slots=True)
 class _Word:
@@ -17,7 +19,7 @@ def _word(pattern: str, word: str, means: str) -> _Word:
     return _Word(re.compile(pattern), word, means)
 
 
-_WORDS = (
+_ENGLISH = (
     _word(
         r"90 % interval",
         "90 % interval",
@@ -37,6 +39,15 @@ _WORDS = (
     _word(r"\bspot\b", "spot", "cheaper, and may be taken away at short notice"),
     _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA's way to let several programs use one GPU at once"),
 )
+_CHINESE = (
+    _word(r"90 % 区间", "90 % 区间", "十次中有九次，真实值应落在两端之间"),
+    _word(r"混合精度(?:（AMP）)?", "混合精度", "在模型允许处用更短的数，GPU 算得更快"),
+    _word(r"按需", "按需", "用多久租多久，没有承诺期"),
+    _word(r"--probe\b|探测", "探测", "在别处短时运行该作业并测量"),
+    _word(r"竞价(?:实例)?|\bspot\b", "竞价", "更便宜，但可能随时被回收"),
+    _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA 让多个程序同时使用一张 GPU 的方式"),
+)
+_WORDS = {"en": _ENGLISH, "zh": _CHINESE}
 _CODE = re.compile(r"(`[^`]*`)")
 
 
@@ -46,12 +57,12 @@ def glossed(report: str) -> str:
     In a sentence the meaning follows the word in brackets. In a table, where it would widen the
     cell, it stands below the table. Headings, folds' titles and commands explain nothing.
     """
-    left, lines = list(_WORDS), list[str]()
+    left, lines = list(_WORDS[spoken()]), list[str]()
     waiting: list[_Word] = []
     for line in report.split("\n"):
         in_table = line.startswith("|")
         if waiting and not in_table:
-            lines += ["", " ".join(f"*{word.word}*: {word.means}." for word in waiting)]
+            lines += ["", gap().join(_meaning(word) for word in waiting)]
             waiting = []
         if line.startswith(("#", "<")):
             lines.append(line)
@@ -74,6 +85,14 @@ def _explained(line: str, word: _Word) -> tuple[str, bool]:
     for at, part in enumerate(parts):
         found = None if part.startswith("`") else word.pattern.search(part)
         if found is not None:
-            parts[at] = f"{part[: found.end()]} ({word.means}){part[found.end() :]}"
+            parts[at] = _explains(part, found.end(), word)
             return "".join(parts), True
     return line, False
+
+
+def _explains(text: str, at: int, word: _Word) -> str:
+    return text[:at] + say(" ({rule})", rule=word.means) + text[at:]
+
+
+def _meaning(word: _Word) -> str:
+    return say("*{word}*: {means}.", word=word.word, means=word.means)

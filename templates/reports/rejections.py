@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from templates.language.speech import say
 from templates.markdown import command
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -55,7 +56,10 @@ def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
     steps = []
     if option is not None:
         quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
-        steps.append(f"{quote}, once the plan is saved with `gpucost plan ... -o plan.json`")
+        saved = "`gpucost plan ... -o plan.json`"
+        steps.append(
+            say("{quote}, once the plan is saved with {plan}", quote=quote, plan=saved)
+        )
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))

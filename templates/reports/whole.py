@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from templates import advice, report_text
+from templates.language.currency import rate_words
+from templates.language.speech import say, told
 from templates.markdown import cell
 from templates.reports.alike import Alike, alike
 from templates.reports.decision import decision, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, names, paid, risks, speeds, sureness
+from templates.reports.fleet_rows import fleet_rows, group_row, held, names, paid, risks, speeds, sureness
 from templates.reports.glossary import glossed
 from templates.reports.rejections import next_steps, why_not
 from templates.totals import alternative, total
@@ -42,7 +44,7 @@ def markdown_report(
     """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
-        title = f"# GPU cost report: {cell(job.name)}\n\n"
+        title = f"# {say('GPU cost report: {name}', name=cell(job.name))}\n\n"
         body = _job(job, plan, environment, level="full", mark="##")
         teams, end = _teams(plan, environment, _ROWS[0]), _end(plan, environment)
         return _tidy(glossed(title + body + teams + end))
@@ -51,7 +53,8 @@ def markdown_report(
 
 def _several(plan: PlanDocument, environment: Environment, most: int) -> str:
     groups = alike(plan)
-    title, end = f"# GPU cost report: {len(plan.jobs)} jobs\n\n", _end(plan, environment)
+    title = f"# {say('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
+    end = _end(plan, environment)
     for rows in _ROWS:
         top = title + _summary(plan, groups, environment, rows)
         left = most - _ROOM - len(top) - len(end)
@@ -69,6 +72,7 @@ def _summary(plan: PlanDocument, groups: list[Alike], environment: Environment, 
         rows=rows,
         paid=paid,
         sureness=sureness,
+        held=held,
         fleet_rows=fleet_rows,
         group_row=group_row,
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
@@ -130,11 +134,11 @@ def _job(
 
 def _end(plan: PlanDocument, environment: Environment) -> str:
     single = len(plan.jobs) == 1
-    notes = [*plan.assumptions, *plan.warnings]
+    notes = [told(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
-    told = plan.jobs if single else [group.first for group in alike(plan)[:_TOLD]]
+    jobs = plan.jobs if single else [group.first for group in alike(plan)[:_TOLD]]
     left = len(notes) - len(shown)
-    return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=left, told=told)
+    return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=left, jobs=jobs)
 
 
 def _cut(note: str) -> str:
@@ -144,6 +148,7 @@ def _cut(note: str) -> str:
 def _fill(environment: Environment, name: str, **values: object) -> str:
     shared = {
         "w": report_text,
+        "rate": rate_words(),
         "alternative": alternative,
         "total": total,
         "year_words": year_words,

@@ -2,6 +2,7 @@
 
 import click
 
+from gpucost.arguments.parameters import language_option
 from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output, output_options
 from gpucost.views.plan_views.change import print_change
@@ -16,8 +17,9 @@ from planner.documents.plan_change import plan_change
     type=click.Choice(("github-comment",)),
     help="Print it as a comment on GitHub, which is found again and updated.",
 )
+@language_option
 @output_options
-def command(old: str, new: str, style: str | None, output: Output) -> None:
+def command(old: str, new: str, style: str | None, lang: str, output: Output) -> None:
     """Show what changed between two plans: price moves apart from use, new and gone waste.
 
     OLD and NEW are files of `gpucost plan -o`. What is compared is today's bill in each of them.
@@ -28,4 +30,4 @@ def command(old: str, new: str, style: str | None, output: Output) -> None:
         return
     from templates.render import render_change  # noqa: PLC0415 - jinja2 only here
 
-    click.echo(render_change(change), nl=False)
+    click.echo(render_change(change, lang=lang), nl=False)

@@ -13,6 +13,8 @@ import click
 from gpucost.api import make_plan
 from gpucost.arguments.parameters import (
     jobs_by_option,
+    language_option,
+    rate_option,
     today,
 )
 from gpucost.arguments.plan_options import plan_options
@@ -31,6 +33,8 @@ from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
+from templates.language.currency import Rate, asked_rate, showing
+from templates.language.speech import ENGLISH, speaking, spoken
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
@@ -43,6 +47,8 @@ _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written 
 @plan_options
 @jobs_by_option
 @click.option("--all", "all_options", is_flag=True, help="Show every option, not one screen.")
+@language_option
+@rate_option
 @output_options
 def command(
     sources: tuple[str, ...],
@@ -53,6 +59,8 @@ def command(
     base: str | None,
     as_of: date | None,
     jobs_by: str | None,
+    lang: str,
+    rate: Rate | None,
     output: Output,
     *,
     all_options: bool,
@@ -68,12 +76,13 @@ def command(
         plan = make_plan(profiles, catalog, _requirements(asked), as_of=day, spread=large.spread)
         document = plan_document(plan)
         large.write(document)
-        _report(document, report_path)
+        _report(document, report_path, lang, rate)
         for path in (target, report_path):
             if path not in (None, "-"):
                 output.say(f"wrote {path}")
         if target != "-":
-            _print(document, output, all_options=all_options)
+            with speaking(_spoken(lang, output)), showing(rate):
+                _print(document, output, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -138,11 +147,18 @@ def _after(limit_s: float) -> Callable[[], bool]:
     return passed
 
 
-def _report(plan: PlanDocument, report_path: str | None) -> None:
+def _spoken(lang: str, output: Output) -> str:
+    """Return the language of what is printed: data for programs are always in English."""
+    return lang if output.format in ("table", "md") else ENGLISH
+
+
+def _report(
+    plan: PlanDocument, report_path: str | None, lang: str, rate: Rate | None
+) -> None:
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        write_file(report_path, render_report(plan))
+        write_file(report_path, render_report(plan, lang=lang, rate=rate))
 
 
 def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:

@@ -4,8 +4,7 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.later import BuiltChoice
-from gpucost.arguments.parameters import DOLLARS, INCREASE
+from gpucost.arguments.parameters import DOLLARS, INCREASE, language_option, rate_option
 from gpucost.cost_gate import Gate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
@@ -13,6 +12,7 @@ from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
+from templates.language.currency import Rate
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
@@ -25,13 +25,8 @@ from planner.plan_document.document import PlanDocument
     show_default=True,
     help="What kind of report.",
 )
-@click.option(
-    "--lang",
-    type=BuiltChoice(("en",), ("zh",)),
-    default="en",
-    show_default=True,
-    help="Its language.",
-)
+@language_option
+@rate_option
 @click.option("--base", help="An earlier plan.json; a comment begins with what changed since.")
 @click.option("--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this.")
 @click.option(
@@ -45,6 +40,7 @@ def command(
     target: str,
     style: str,
     lang: str,
+    rate: Rate | None,
     base: str | None,
     fail_over: Decimal | None,
     fail_over_increase: tuple[Decimal, bool] | None,
@@ -61,7 +57,8 @@ def command(
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
     table = what_if_table(plan) if style == "html" else None
-    write_file(target, render_report(plan, style=style, lang=lang, change=change, table=table))
+    text = render_report(plan, style=style, lang=lang, change=change, table=table, rate=rate)
+    write_file(target, text)
     if target != "-":
         output.say(f"wrote {target}")
     return gate.check_written(plan, output)

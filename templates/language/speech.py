@@ -1,0 +1,186 @@
+"""Says sentences in the language of a report.
+
+The English sentence stands where it is said, with its figures as fields in braces; it is the key of
+the table of each other language. So a sentence cannot be said that the tables do not know, and a
+test holds that each of them has it. What plan.json holds as a finished sentence is recognised by
+the same key and said anew: its figures are read out of it. In a table, `{name!t}` is a part that is
+a sentence itself, `{name!j}` a list between commas.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.resources import files
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+ENGLISH = "en"
+LANGUAGES = (ENGLISH, "zh")
+_SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
+_FIELD = re.compile(r"\\\{(\w+)\\\}")
+_NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Let everything that is said inside be said in a language: `en` or `zh`."""
+    before = _SPOKEN.set(language)
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(before)
+
+
+def spoken() -> str:
+    """Return the language that is spoken."""
+    return _SPOKEN.get()
+
+
+@cache
+def _tables(language: str) -> tuple[dict[str, Any], ...]:
+    folder = files(__package__).joinpath(language)
+    found = sorted(folder.iterdir(), key=lambda file: file.name)
+    return tuple(tomllib.loads(file.read_text(encoding="utf-8")) for file in found)
+
+
+def sentences(language: str) -> Mapping[str, str]:
+    """Return what a language says for each English sentence that a report makes."""
+    return _of("said", language)
+
+
+@cache
+def _of(kind: str, language: str) -> dict[str, str]:
+    """Return a table: `said`, `finished` (sentences of plan.json) or `parts` (of such)."""
+    return {en: said for table in _tables(language) for en, said in table.get(kind, {}).items()}
+
+
+@cache
+def words(language: str) -> Mapping[str, Mapping[str, str]]:
+    """Return what a language calls codes, by kind."""
+    tables = (table.get("words", {}) for table in _tables(language))
+    return {kind: said for table in tables for kind, said in table.items()}
+
+
+def say(english: str, **fields: object) -> str:
+    """Return a sentence with its figures; a sentence without Chinese is said in English."""
+    language = spoken()
+    if language == ENGLISH:
+        return english.format(**fields) if fields else english
+    known = sentences(language).get(english)
+    if known is None:
+        return english.format(**fields) if fields else english
+    return _FILLED.vformat(known, (), fields) if fields else known
+
+
+def word(kind: str, code: str) -> str:
+    """Return a code in the words of the language; the code itself in English, or if not known."""
+    if spoken() == ENGLISH:
+        return code
+    return words(spoken()).get(kind, {}).get(code, code)
+
+
+def told(sentence: str) -> str:
+    """Return a finished English sentence, or several, in the language that is spoken.
+
+    What no table knows stays as it is: a note that a user wrote into a profile is the user's.
+    """
+    if spoken() == ENGLISH or not sentence:
+        return sentence
+    whole = _recognised(sentence, spoken())
+    if whole is not None:
+        return whole
+    return _one_by_one(_NEXT_SENTENCE.split(sentence))
+
+
+def _one_by_one(parts: list[str]) -> str:
+    """Return sentences one after the other, the longest run of them that is known at once."""
+    said, at, before = "", 0, True
+    while at < len(parts):
+        runs = (range(at + 1, len(parts) + 1))[::-1]
+        found = ((end, _recognised(" ".join(parts[at:end]), spoken())) for end in runs)
+        end, known = next(((end, text) for end, text in found if text), (at + 1, None))
+        apart = "" if known is not None or before else " "
+        said += apart + (_clauses(parts[at]) if known is None else known)
+        at, before = end, known is not None
+    return said
+
+
+def _part(text: str) -> str:
+    """Return a part of a sentence, which may itself be one."""
+    return _recognised(text, spoken(), "parts") or told(text)
+
+
+def join(words: Iterable[str]) -> str:
+    """Return words between commas."""
+    return say(", ").join(words)
+
+
+def gap() -> str:
+    """Return what stands between two sentences: a space; in Chinese nothing."""
+    return " " if spoken() == ENGLISH else ""
+
+
+def _clauses(text: str) -> str:
+    """Return clauses between semicolons, each that is known in the language that is spoken."""
+    clauses = text.split("; ")
+    if len(clauses) == 1:
+        return text
+    return say("; ").join(_recognised(one, spoken()) or one for one in clauses)
+
+
+def _recognised(text: str, language: str, kind: str = "finished") -> str | None:
+    known = _of(kind, language).get(text)
+    if known is not None:
+        return known
+    for pattern, saying in _patterns(language, kind):
+        found = pattern.fullmatch(text)
+        if found:
+            return _FILLED.vformat(saying, (), found.groupdict())
+    return None
+
+
+@cache
+def _patterns(language: str, kind: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the sentences with figures as patterns, those with most words of their own first."""
+    table = _of(kind, language)
+    keys = [key for key in table if "{" in key and len(_words_of(key)) > 1]
+    keys.sort(key=lambda key: -len(_words_of(key)))
+    return tuple((_pattern(key), table[key]) for key in keys)
+
+
+def _words_of(key: str) -> str:
+    return re.sub(r"\{\w+\}", "", key).strip()
+
+
+def _pattern(key: str) -> re.Pattern[str]:
+    seen: set[str] = set()
+
+    def group(found: re.Match[str]) -> str:
+        name = found[1]
+        if name in seen:
+            return f"(?P={name})"
+        seen.add(name)
+        return f"(?P<{name}>.+?)"
+
+    return re.compile(_FIELD.sub(group, re.escape(key)), re.DOTALL)
+
+
+class _Filler(Formatter):
+    """Fills the fields of a sentence; `!t` says a part anew, `!j` a list."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:  # noqa: ANN401 - as its base
+        if conversion == "t":
+            return _part(str(value))
+        if conversion == "j":
+            return join(_part(one) for one in str(value).split(", "))
+        return super().convert_field(value, conversion)
+
+
+_FILLED = _Filler()
