@@ -135,7 +135,7 @@ def render_report(plan: Plan | PlanDocument, *, style: str = "md", lang: str = "
 
     Raises:
         NotBuiltYetError: another style than `md`, `html` and `github-comment`, another language
-            than `en`.
+            than `en` and `zh`.
     """
     from templates.render import render_report as render  # noqa: PLC0415 - jinja2 only here
 

@@ -79,7 +79,7 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
         "Run it on {where}, {how}: {cost} {period}{less}.",
         where=place(option.offer, option.count),
         how=changes(option, plan),
-        cost=ends + other_currency(option.cost.mid),
+        cost=ends + other_currency(option.cost.low, option.cost.high),
         period=period_words(plan),
         less=say(", {less}", less=less) if less else "",
     )
@@ -158,9 +158,7 @@ def _leave(job: JobDocument) -> str:
     worth = [o.benefit.saves_usd for o in job.options if o.benefit]
     sure = [saves for saves in worth if saves is not None and saves > 0]
     if not sure:
-        return say(
-            "Leave it: some options look cheaper, none is surely so (see their ranges)."
-        )
+        return say("Leave it: some options look cheaper, none is surely so (see their ranges).")
     return say(
         "Leave it: what is surely saved does not pay for the work and the move (see benefit)."
     )

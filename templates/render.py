@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
-from templates.language.currency import Rate, showing
 from templates.language.speech import LANGUAGES, gap, say, speaking, told, word
 from templates.markdown import cell
 from templates.page.whole_page import render_page
@@ -32,7 +31,6 @@ def render_report(
     lang: str = "en",
     change: PlanChange | None = None,
     table: Mapping[str, Any] | None = None,
-    rate: Rate | None = None,
 ) -> str:
     """Return the report of a plan.
 
@@ -42,13 +40,12 @@ def render_report(
         lang: `en` or `zh`.
         change: what changed since an earlier plan; a comment begins with it.
         table: the figures that a page works out again; needed for `html`.
-        rate: another currency beside dollars; None: dollars alone.
 
     Raises:
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    with speaking(lang), showing(rate):
+    with speaking(lang):
         if style == "github-comment":
             return comment(plan, change, environment())
         if style == "html":

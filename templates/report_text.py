@@ -14,7 +14,7 @@ from templates.language.currency import asked_rate
 from templates.language.speech import join, say, told, word
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from decimal import Decimal
 
     from planner.models.estimate import Estimate
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
 
 STAY = "o0"
 
-_PERIODS = {"month": "a month", "run": "a run"}
+_PERIODS: Mapping[str, str] = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0
 _COMPARED = {"<": "under", "<=": "at most", ">": "over", ">=": "at least"}
 _SHARE = "fraction"  # the unit of what is read in percent
@@ -43,7 +43,12 @@ _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-p
 
 def period_words(plan: PlanDocument) -> str:
     """Return `a month` or `a run`."""
-    return say(_PERIODS[plan.period])
+    return period_name(plan.period)
+
+
+def period_name(period: str) -> str:
+    """Return `a month` or `a run` of a period's code."""
+    return say(_PERIODS[period])
 
 
 def dollars(amount: Decimal | None) -> str:
@@ -66,12 +71,12 @@ def beside(amount: Decimal | None) -> str:
     return whole_dollars(amount) + ("" if amount is None else other_currency(amount))
 
 
-def other_currency(amount: Decimal) -> str:
-    """Return ` (CNY 8,769)` of dollars; empty where no rate was given."""
+def other_currency(*amounts: Decimal) -> str:
+    """Return ` (CNY 8,769)` of dollars, ` (CNY 980-2,046)` of two; empty if no rate was given."""
     rate = asked_rate()
     if rate is None:
         return ""
-    changed = money.whole_dollars(amount * rate.per_usd)
+    changed = "-".join(money.whole_dollars(usd * rate.per_usd) for usd in amounts)
     return say(" ({currency} {amount})", currency=rate.currency, amount=changed)
 
 
@@ -262,7 +267,8 @@ def evidence(finding: FindingDocument) -> str:
 def tested(finding: FindingDocument) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
-        reading(e.name, e.value, e.unit) + (say(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
+        reading(e.name, e.value, e.unit)
+        + (say(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
         for e in finding.evidence
     ]
 
@@ -293,7 +299,7 @@ def detail(job: JobDocument, code: str) -> str:
     said = [", ".join(f"{name} {value}" for name, value in there.items())]
     if known.effect is not None and known.effect.high > 1.0:
         span = f"x{known.effect.low:.3g}-{known.effect.high:.3g}"
-        said.append(f"{word('acts_on', known.acts_on)} {span}")
+        said.append(f"{word('acts_on', known.acts_on or '')} {span}")
     if known.kind == "numeric":
         said.append(say("may change results"))
     more = say("; ").join(words for words in said if words)

@@ -71,6 +71,8 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
                 "egress-to",
                 "as-of",
                 "history",
+                "lang",
+                "fx",
                 "probe",
                 "base",
                 "spot-trace",
@@ -91,7 +93,7 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
                 "as-of",
                 *_FORMAT,
             ),
-            "report": ("style", "lang", *_PRINTING),
+            "report": ("style", "lang", "fx", *_PRINTING),
             "quote": (
                 "addresses",
                 "as-of",

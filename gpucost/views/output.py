@@ -16,7 +16,9 @@ from typing import Any, Literal
 
 import click
 
+from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
+from templates.language.speech import ENGLISH, spoken
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
@@ -182,9 +184,14 @@ def terminal_width() -> int:
 
 def print_prose(text: str, *, indent: str = "", err: bool = False) -> None:
     """Print a paragraph, wrapped between words; what is wider than the terminal stays whole."""
+    shown, width = printable(text), max(terminal_width(), _LEAST_NAME)
+    if not shown.isascii() and spoken() != ENGLISH:
+        said = wrapped(shown, width - len(indent))
+        click.echo("\n".join(f"{indent}{line}" for line in said), err=err)
+        return
     lines = textwrap.wrap(
-        printable(text),
-        max(terminal_width(), _LEAST_NAME),
+        shown,
+        width,
         initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,

@@ -68,6 +68,17 @@ def words(language: str) -> Mapping[str, Mapping[str, str]]:
     return {kind: said for table in tables for kind, said in table.items()}
 
 
+def page_words(language: str) -> dict[str, str]:
+    """Return what a page's own script says in a language; nothing in English, its own words."""
+    return {} if language == ENGLISH else dict(_of("page", language))
+
+
+@cache
+def glossary(language: str) -> tuple[dict[str, str], ...]:
+    """Return the words that are explained at their first use: `pattern`, `word`, `means`."""
+    return tuple(entry for table in _tables(language) for entry in table.get("glossary", ()))
+
+
 def say(english: str, **fields: object) -> str:
     """Return a sentence with its figures; a sentence without Chinese is said in English."""
     language = spoken()

@@ -1,9 +1,13 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  /* A sentence in the language of the page; its fields are in braces. */
+  const say = (english, fields = {}) =>
+    (data.words[english] || english).replace(/\{(\w+)\}/g, (_, name) => fields[name]);
+  const period = say(`a ${data.table.period}`);
   const $ = (id) => document.getElementById(id);
   const money = (cents) => {
-    if (cents === null) return "unknown";
+    if (cents === null) return say("unknown");
     const size = Math.abs(cents) / 100;
     const digits = size < 10 ? 2 : 0;
     const text = size.toLocaleString("en-US",
@@ -55,51 +59,51 @@
       .reduce((kept, one) => (kept.length && kept[kept.length - 1].y <= one.y
         ? kept : [...kept, one]), []);
     const today = found.today === null ? []
-      : [{ x: job.hours[1] * share, y: dollars(found.today), id: "today" }];
+      : [{ x: job.hours[1] * share, y: dollars(found.today), id: say("today") }];
     const named = { callbacks: { label: (item) => `${item.raw.id || ""} ${item.raw.x.toFixed(0)} h,`
       + ` ${money(Math.round(item.raw.y * 100))}` } };
     draw("time", { type: "scatter", data: { datasets: [
-      { label: "today", data: today, backgroundColor: colour("--b"), pointStyle: "rect",
+      { label: say("today"), data: today, backgroundColor: colour("--b"), pointStyle: "rect",
         pointRadius: 7 },
-      { label: "best at these settings", data: best, backgroundColor: colour("--c"),
+      { label: say("best at these settings"), data: best, backgroundColor: colour("--c"),
         pointRadius: 8, pointStyle: "triangle" },
-      { label: "options", data: points, backgroundColor: colour("--a"), pointRadius: 4 },
-      { label: "frontier", data: frontier, showLine: true, stepped: "before", pointRadius: 0,
+      { label: say("options"), data: points, backgroundColor: colour("--a"), pointRadius: 4 },
+      { label: say("frontier"), data: frontier, showLine: true, stepped: "before", pointRadius: 0,
         borderColor: colour("--c"), borderDash: [4, 3] },
-      { label: "90 % interval", data: crosses, showLine: true, pointRadius: 0, borderWidth: 1,
+      { label: say("90 % interval"), data: crosses, showLine: true, pointRadius: 0, borderWidth: 1,
         borderColor: colour("--e"), spanGaps: false }] },
-    options: { ...plain, scales: axes(`hours a ${data.table.period}`, `USD a ${data.table.period}`),
+    options: { ...plain, scales: axes(say("hours {period}", { period }), say("USD {period}", { period })),
       plugins: { ...legend(), tooltip: named } } });
   };
 
   const bars = (id, labels, ranges, mids, axis) => draw(id, { type: "bar", data: { labels,
     datasets: [
-      { type: "line", label: "expected", data: mids.map((x, at) => ({ x, y: labels[at] })),
+      { type: "line", label: say("expected"), data: mids.map((x, at) => ({ x, y: labels[at] })),
         showLine: false, pointStyle: "rectRot", pointRadius: 6, backgroundColor: colour("--b"),
         borderColor: colour("--b") },
-      { label: "90 % interval", data: ranges, backgroundColor: colour("--a"), barThickness: 14 }] },
+      { label: say("90 % interval"), data: ranges, backgroundColor: colour("--a"), barThickness: 14 }] },
   options: { ...plain, indexAxis: "y", scales: axes(axis, ""), plugins: legend() } });
 
   const ladder = (job, found) => {
-    const rows = [["today", found.today, found.today, found.today]];
+    const rows = [[say("today"), found.today, found.today, found.today]];
     for (const [title, id] of job.ladder) {
       const one = found.options.find((option) => option.id === id);
-      if (one && one.out === null) rows.push([`${title} (${id})`, one.low, one.mid, one.high]);
+      if (one && one.out === null) rows.push([say("{title} ({id})", { title, id }), one.low, one.mid, one.high]);
     }
     const known = rows.filter((row) => row[2] !== null);
     bars("ladder", known.map((row) => row[0]), known.map((row) => [row[1] / 100, row[3] / 100]),
-      known.map((row) => row[2] / 100), `USD a ${data.table.period}`);
+      known.map((row) => row[2] / 100), say("USD {period}", { period }));
   };
 
   const tornado = (job) => {
     const about = job.options.find((one) => one.id === job.about);
     $("tornado-figure").hidden = !about || !about.by_hours;
     if ($("tornado-figure").hidden) return;
-    const rows = [["all of it", about.cost], ["speed and cure (hours)", about.by_hours],
-      ["price since it was read", about.by_price]];
+    const rows = [[say("all of it"), about.cost], [say("speed and cure (hours)"), about.by_hours],
+      [say("price since it was read"), about.by_price]];
     bars("tornado", rows.map((row) => row[0]),
       rows.map((row) => [Number(row[1][0]), Number(row[1][1])]),
-      rows.map(() => Number(about.mid)), `USD a ${data.table.period} of ${about.id}, as planned`);
+      rows.map(() => Number(about.mid)), say("USD {period} of {id}, as planned", { period, id: about.id }));
   };
 
   const bill = (job) => {
@@ -110,7 +114,7 @@
       datasets: names.map((name, at) => ({ label: name, backgroundColor: colour(paint[at % 5]),
         data: columns.map((one) => one.lines.filter((line) => line[0] === name)
           .reduce((sum, line) => sum + Number(line[1]), 0)) })) },
-    options: { ...plain, scales: { ...axes("", `USD a ${data.table.period}, as planned`,
+    options: { ...plain, scales: { ...axes("", say("USD {period}, as planned", { period }),
       { stacked: true }) }, plugins: legend() } });
   };
 
@@ -119,8 +123,8 @@
     made.textContent = text;
     if (number) made.className = "n";
   };
-  const REASONS = { provider: "provider left out", purchase: "purchase left out",
-    cure: "needs a cure that is left out: not known without it" };
+  const REASONS = { provider: say("provider left out"), purchase: say("purchase left out"),
+    cure: say("needs a cure that is left out: not known without it") };
   const optionTable = (job, found) => {
     const body = $("options");
     body.replaceChildren();
@@ -129,10 +133,12 @@
       const row = body.insertRow();
       if (one.out !== null) row.className = "out";
       if (one.id === found.best) row.className = "chosen";
-      cell(row, one.id + (one.id === job.about ? " (plan's advice)" : ""));
+      cell(row, one.id + (one.id === job.about ? say(" (plan's advice)") : ""));
       cell(row, told.where);
       cell(row, told.gpu);
-      cell(row, one.out === null ? `${told.at_least ? ">= " : ""}${money(one.mid)} (${money(one.low)} to ${money(one.high)})`
+      cell(row, one.out === null ? (told.at_least ? ">= " : "")
+          + say("{mid} ({low} to {high})",
+            { mid: money(one.mid), low: money(one.low), high: money(one.high) })
         : REASONS[one.out], true);
       cell(row, one.out === null ? `${told.at_least ? "<= " : ""}${money(one.saves)}` : "", true);
       cell(row, one.out === null ? money(one.net) : "", true);
@@ -164,13 +170,14 @@
     const found = whatIf(data.table, asked);
     const job = data.jobs[at];
     const mine = found.jobs[at];
-    $("hours-said").textContent = `${asked.hours_percent} % of today's`
+    $("hours-said").textContent = say("{share} % of today's", { share: asked.hours_percent })
       + (data.jobs.length === 1 ? `: ${(job.hours[1] * asked.hours_percent / 100).toFixed(0)} h` : "");
     $("price-said").textContent = `${asked.price_percent > 0 ? "+" : ""}${asked.price_percent} %`;
-    $("rate-said").textContent = `$${asked.rate_cents / 100} an hour`;
-    const what = mine.best === "o0" ? "leave it" : mine.best;
-    $("answer").textContent = `At these settings, each job on its own: today ${money(found.today)}, best `
-      + `${money(found.best)} a ${data.table.period}. ${mine.name}: ${what}.`;
+    $("rate-said").textContent = say("${usd} an hour", { usd: asked.rate_cents / 100 });
+    const what = mine.best === "o0" ? say("leave it") : mine.best;
+    $("answer").textContent = say(
+      "At these settings, each job on its own: today {today}, best {best} {period}. {job}: {what}.",
+      { today: money(found.today), best: money(found.best), period, job: mine.name, what });
     costAgainstTime(job, mine);
     ladder(job, mine);
     tornado(job);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -12,9 +13,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from templates import advice, report_text
+from templates.language.currency import rate_words
+from templates.language.speech import (
+    gap,
+    join,
+    page_words,
+    say,
+    spoken,
+    told,
+    word,
+)
 from templates.reports.alike import Alike, alike
 from templates.reports.decision import decision, named_options, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, paid
+from templates.reports.fleet_rows import fleet_rows, group_row, held, paid
 from templates.totals import alternative, total
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -39,14 +50,18 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
         table: the figures that can be worked out again, as `what_if_table` gives them.
     """
     single = len(plan.jobs) == 1
-    notes, groups = [*plan.assumptions, *plan.warnings], alike(plan)
+    notes = [told(note) for note in (*plan.assumptions, *plan.warnings)]
+    groups = alike(plan)
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             plan=plan,
             w=report_text,
-            title=plan.jobs[0].name if single else f"{len(plan.jobs)} jobs",
+            title=plan.jobs[0].name if single else say("{n} jobs", n=len(plan.jobs)),
+            language=spoken(),
+            rate_words=rate_words(),
+            held=held,
             lead=_lead(plan, groups),
             period=report_text.period_words(plan),
             year=year_words(plan),
@@ -54,10 +69,16 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
             rows_say_where=single,
             rate=_rate(plan),
             ticks=_ticks(plan),
-            told=groups[:_TOLD],
+            groups=groups[:_TOLD],
             job_rows=[(job, group_row(Alike(jobs=(job,)), plan)) for job in plan.jobs],
             notes=notes[:_NOTES],
-            data=_safe_json({"table": table, "jobs": [_job(job) for job in plan.jobs]}),
+            data=_safe_json(
+                {
+                    "table": table,
+                    "jobs": [_job(job) for job in plan.jobs],
+                    "words": page_words(spoken()),
+                }
+            ),
             css=_part("page.css"),
             library=_part("chart.umd.min.js"),
             what_if=_part("what_if.js"),
@@ -69,13 +90,24 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    filled = Environment(
         loader=PackageLoader("templates", "page"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
         autoescape=True,
     )
+    filled.globals.update(say=say, told=told, word=word, gap=gap, join=join)
+    return filled
+
+
+def _purchase(name: str) -> str:
+    return word("purchase", name.replace("_", " "))
+
+
+def _short(title: str) -> str:
+    """Return a title up to its colon."""
+    return re.split("[:\uff1a]", title)[0]
 
 
 @cache
@@ -118,23 +150,23 @@ def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:
     providers = sorted({option.offer.provider for option in options})
     purchases = sorted({option.offer.purchase for option in options})
     return [
-        ("provider", "Providers", [(name, name) for name in providers]),
-        ("purchase", "Purchase", [(name, name.replace("_", " ")) for name in purchases]),
-        ("cure", "Cures", [(code, plan.actions.get(code, code)) for code in used]),
+        ("provider", say("Providers"), [(name, name) for name in providers]),
+        ("purchase", say("Purchase"), [(name, _purchase(name)) for name in purchases]),
+        ("cure", say("Cures"), [(code, report_text.action(code, plan)) for code in used]),
     ]
 
 
 def _job(job: JobDocument) -> dict[str, Any]:
     named = named_options(job)
     wanted = job.choice or job.option(job.cheapest)
-    bill = [{"title": "today", "lines": _lines(job.baseline)}]
+    bill = [{"title": say("today"), "lines": _lines(job.baseline)}]
     for id_, (_, option) in named.items():
-        title = f"{id_} (at least)" if option.cost.at_least else id_
+        title = say("{id} (at least)", id=id_) if option.cost.at_least else id_
         bill.append({"title": title, "lines": _lines(option)})
     return {
         "hours": _ends(job.baseline),
         "about": wanted.id if wanted else None,
-        "ladder": [[titles[0].partition(":")[0], id_] for id_, (titles, _) in named.items()],
+        "ladder": [[_short(titles[0]), id_] for id_, (titles, _) in named.items()],
         "bill": bill,
         "options": [_option(option) for option in job.options],
     }
@@ -159,4 +191,4 @@ def _ends(way: Way) -> list[float]:
 
 
 def _lines(way: Way) -> list[list[str]]:
-    return [[line.what, str(line.usd)] for line in way.cost.lines]
+    return [[word("line", line.what), str(line.usd)] for line in way.cost.lines]

@@ -50,7 +50,7 @@ def change_text(change: PlanChange, environment: Environment) -> str:
     moved.sort(key=_moved, reverse=True)
     return environment.get_template("change.md.j2").render(
         w=report_text,
-        period=say(f"a {change.period}"),
+        period=report_text.period_name(change.period),
         change=change,
         causes=causes,
         waste=_waste(change),

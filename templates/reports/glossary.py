@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
-from templates.language.speech import gap, say, spoken
+from templates.language.speech import ENGLISH, gap, glossary, say, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,15 @@ _ENGLISH = (
     _word(r"\bspot\b", "spot", "cheaper, and may be taken away at short notice"),
     _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA's way to let several programs use one GPU at once"),
 )
-_CHINESE = (
-    _word(r"90 % 区间", "90 % 区间", "十次中有九次，真实值应落在两端之间"),
-    _word(r"混合精度(?:（AMP）)?", "混合精度", "在模型允许处用更短的数，GPU 算得更快"),
-    _word(r"按需", "按需", "用多久租多久，没有承诺期"),
-    _word(r"--probe\b|探测", "探测", "在别处短时运行该作业并测量"),
-    _word(r"竞价(?:实例)?|\bspot\b", "竞价", "更便宜，但可能随时被回收"),
-    _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA 让多个程序同时使用一张 GPU 的方式"),
-)
-_WORDS = {"en": _ENGLISH, "zh": _CHINESE}
+
+
+@cache
+def _of(language: str) -> tuple[_Word, ...]:
+    if language == ENGLISH:
+        return _ENGLISH
+    return tuple(_word(**entry) for entry in glossary(language))
+
+
 _CODE = re.compile(r"(`[^`]*`)")
 
 
@@ -57,7 +58,7 @@ def glossed(report: str) -> str:
     In a sentence the meaning follows the word in brackets. In a table, where it would widen the
     cell, it stands below the table. Headings, folds' titles and commands explain nothing.
     """
-    left, lines = list(_WORDS[spoken()]), list[str]()
+    left, lines = list(_of(spoken())), list[str]()
     waiting: list[_Word] = []
     for line in report.split("\n"):
         in_table = line.startswith("|")

@@ -57,9 +57,7 @@ def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
     if option is not None:
         quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
         saved = "`gpucost plan ... -o plan.json`"
-        steps.append(
-            say("{quote}, once the plan is saved with {plan}", quote=quote, plan=saved)
-        )
+        steps.append(say("{quote}, once the plan is saved with {plan}", quote=quote, plan=saved))
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))

@@ -14,7 +14,16 @@ from templates.language.speech import say, told
 from templates.markdown import cell
 from templates.reports.alike import Alike, alike
 from templates.reports.decision import decision, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, held, names, paid, risks, speeds, sureness
+from templates.reports.fleet_rows import (
+    fleet_rows,
+    group_row,
+    held,
+    names,
+    paid,
+    risks,
+    speeds,
+    sureness,
+)
 from templates.reports.glossary import glossed
 from templates.reports.rejections import next_steps, why_not
 from templates.totals import alternative, total

@@ -46,10 +46,7 @@ CONTRACT = (
 )
 
 # Options of the contract that this version refuses: command, arguments.
-OPTIONS = (
-    ("plan", "--allow-gpu-change"),
-    ("report", "--lang", "zh"),
-)
+OPTIONS = (("plan", "--allow-gpu-change"),)
 
 # Options of the contract that work, by command.
 BUILT = {
@@ -60,11 +57,12 @@ BUILT = {
     "--hours-per-month --work-total --egress --storage --slo-ms --consolidate --no-consolidate "
     "--max-slowdown --max-moves --time-limit --current --include --engineer-rate --as-of -o "
     "--report --fail-over --price "
-    "--whole-machine --machine-only --fail-over-increase --base --launchable --history --jobs-by",
+    "--whole-machine --machine-only --fail-over-increase --base --launchable --history --jobs-by "
+    "--lang --fx",
     "loop": "--ab --budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
-    "report": "-o --style --lang --base --fail-over --fail-over-increase",
-    "diff": "--style -f",
+    "report": "-o --style --lang --fx --base --fail-over --fail-over-increase",
+    "diff": "--style --lang -f",
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version "

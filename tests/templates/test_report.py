@@ -249,7 +249,7 @@ def test_a_cell_is_one_cell_of_one_line(text: str) -> None:
     assert not set("`<>") & set(shown)
 
 
-@pytest.mark.parametrize("asked", [{"style": "pdf"}, {"lang": "zh"}], ids=str)
+@pytest.mark.parametrize("asked", [{"style": "pdf"}, {"lang": "fr"}], ids=str)
 def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, PlanDocument]) -> None:
     """Another style or language of the contract is refused by name."""
     ((option, value),) = asked.items()

@@ -33,7 +33,7 @@ from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
-from templates.language.currency import Rate, asked_rate, showing
+from templates.language.currency import Rate, showing
 from templates.language.speech import ENGLISH, speaking, spoken
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
@@ -81,7 +81,7 @@ def command(
             if path not in (None, "-"):
                 output.say(f"wrote {path}")
         if target != "-":
-            with speaking(_spoken(lang, output)), showing(rate):
+            with _saying(lang, rate, output):
                 _print(document, output, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
@@ -147,18 +147,21 @@ def _after(limit_s: float) -> Callable[[], bool]:
     return passed
 
 
-def _spoken(lang: str, output: Output) -> str:
-    """Return the language of what is printed: data for programs are always in English."""
-    return lang if output.format in ("table", "md") else ENGLISH
+@contextmanager
+def _saying(lang: str, rate: Rate | None, output: Output) -> Iterator[None]:
+    """Print for people in their language and currency; data for programs stay as they are."""
+    for_people = output.format in ("table", "md")
+    with speaking(lang if for_people else ENGLISH), showing(rate if for_people else None):
+        yield
 
 
-def _report(
-    plan: PlanDocument, report_path: str | None, lang: str, rate: Rate | None
-) -> None:
+def _report(plan: PlanDocument, report_path: str | None, lang: str, rate: Rate | None) -> None:
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        write_file(report_path, render_report(plan, lang=lang, rate=rate))
+        with showing(rate):
+            text = render_report(plan, lang=lang)
+        write_file(report_path, text)
 
 
 def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
@@ -167,6 +170,6 @@ def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        click.echo(render_report(plan), nl=False)
+        click.echo(render_report(plan, lang=spoken()), nl=False)
     else:
         print_plan(plan, output, all_options=all_options)

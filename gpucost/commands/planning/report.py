@@ -12,7 +12,7 @@ from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
-from templates.language.currency import Rate
+from templates.language.currency import Rate, showing
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
@@ -57,7 +57,8 @@ def command(
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
     table = what_if_table(plan) if style == "html" else None
-    text = render_report(plan, style=style, lang=lang, change=change, table=table, rate=rate)
+    with showing(rate):
+        text = render_report(plan, style=style, lang=lang, change=change, table=table)
     write_file(target, text)
     if target != "-":
         output.say(f"wrote {target}")

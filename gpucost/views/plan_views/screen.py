@@ -8,12 +8,11 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
 from templates import advice, report_text
+from templates.language.speech import join, say
 from templates.totals import alternative, total
 
 _OPTIONS_SHOWN = 5
 _JOBS_SHOWN = 12
-_SAVES = "saves"
-_SPARE = ("range", "GPU")
 _MARK = "*"
 
 
@@ -33,24 +32,26 @@ def print_plan(plan: PlanDocument, output: Output, *, all_options: bool = False)
 def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     """Print one job: what is paid and why, today and the options worth a look."""
     paid, _ = advice.headline(job, plan)
-    print_prose(f"{job.name}: {paid}")
+    print_prose(say("{job}: {paid}", job=job.name, paid=paid))
     shown = _worth_a_look(job)
     rows = [_today_row(job), *(_option_row(job, option) for option in shown)]
     ids = [report_text.STAY, *(option.id for option in shown)]
     dollars = report_text.period_words(plan)
+    where, span, saves = say("where"), say("range"), say("saves")
     table = Table(
-        columns=("option", "where", "GPU", dollars, "range", _SAVES),
+        columns=(say("option"), where, "GPU", dollars, span, saves),
         rows=tuple(rows),
-        right=frozenset((dollars, "range", _SAVES)),
-        spare=_SPARE,
+        right=frozenset((dollars, span, saves)),
+        spare=(span, "GPU"),
         whole=frozenset(("GPU",)),
-        cut=frozenset(("where",)),
+        cut=frozenset((where,)),
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
     more = len(job.options) - len(shown)
-    hidden = f"{more} more options: --all; causes" if more > 0 else "Causes"
-    print_prose(f"{hidden}, confidence and notes: -v; the whole report: --report FILE.")
+    hidden = say("{n} more options: --all; causes", n=more) if more > 0 else say("Causes")
+    rest = "{hidden}, confidence and notes: -v; the whole report: --report FILE."
+    print_prose(say(rest, hidden=hidden))
 
 
 def _worth_a_look(job: JobDocument) -> list[OptionDocument]:
@@ -69,8 +70,12 @@ def _today_row(job: JobDocument) -> tuple[str, ...]:
     star = _MARK if job.recommended == report_text.STAY else ""
     return (
         f"{report_text.STAY}{star}",
-        f"{report_text.place(offer, today.count)}, {'assumed' if today.assumed else 'today'}",
-        f"{offer.gpu_count}x {offer.gpu}" if offer else "unknown",
+        say(
+            "{where}, {how}",
+            where=report_text.place(offer, today.count),
+            how=say("assumed") if today.assumed else say("today"),
+        ),
+        f"{offer.gpu_count}x {offer.gpu}" if offer else say("unknown"),
         report_text.today_cost(today.cost),
         "",
         "",
@@ -86,9 +91,9 @@ def _option_row(job: JobDocument, option: OptionDocument) -> tuple[str, ...]:
         f"{option.id}{star}",
         report_text.place(option.offer, option.count),
         f"{option.offer.gpu_count}x {option.offer.gpu}",
-        least + report_text.whole_dollars(cost.mid),
+        least + report_text.beside(cost.mid),
         "" if low == high else f"{low}-{high.removeprefix('$')}",
-        report_text.share_saved(option) or "unknown",
+        report_text.share_saved(option) or say("unknown"),
     )
 
 
@@ -97,26 +102,32 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     print_prose(total(plan))
     fleet = plan.fleet
     if fleet and fleet.taken:
-        print_prose(f"Sharing: {alternative(fleet.taken, plan)}.")
+        print_prose(say("Sharing: {what}.", what=alternative(fleet.taken, plan)))
     elif fleet and fleet.gpus_after < fleet.gpus_before:
         print_prose(
-            f"Sharing: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
-            f"{fleet.gpus_lower_bound} are needed)."
+            say(
+                "Sharing: {before} GPUs -> {after} (at least {least} are needed).",
+                before=fleet.gpus_before,
+                after=fleet.gpus_after,
+                least=fleet.gpus_lower_bound,
+            )
         )
     jobs = sorted(plan.jobs, key=lambda job: -_saved(job))
     dollars = report_text.period_words(plan)
+    do, today, saves = say("do"), say("today"), say("saves")
     table = Table(
-        columns=("job", "do", "today", dollars, _SAVES),
+        columns=(say("job"), do, today, dollars, saves),
         rows=tuple(_job_row(job, plan) for job in jobs[:_JOBS_SHOWN]),
-        right=frozenset(("today", dollars, _SAVES)),
-        cut=frozenset(("do",)),
+        right=frozenset((today, dollars, saves)),
+        cut=frozenset((do,)),
     )
     print_table(table, output)
     more = len(jobs) - _JOBS_SHOWN
-    hidden = f"{more} more jobs and every option" if more > 0 else "Every option"
+    hidden = say("{n} more jobs and every option", n=more) if more > 0 else say("Every option")
     if fleet and fleet.roll_back:
-        hidden += ", risks of sharing"
-    print_prose(f"{hidden}: --all; causes, confidence and notes: -v; the report: --report FILE.")
+        hidden += say(", risks of sharing")
+    rest = "{hidden}: --all; causes, confidence and notes: -v; the report: --report FILE."
+    print_prose(say(rest, hidden=hidden))
 
 
 def _saved(job: JobDocument) -> Decimal:
@@ -127,14 +138,16 @@ def _saved(job: JobDocument) -> Decimal:
 def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
     today, option, shared = job.baseline.cost, job.choice, plan.placement_of(job)
     if shared is not None and len(shared.jobs) > 1:
-        others = ", ".join(name for name in shared.jobs if name != job.name)
-        what = f"share GPU {shared.id} with {others}"
+        others = join(name for name in shared.jobs if name != job.name)
+        what = say("share GPU {id} with {others}", id=shared.id, others=others)
     elif shared is not None:
-        what = f"run alone on GPU {shared.id} ({report_text.place(shared.offer)})"
+        where = report_text.place(shared.offer)
+        what = say("run alone on GPU {id} ({where})", id=shared.id, where=where)
     elif option is None:
-        what = "leave it"
+        what = say("leave it")
     else:
-        what = f"{option.id}: {report_text.place(option.offer, option.count)}"
+        where = report_text.place(option.offer, option.count)
+        what = say("{what}: {command}", what=option.id, command=where)
     return (job.name, what, report_text.today_cost(today), *_job_cost(job, plan))
 
 
@@ -143,12 +156,12 @@ def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     option, shared = job.choice, plan.placement_of(job)
     if shared is not None:
         alone = len(shared.jobs) == 1
-        return report_text.whole_dollars(shared.cost) if alone else "shared", ""
+        return report_text.whole_dollars(shared.cost) if alone else say("shared"), ""
     if option is None:
         return report_text.today_cost(job.baseline.cost), ""
     cost = report_text.whole_dollars(option.cost.mid)
     least = ">= " if option.cost.at_least else ""
-    return least + cost, report_text.share_saved(option) or "unknown"
+    return least + cost, report_text.share_saved(option) or say("unknown")
 
 
 def _ages(plan: PlanDocument) -> str:
@@ -158,11 +171,12 @@ def _ages(plan: PlanDocument) -> str:
     offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
     ages = [offer.age_days for offer in offers if offer.age_days is not None]
     if not ages:
-        return "No price here has a date."
-    span = f"{min(ages)} to {max(ages)}" if min(ages) != max(ages) else f"{ages[0]}"
+        return say("No price here has a date.")
+    least, most = min(ages), max(ages)
+    span = say("{low} to {high}", low=least, high=most) if least != most else f"{least}"
     stale = len({(o.provider, o.instance_type, o.region) for o in offers if o.stale})
-    risen = f"; {stale} may have risen by over a fifth (stale)" if stale else ""
-    return f"Prices are {span} days old{risen}: gpucost prices update."
+    risen = say("; {n} may have risen by over a fifth (stale)", n=stale) if stale else ""
+    return say("Prices are {span} days old{risen}: gpucost prices update.", span=span, risen=risen)
 
 
 def _answer(plan: PlanDocument) -> str:

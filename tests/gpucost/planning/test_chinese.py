@@ -1,0 +1,70 @@
+"""`--lang zh` and `--fx` at the terminal."""
+
+import json
+from pathlib import Path
+
+import pytest
+from wcwidth import wcswidth
+
+from gpucost.views.wrapping import wrapped
+from tests.gpucost.conftest import Call
+from tests.gpucost.documents import AS_OF
+
+ROOT = Path(__file__).parents[3]
+ONE = str(ROOT / "examples/visual-search.json")
+FLEET = str(ROOT / "examples/fleet")
+RATE = ("--fx", "CNY=7.1@2026-11-20")
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+@pytest.mark.parametrize("source", [ONE, FLEET])
+def test_a_chinese_plan_fits_the_terminal(
+    source: str, columns: int, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is wider than the terminal in cells, and columns stand below each other."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = call("plan", source, "--lang", "zh", "--as-of", AS_OF, *RATE)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert max(map(wcswidth, lines)) <= columns
+    assert "每月" in ran.out
+    assert "CNY" in ran.out
+    assert lines[-1].endswith("。")
+
+
+def test_data_for_programs_stay_english(call: Call) -> None:
+    """JSON and CSV are the same in every language, and hold dollars alone."""
+    for form in ("json", "csv"):
+        asked = ("plan", ONE, "--as-of", AS_OF, "-f", form)
+        assert call(*asked, "--lang", "zh", *RATE).out == call(*asked).out
+
+
+def test_a_saved_plan_is_reported_in_chinese(call: Call, tmp_path: Path) -> None:
+    """`report` of every style and `diff` speak Chinese; the plan on disk does not."""
+    plan = str(tmp_path / "plan.json")
+    assert call("plan", ONE, "--as-of", AS_OF, "--lang", "zh", "-o", plan).code == 0
+    assert json.loads(Path(plan).read_text())["jobs"][0]["findings"][0]["cause"].isascii()
+    for style, words in (("md", "## 原因"), ("html", 'lang="zh"'), ("github-comment", "## 原因")):
+        assert words in call("report", plan, "--style", style, "--lang", "zh").out
+    ran = call("diff", plan, plan, "--style", "github-comment", "--lang", "zh")
+    assert "以来的变化" in ran.out
+
+
+@pytest.mark.parametrize(
+    "given", ["CNY", "CNY=0@2026-11-20", "CNY=7.1", "USD=1@2026-11-20", "CNY=7.1@2026-13-40", "a=1"]
+)
+def test_a_rate_without_its_day_is_refused(given: str, call: Call) -> None:
+    """A rate needs a currency, a figure above 0 and a day; the message shows one."""
+    ran = call("report", "--fx", given)
+    assert ran.code == 2
+    assert "--fx" in ran.err
+
+
+@pytest.mark.parametrize("width", [20, 33, 80])
+def test_chinese_is_wrapped_between_characters(width: int) -> None:
+    """Lines fill the cells; no figure loses its sign, no line begins with what closes."""
+    text = "目前每月支付 $1,186，降低 75 %；改在 aws/g4dn.2xlarge 上运行（改动：混合精度）。" * 3
+    lines = wrapped(text, width)
+    assert max(map(wcswidth, lines)) <= width
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert not [line for line in lines if line[0] in "，。；：）%"]
