@@ -14,7 +14,7 @@ from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
-from templates.language.currency import Rate
+from templates.language.currency import ExchangeRate
 from templates.language.speech import LANGUAGES
 
 DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
@@ -269,7 +269,7 @@ class RateType(_Type):
 
     name = "currency=rate@day"
 
-    def parse(self, text: str) -> Rate:
+    def parse(self, text: str) -> ExchangeRate:
         """Return the rate."""
         match = _RATE.fullmatch(text)
         if match is None:
@@ -277,7 +277,7 @@ class RateType(_Type):
         per_usd = Decimal(match[2])
         if not per_usd or match[1] == "USD":
             raise ValueError(f"{text!r}: give units of another currency for one dollar, above 0.")
-        return Rate(currency=match[1], per_usd=per_usd, day=DAY.parse(match[3]))
+        return ExchangeRate(currency=match[1], per_usd=per_usd, day=DAY.parse(match[3]))
 
 
 DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class ExchangeRate:
     """What a dollar is worth.
 
     Attributes:
@@ -30,11 +30,11 @@ class Rate:
     day: date
 
 
-_ASKED: ContextVar[Rate | None] = ContextVar("rate", default=None)
+_ASKED: ContextVar[ExchangeRate | None] = ContextVar("rate", default=None)
 
 
 @contextmanager
-def showing(rate: Rate | None) -> Iterator[None]:
+def showing(rate: ExchangeRate | None) -> Iterator[None]:
     """Let totals that are said inside have another currency beside them; None: dollars alone."""
     before = _ASKED.set(rate)
     try:
@@ -43,7 +43,7 @@ def showing(rate: Rate | None) -> Iterator[None]:
         _ASKED.reset(before)
 
 
-def asked_rate() -> Rate | None:
+def asked_rate() -> ExchangeRate | None:
     """Return the rate that was asked for."""
     return _ASKED.get()
 

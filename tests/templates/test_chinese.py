@@ -19,7 +19,7 @@ from planner.documents.plan_change import plan_change
 from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
 from planner.signals.signals import SIGNALS
-from templates.language.currency import Rate, showing
+from templates.language.currency import ExchangeRate, showing
 from templates.language.speech import page_words, say, sentences, speaking, told, words
 from templates.render import environment, render_change, render_report
 from tests.templates.documents import CASES, planned
@@ -163,7 +163,7 @@ def test_a_finished_sentence_is_said_anew(english: str, chinese: str) -> None:
 @pytest.mark.parametrize("style", STYLES)
 def test_another_currency_stands_beside_dollars(style: str, lang: str) -> None:
     """Dollars stay, the other currency stands beside them, and the rate's day is said."""
-    rate = Rate(currency="CNY", per_usd=Decimal("7.1"), day=date(2026, 11, 20))
+    rate = ExchangeRate(currency="CNY", per_usd=Decimal("7.1"), day=date(2026, 11, 20))
     plan = planned(*CASES["visual-search"])
     with showing(rate):
         report = _render(plan, style, lang)

@@ -33,7 +33,7 @@ from planner.baseline.site import Site
 from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
-from templates.language.currency import Rate, showing
+from templates.language.currency import ExchangeRate, showing
 from templates.language.speech import ENGLISH, speaking, spoken
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
@@ -60,7 +60,7 @@ def command(
     as_of: date | None,
     jobs_by: str | None,
     lang: str,
-    rate: Rate | None,
+    rate: ExchangeRate | None,
     output: Output,
     *,
     all_options: bool,
@@ -148,14 +148,16 @@ def _after(limit_s: float) -> Callable[[], bool]:
 
 
 @contextmanager
-def _saying(lang: str, rate: Rate | None, output: Output) -> Iterator[None]:
+def _saying(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[None]:
     """Print for people in their language and currency; data for programs stay as they are."""
     for_people = output.format in ("table", "md")
     with speaking(lang if for_people else ENGLISH), showing(rate if for_people else None):
         yield
 
 
-def _report(plan: PlanDocument, report_path: str | None, lang: str, rate: Rate | None) -> None:
+def _report(
+    plan: PlanDocument, report_path: str | None, lang: str, rate: ExchangeRate | None
+) -> None:
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 

@@ -12,7 +12,7 @@ from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
-from templates.language.currency import Rate, showing
+from templates.language.currency import ExchangeRate, showing
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
@@ -40,7 +40,7 @@ def command(
     target: str,
     style: str,
     lang: str,
-    rate: Rate | None,
+    rate: ExchangeRate | None,
     base: str | None,
     fail_over: Decimal | None,
     fail_over_increase: tuple[Decimal, bool] | None,
