@@ -14,7 +14,7 @@ TICK_S = 57  # between two readings of a pod
 FEW = 50  # readings of a window, or of the rest, from which a pod is looked at
 _WINDOWS_H: Mapping[str, tuple[float, ...]] = {"few": (3.0,), "half": (6.0, 11.4), "most": (16.0,)}
 _IDLE = 5.0  # percent of use, up to which a pod tells nothing of its growth
-_PODS, _PAIRS = 0.95, 0.99
+_PODS, _PAIRS = 0.95, 0.999  # memory that is full ends a job: one shared GPU in a thousand
 
 
 def read(folder: Path) -> pd.DataFrame:

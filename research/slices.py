@@ -14,7 +14,7 @@ from planner.prediction.sharing.slices import POWER, slice_speed
 from research.class_fits import quantile
 from research.score import Coverage, Score, Section, errors
 
-_WHOLE = "7g.40gb"
+WHOLE = "7g.40gb"
 _BAR = 0.14
 """The most that the mean absolute error of the speed may be without a measured slice."""
 
@@ -39,20 +39,25 @@ class OnSlice:
         return math.log(self.true) / math.log(self.compute)
 
 
+def times(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
+    """Return MISO's median seconds an iteration by model and batch, on each slice that held it."""
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    with (folder / "miso" / "mig_iter_times.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found[row["model"], row["batch"]][row["slice"]] = float(row["median_iter_s"])
+    return found
+
+
 def runs(folder: Path) -> tuple[OnSlice, ...]:
     """Return MISO's runs that did not run out of memory, but for those on the whole GPU.
 
     How busy the GPU was is not published: it is taken to be busy all the time.
     """
-    times: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    with (folder / "miso" / "mig_iter_times.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            times[row["model"], row["batch"]][row["slice"]] = float(row["median_iter_s"])
     return tuple(
-        OnSlice(model, int(name[0]) / 7.0, of_job[_WHOLE] / took_s)
-        for (model, _), of_job in sorted(times.items())
+        OnSlice(model, int(name[0]) / 7.0, of_job[WHOLE] / took_s)
+        for (model, _), of_job in sorted(times(folder).items())
         for name, took_s in sorted(of_job.items())
-        if name != _WHOLE and _WHOLE in of_job
+        if name != WHOLE and WHOLE in of_job
     )
 
 

@@ -4,8 +4,8 @@ A few hours do not bound a day: on 72 published serving pods the quiet half of a
 half of the GPUs that the busy half took. What was recorded is therefore multiplied by what it grew
 by in the hours left out (`planner/models/data/sharing.toml`, by the hours that were recorded):
 the 99th percentile of the GPU use of a pod to its 95th percentile in the other hours, for 95 % of
-pods; the most memory that two pods hold together, for 99 % of pairs. Of windows shorter than those
-fitted nothing is known: they get what the shortest fitted ones do.
+pods; the most memory that two pods hold together, for 999 of 1,000 pairs. Of windows shorter than
+those fitted nothing is known: they get what the shortest fitted ones do.
 """
 
 from collections.abc import Mapping
