@@ -1,15 +1,29 @@
-"""Folders that are one source: a run of MLflow, with a file for each of its metrics."""
+"""What is one source by its place: a run of MLflow, a folder; a run of Neptune, a Parquet file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 from planner.telemetry.parsing.payload import MOST_BYTES, Payload, base_name
 from pricing.errors import InputError
 
 _META, _METRICS = "meta.yaml", "metrics"
+_PARQUET, _FOOTER_BYTES = b"PAR1", 1 << 17
+_NEPTUNE = (b"attribute_path", b"attribute_type", b"float_value")
+# A run has a name for each GPU where it sees several: monitoring/1a2b/gpu_memory_1.
+_MONITORED = re.compile(r"(monitoring/[^/,]+)/(gpu|gpu_memory|gpu_power)(?:_(\d{1,4}))?")
+_TEXTS = """
+    SELECT run_id, attribute_path, string_value FROM read_parquet(?)
+    WHERE attribute_path = 'sys/name' OR attribute_path LIKE 'monitoring/%/hostname'
+"""
+_READINGS = """
+    SELECT run_id, attribute_path, epoch_ms(timestamp), float_value FROM read_parquet(?)
+    WHERE attribute_path LIKE 'monitoring/%/gpu%' AND timestamp IS NOT NULL
+      AND float_value IS NOT NULL ORDER BY ALL
+"""
 _MOST_FILES = 1_000
 _POINT_PARTS = 2  # time and value; MLflow writes the step behind them
 
@@ -21,6 +35,51 @@ def is_run_folder(path: str | Path) -> bool:
         return (folder / _META).is_file() and (folder / _METRICS).is_dir()
     except (OSError, ValueError):
         return False
+
+
+def is_run_table(path: str | Path) -> bool:
+    """Return whether a file is Parquet with the columns that neptune-exporter writes."""
+    try:
+        with Path(path).open("rb") as stream:
+            if stream.read(len(_PARQUET)) != _PARQUET:
+                return False
+            stream.seek(max(0, stream.seek(0, 2) - _FOOTER_BYTES))
+            footer = stream.read()
+    except (OSError, ValueError):
+        return False
+    return all(name in footer for name in _NEPTUNE)
+
+
+def table_payload(path: str) -> Payload:
+    """Return what a run of Neptune logged of its GPUs, as a table with a reading a row.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    import duckdb  # noqa: PLC0415 - only where there is such a file
+
+    name = base_name(path)
+    try:
+        with duckdb.connect() as engine:
+            texts = engine.execute(_TEXTS, [path]).fetchall()
+            rows = engine.execute(_READINGS, [path]).fetchall()
+        hashed = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (duckdb.Error, OSError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(f"{name}: a damaged Parquet file ({reason}). Export it again.") from None
+    said = {(run, one): _plain(text) for run, one, text in texts}
+    lines = ["timestamp,host,gpu,job,metric,value"]
+    for run, one, time_ms, value in rows:
+        found = _MONITORED.fullmatch(one)
+        if found is not None:
+            host = said.get((run, f"{found[1]}/hostname")) or found[1]
+            job = said.get((run, "sys/name")) or _plain(run)
+            lines.append(f"{time_ms},{host},{found[3] or 0},{job},monitoring/{found[2]},{value!r}")
+    return Payload(name=name, path=path, data="\n".join(lines).encode(), sha256=hashed)
+
+
+def _plain(text: object) -> str:
+    return re.sub(r"[\s,;|\"]+", " ", str(text or "")).strip()
 
 
 def run_payload(path: str | Path) -> Payload:

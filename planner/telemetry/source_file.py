@@ -10,7 +10,7 @@ from planner.profile.codec import parse_profiles
 from planner.telemetry.formats.sniff import recognise
 from planner.telemetry.parsing.payload import HEAD_BYTES, Payload, Stream
 from planner.telemetry.profiling.fill import fill
-from planner.telemetry.run_folder import is_run_folder, run_payload
+from planner.telemetry.run_folder import is_run_folder, is_run_table, run_payload, table_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,10 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
     """
     if path != "-" and is_run_folder(path):
         payload = run_payload(path)
+        form = recognise(payload.name, payload.data[:HEAD_BYTES], hints)
+        return SourceFile(format=form, payload=payload)
+    if path != "-" and is_run_table(path):
+        payload = table_payload(path)
         form = recognise(payload.name, payload.data[:HEAD_BYTES], hints)
         return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
@@ -97,7 +101,7 @@ def format_of(path: str, hints: Hints) -> Format | None:
         StrangerError: it is nothing that gpucost reads.
         InputError: it cannot be read.
     """
-    if is_run_folder(path):
+    if is_run_folder(path) or is_run_table(path):
         return open_source(path, hints).format
     with Stream(path) as stream:
         return recognise(stream.name, stream.head, hints)

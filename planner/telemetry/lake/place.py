@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from planner.telemetry.run_folder import is_run_table
 from pricing.errors import InputError, UnreachableError
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ def place_of(source: str) -> TablePlace | None:
     try:
         if path.is_dir():
             files = sorted(f for f in path.rglob("*") if f.is_file() and not _hidden(f, path))
-            if not files or any(f.suffix != ".parquet" for f in files):
+            if not files or any(f.suffix != ".parquet" for f in files) or is_run_table(files[0]):
                 return None
             return TablePlace(name=path.name or source, files=tuple(map(str, files)))
-        if not path.is_file():
+        if not path.is_file() or is_run_table(path):
             return None
         with path.open("rb") as stream:
             if stream.read(len(_PARQUET)) != _PARQUET:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -88,6 +89,52 @@ def test_tables_that_measure_no_gpu_are_refused(tmp_path: Path, text: str, says:
     file.write_text(text)
     with pytest.raises(InputError, match=says):
         _read(file)
+
+
+def _neptune(file: Path) -> None:
+    """Write a run with two GPUs by the columns of neptune-exporter (its model.SCHEMA)."""
+    rows = [
+        f"('team/p', 'RUN-1', 'monitoring/1a2b/{name}_{gpu}', 'float_series', {step}, "
+        f"TIMESTAMPTZ '2026-07-01 12:00:{10 * step:02}+00', {value}::DOUBLE, NULL)"
+        for name, value in (("gpu", 40), ("gpu_memory", 2), ("gpu_power", 100))
+        for gpu in (0, 1)
+        for step in (0, 1)
+    ]
+    rows += [
+        "('team/p', 'RUN-1', 'sys/name', 'string', NULL, NULL, NULL, 'tune, again')",
+        "('team/p', 'RUN-1', 'monitoring/1a2b/hostname', 'string', NULL, NULL, NULL, 'n1')",
+    ]
+    columns = (
+        "project_id, run_id, attribute_path, attribute_type, step, timestamp, float_value, "
+        "string_value"
+    )
+    duckdb.sql(
+        f"COPY (SELECT * FROM (VALUES {', '.join(rows)}) AS t({columns})) TO '{file}' "  # noqa: S608
+        "(FORMAT parquet)"
+    )
+
+
+def test_a_run_of_neptune_is_read_from_its_export(tmp_path: Path) -> None:
+    """A Parquet file of neptune-exporter is a run, alone and in a folder, and no table."""
+    _neptune(tmp_path / "run_part_0.parquet")
+    for source in (tmp_path / "run_part_0.parquet", tmp_path):
+        profile = _read(source)
+        assert (profile.job.name, profile.gpu_count) == ("tune again", 2)
+        assert _means(profile, "util.kernel_time") == pytest.approx([0.4, 0.4])
+        assert _means(profile, "mem.used_gib") == pytest.approx([2.0, 2.0])
+        assert _means(profile, "power.board_w") == pytest.approx([100.0, 100.0])
+        assert profile.window is not None
+        assert str(profile.window.start) == "2026-07-01 12:00:00+00:00"
+
+
+def test_a_damaged_run_of_neptune_is_refused(tmp_path: Path) -> None:
+    """A Parquet file that was cut in its middle is told as damaged."""
+    whole, cut = tmp_path / "whole.parquet", tmp_path / "cut.parquet"
+    _neptune(whole)
+    data = whole.read_bytes()
+    cut.write_bytes(data[:40] + data[80:])
+    with pytest.raises(InputError, match="damaged Parquet"):
+        _read(cut)
 
 
 def test_a_dashboard_is_no_measurement(tmp_path: Path) -> None:
