@@ -31,8 +31,8 @@ ROWS = (
         title="a table with a reading a row (DCGM, InfluxDB, MLflow, Comet, Neptune)",
         module="metrics.readings_csv",
         fits=_is_readings,
-        seen="by the columns that DCGM's users, InfluxDB and MLflow's client write; Parquet of a run "
-        "by neptune-exporter's schema",
+        seen="by the columns that DCGM's users, InfluxDB and MLflow's client write; Parquet by "
+        "neptune-exporter's schema",
         tells="whatever names it holds, by GPU and time",
         lacks="what was not exported",
     ),
