@@ -46,6 +46,7 @@ SLOW = (
     "gpucost/machines/test_extend.py",
     "gpucost/machines/test_gone.py",
     "gpucost/machines/test_journal_trouble.py",
+    "gpucost/machines/test_mcp.py",
     "gpucost/machines/test_secrets.py",
     "gpucost/machines/test_watch.py",
     "gpucost/planning/test_ci_steps.py",

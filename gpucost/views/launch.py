@@ -109,6 +109,11 @@ def show_preview(
             output.say(line)
 
 
+def preview_lines(seen: Preview) -> list[str]:
+    """Return a preview for people, a line each."""
+    return _lines(seen, dry=False)
+
+
 def _lines(seen: Preview, *, dry: bool) -> list[str]:
     spec = seen.spec
     first = spec.places[0]

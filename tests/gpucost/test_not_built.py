@@ -42,6 +42,7 @@ CONTRACT = (
     "explain",
     "demo",
     "iam-policy",
+    "mcp",
     "completion",
 )
 
@@ -73,6 +74,7 @@ BUILT = {
     "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy "
     "--recipe --sync --data --run --collect --kubernetes --min --max",
     "down": "--all --yes",
+    "mcp": "--budget --root",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
     "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of",

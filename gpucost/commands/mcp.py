@@ -1,0 +1,53 @@
+"""`gpucost mcp`: gpucost as tools of an agent, over standard input and output."""
+
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from gpucost.arguments.parameters import DOLLARS
+from gpucost.commands.machines import down, list_runs
+from gpucost.commands.measuring import diagnose
+from gpucost.commands.money import prices, quote
+from gpucost.commands.planning import explain, plan
+from gpucost.machines.state import state_folder
+from gpucost.views.output import Output, common_options
+from pricing.errors import InputError
+
+COMMANDS: dict[str, click.Command] = {
+    "explain": explain.command,
+    "prices": prices.command,
+    "quote": quote.command,
+    "diagnose": diagnose.command,
+    "plan": plan.command,
+    "list": list_runs.command,
+    "down": down.command,
+}
+
+
+@click.command(name="mcp", epilog="Example: gpucost mcp --budget 50 --root ~/jobs")
+@click.option("--budget", type=DOLLARS, help="Most USD of all its launches.  [default: none]")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=".",
+    help="Only files below it are read, and plans written there.  [default: here]",
+)
+@common_options
+def command(budget: Decimal | None, root: Path, output: Output) -> None:
+    """Serve tools to an agent (Model Context Protocol) until its standard input ends.
+
+    Without --budget nothing can be launched. With it, all launches of agents from this state folder
+    together stay within it, also those of earlier servers: a run counts with its cap until it is
+    gone, then with its bill. Each launch takes two calls, a preview and its confirmation.
+    """
+    if find_spec("mcp") is None:
+        raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")
+    from gpucost.agents.budget import Budget  # noqa: PLC0415 - only with the package
+    from gpucost.agents.server import make_server  # noqa: PLC0415 - the same
+    from gpucost.agents.spending import Spending  # noqa: PLC0415 - the same
+
+    output.say(f"serving over standard input and output; files below {root.resolve()}")
+    spending = Spending(Budget(usd=budget, folder=state_folder()))
+    make_server(COMMANDS, root, spending).run("stdio")
