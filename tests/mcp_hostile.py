@@ -30,11 +30,41 @@ SIZE, PRICE = "gpu-h100x8-640gb", 35.28
 LAUNCH = {"type": f"digitalocean/{SIZE}", "lease": "1h", "max_usd": "40"}
 SECRETS = (TOKEN, REAPER)
 NASTY = (
-    *("", "-", "--yes", "--option", "-o/tmp/x", "$(id)", "`id`", "a; rm -rf .", "a\nb", "a\0b"),
-    *("a\r\nX: y", "../../etc/passwd", "/etc/passwd", "/proc/self/environ", "link/secret", "~root"),
-    *("%00", "\u202egpj", "\ud7ff\u0000", "A" * 900, "A" * 5_000, "nan", "inf", "-1", "1e9", "0"),
-    *("0.001", "99999999", "{}", "aws/p5.48xlarge", "digitalocean/none", "file:///etc/passwd"),
-    *("http://127.0.0.1/", "- ", "*"),
+    "",
+    "-",
+    "--yes",
+    "--option",
+    "-o/tmp/x",
+    "$(id)",
+    "`id`",
+    "a; rm -rf .",
+    "a\nb",
+    "a\0b",
+    "a\r\nX: y",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "link/secret",
+    "~root",
+    "%00",
+    "\u202egpj",
+    "\ud7ff\u0000",
+    "A" * 900,
+    "A" * 5_000,
+    "nan",
+    "inf",
+    "-1",
+    "1e9",
+    "0",
+    "0.001",
+    "99999999",
+    "{}",
+    "aws/p5.48xlarge",
+    "digitalocean/none",
+    "file:///etc/passwd",
+    "http://127.0.0.1/",
+    "- ",
+    "*",
 )
 FIELDS = {
     "explain": ("code",),
@@ -87,9 +117,16 @@ class Attack:
     async def calls(self, client: Client, most: int) -> None:
         """Make calls; look at the fake after each."""
         kinds: list[tuple[int, Callable[[Client], Coroutine[Any, Any, None]]]] = [
-            *((70, self.nonsense), (7, self.preview), (5, self.confirm), (2, self.stale)),
-            *((5, self.forged), (2, self.twice), (2, self.dearer), (2, self.liar)),
-            *((3, self.greedy), (4, self.end)),
+            (70, self.nonsense),
+            (7, self.preview),
+            (5, self.confirm),
+            (2, self.stale),
+            (5, self.forged),
+            (2, self.twice),
+            (2, self.dearer),
+            (2, self.liar),
+            (3, self.greedy),
+            (4, self.end),
         ]
         weights, makers = zip(*kinds, strict=True)
         for _ in range(most):

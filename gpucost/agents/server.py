@@ -17,7 +17,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from gpucost.agents import inputs
-from gpucost.agents.spending import Asked, Spending
+from gpucost.agents.spending import AgentLaunch, Spending
 from gpucost.arguments.parameters import DURATION
 from gpucost.version import __version__
 from pricing.errors import GpucostError, InputError, RefusedError
@@ -191,7 +191,7 @@ def _add_provision(server: MCPServer, desk: _Desk) -> None:
         """
 
         def work() -> str:
-            asked = Asked(
+            asked = AgentLaunch(
                 type=inputs.word("type", type) if type else "",
                 region=inputs.word("region", region) if region else "",
                 plan=inputs.sources(desk.root, [plan])[0] if plan else "",

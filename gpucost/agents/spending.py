@@ -34,7 +34,7 @@ _MOST_TOKENS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AgentLaunch:
     """What an agent asks to launch.
 
     Attributes:
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    asked: Asked
+    asked: AgentLaunch
     terms: str
     until: float
 
@@ -77,7 +77,7 @@ class Spending:
         self._tokens: dict[str, _Shown] = {}
         self._lock = threading.Lock()
 
-    def preview(self, asked: Asked) -> dict[str, object]:
+    def preview(self, asked: AgentLaunch) -> dict[str, object]:
         """Return what a launch would do and cost, with the token that confirms just that.
 
         Raises:
@@ -100,7 +100,7 @@ class Spending:
             "was launched yet",
         }
 
-    def launch(self, asked: Asked, token: str) -> str:
+    def launch(self, asked: AgentLaunch, token: str) -> str:
         """Launch what the token was given for, and return the run as JSON.
 
         Raises:
@@ -154,7 +154,7 @@ def bills() -> dict[str, Decimal]:
     return {run: usd for run, usd in known.items() if usd is not None}
 
 
-def _previewed(asked: Asked) -> tuple[Cloud, Preview]:
+def _previewed(asked: AgentLaunch) -> tuple[Cloud, Preview]:
     """Return the provider, and what a launch there would be now.
 
     Raises:
@@ -173,7 +173,7 @@ def _previewed(asked: Asked) -> tuple[Cloud, Preview]:
     return cloud, seen
 
 
-def _choice(asked: Asked) -> LaunchChoice:
+def _choice(asked: AgentLaunch) -> LaunchChoice:
     """Return what is to be launched, at its first place only: the one that is previewed."""
     if bool(asked.type) == bool(asked.plan):
         raise InputError("launch what? Give type (PROVIDER/TYPE), or plan and option; not both.")

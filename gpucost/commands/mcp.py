@@ -26,7 +26,7 @@ COMMANDS: dict[str, click.Command] = {
 }
 
 
-@click.command(name="mcp", epilog="Example: gpucost mcp --budget 50 --root ~/jobs")
+@click.command(name="mcp", epilog="Example: gpucost mcp --budget 50")
 @click.option("--budget", type=DOLLARS, help="Most USD of all its launches.  [default: none]")
 @click.option(
     "--root",
@@ -36,7 +36,7 @@ COMMANDS: dict[str, click.Command] = {
 )
 @common_options
 def command(budget: Decimal | None, root: Path, output: Output) -> None:
-    """Serve tools to an agent (Model Context Protocol) until its standard input ends.
+    """Give tools to an agent (Model Context Protocol) until its standard input ends.
 
     Without --budget nothing can be launched. With it, all launches of agents from this state folder
     together stay within it, also those of earlier servers: a run counts with its cap until it is
