@@ -1,6 +1,13 @@
 """Money is `Decimal`: it enters through `usd`, is rounded once by `cents`, and is shown here."""
 
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import (
+    ROUND_CEILING,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    Context,
+    Decimal,
+    InvalidOperation,
+)
 
 from pricing.errors import InputError
 
@@ -51,6 +58,11 @@ def usd(value: str | int | Decimal) -> Decimal:
 def cents(amount: Decimal) -> Decimal:
     """Return the amount rounded half up (away from zero) to 0.01, as bills are."""
     return amount.quantize(_CENT, ROUND_HALF_UP, EXACT)
+
+
+def cents_up(amount: Decimal) -> Decimal:
+    """Return the amount rounded up to 0.01: a cap that still holds the amount."""
+    return amount.quantize(_CENT, ROUND_CEILING, EXACT)
 
 
 def show(amount: Decimal) -> str:

@@ -12,7 +12,7 @@ from gpucost.views.output import Output, Table, print_json, print_table
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.json_value import JsonObject
-from pricing.money import cents, plain, show
+from pricing.money import cents_up, plain, show
 from providers.interface import Creation, LaunchSpec
 from providers.launch_preview import Preview
 
@@ -189,7 +189,7 @@ def _document(seen: Preview) -> PreviewDocument:
         end_s=int(spec.end_s),
         idle_s=spec.idle_s,
         total_at_end=_NOTHING if seen.most is None else seen.most.total,
-        max_cost=cents(spec.max_usd),
+        max_cost=cents_up(spec.max_usd),
         calls=tuple(
             CallDocument(call=one.call, kind=one.kind, name=one.name, arguments=one.arguments)
             for one in seen.calls

@@ -15,6 +15,7 @@ from pricing.money import (
     EXACT,
     HOURS_PER_MONTH,
     cents,
+    cents_up,
     line_text,
     plain,
     price_text,
@@ -164,3 +165,9 @@ def test_money_is_shown_in_one_place() -> None:
 def test_month_is_730_hours() -> None:
     """The documented month is 365 x 24 / 12 hours."""
     assert Decimal(365 * 24) / 12 == HOURS_PER_MONTH
+
+
+@given(st.decimals("0", "1000000", places=9))
+def test_a_cap_in_cents_holds_what_it_is_the_cap_of(amount: Decimal) -> None:
+    """Rounded up to cents, a cap is never below the amount, and never a cent above it."""
+    assert amount <= cents_up(amount) < amount + Decimal("0.01")
