@@ -217,3 +217,15 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(declared):
         command = option(command)
     return command
+
+
+PLAN_GROUPS = {
+    "Job": "--hours-per-month --work-total --deadline --slo-ms --egress --egress-to --storage "
+    "--checkpoint-time --restart-time --current --probe --history --jobs-by",
+    "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
+    "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
+    "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
+    "--as-of --fail-over --fail-over-increase --base",
+    "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change",
+    "Output": "--output --report --all --format --quiet --verbose --no-color --help",
+}

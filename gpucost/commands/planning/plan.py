@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from gpucost.api import make_plan
+from gpucost.arguments.option_groups import GroupedCommand
 from gpucost.arguments.parameters import (
     jobs_by_option,
     language_option,
     rate_option,
     today,
 )
-from gpucost.arguments.plan_options import plan_options
+from gpucost.arguments.plan_options import PLAN_GROUPS, plan_options
 from gpucost.cost_gate import Gate
 from gpucost.files.large_plan import LargePlan
 from gpucost.files.outcomes import read_history
@@ -41,6 +42,8 @@ _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written 
 
 @click.command(
     name="plan",
+    cls=GroupedCommand,
+    groups=PLAN_GROUPS,
     epilog="Example: gpucost plan profile.json --provider aws -o plan.json --report report.md",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
