@@ -227,5 +227,5 @@ PLAN_GROUPS = {
     "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
     "--as-of --fail-over --fail-over-increase --base",
     "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change",
-    "Output": "--output --report --lang --all --format --quiet --verbose --no-color --help",
+    "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help",
 }
