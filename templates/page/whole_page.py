@@ -24,6 +24,7 @@ from templates.language.speech import (
     word,
 )
 from templates.reports.alike import Alike, alike
+from templates.reports.bottom_line import bottom_line
 from templates.reports.decision import decision, named_options, year_words
 from templates.reports.fleet_rows import fleet_rows, group_row, held, paid
 from templates.totals import alternative, total
@@ -128,8 +129,10 @@ def _safe_json(value: object) -> Markup:
 
 def _lead(plan: PlanDocument, groups: list[Alike]) -> list[str]:
     if len(plan.jobs) == 1:
-        return [*advice.headline(plan.jobs[0], plan)]
-    return [paid(plan, groups), total(plan)]
+        lines = [*advice.headline(plan.jobs[0], plan), bottom_line(plan)]
+    else:
+        lines = [paid(plan, groups), total(plan), bottom_line(plan)]
+    return [line for line in lines if line]
 
 
 def _rate(plan: PlanDocument) -> int:

@@ -54,7 +54,12 @@ def sureness(plan: PlanDocument) -> str:
     """Return how sure the advice is, as counts of jobs."""
     levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
     said = [
-        say("{n} {level}", n=levels[level], level=word("level", level))
+        say(
+            "{level} for {n} of {all} jobs",
+            level=word("level", level),
+            n=levels[level],
+            all=len(plan.jobs),
+        )
         for level in (*_LEVELS, "unknown")
         if levels[level]
     ]

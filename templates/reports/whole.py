@@ -13,6 +13,7 @@ from templates.language.currency import rate_words
 from templates.language.speech import say, told
 from templates.markdown import cell
 from templates.reports.alike import Alike, alike
+from templates.reports.bottom_line import bottom_line
 from templates.reports.decision import decision, year_words
 from templates.reports.fleet_rows import (
     fleet_rows,
@@ -160,6 +161,7 @@ def _fill(environment: Environment, name: str, **values: object) -> str:
         "rate": rate_words(),
         "alternative": alternative,
         "total": total,
+        "bottom_line": bottom_line,
         "year_words": year_words,
         "names": names,
     }
