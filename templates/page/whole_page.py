@@ -26,7 +26,7 @@ from templates.language.speech import (
 from templates.reports.alike import Alike, alike
 from templates.reports.bottom_line import bottom_line
 from templates.reports.decision import decision, named_options, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, held, paid
+from templates.reports.fleet_rows import fleet_rows, group_row, held, paid, sureness
 from templates.totals import alternative, total
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
@@ -63,6 +63,7 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
             language=spoken(),
             rate_words=rate_words(),
             held=held,
+            sureness=sureness,
             lead=_lead(plan, groups),
             period=report_text.period_words(plan),
             year=year_words(plan),

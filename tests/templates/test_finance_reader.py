@@ -106,9 +106,13 @@ def test_the_figures_of_the_answers_are_the_same_in_chinese(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_leads_with_the_same_line(name: str) -> None:
-    """What is to be expected stands above the page's first table as in the markdown."""
+    """What is to be expected, and how sure, stand on the page before "What if" as in markdown."""
     plan = _plan(name)
-    line = re.search(r"^> ((?:Expected|Nothing has).*)$", render_report(plan), re.MULTILINE)
+    report = render_report(plan)
+    line = re.search(r"^> ((?:Expected|Nothing has).*)$", report, re.MULTILINE)
+    sure = re.search(r"^> (Confidence of the advice: .*? jobs\.)", report, re.MULTILINE)
     assert line is not None
     page = render_report(plan, style="html").replace("&#39;", "'")
-    assert f'<p class="lead">{line[1]}</p>' in page
+    top = page[page.index("<main>") : page.index("<h2>What if")]
+    assert f'<p class="lead">{line[1]}</p>' in top
+    assert (sure[1] if sure else "<td>fair</td>") in top
