@@ -19,6 +19,7 @@ from templates.report_text import (
 )
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+    from planner.plan_document.bill import CostRange
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.jobs import JobDocument, StepDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
@@ -74,12 +75,11 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     if option is None:
         return _stay(job)
     less = saving(option, today)
-    ends = f"{whole_dollars(option.cost.low)}-{whole_dollars(option.cost.high)[1:]}"
     advice = say(
         "Run it on {where}, {how}: {cost} {period}{less}.",
         where=place(option.offer, option.count),
         how=changes(option, plan),
-        cost=ends + other_currency(option.cost.low, option.cost.high),
+        cost=_between(option.cost),
         period=period_words(plan),
         less=say(", {less}", less=less) if less else "",
     )
@@ -89,6 +89,14 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     if option.scaling is not None:
         parts.append(say("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
     return gap().join([*parts, *_to_launch(job, option, plan)])
+
+
+def _between(cost: CostRange) -> str:
+    """Return `$138-288`, one figure where both ends are the same dollar."""
+    low, high = whole_dollars(cost.low), whole_dollars(cost.high)
+    if low == high:
+        return beside(cost.high)
+    return f"{low}-{high[1:]}" + other_currency(cost.low, cost.high)
 
 
 def _to_launch(job: JobDocument, option: OptionDocument, plan: PlanDocument) -> list[str]:

@@ -104,6 +104,17 @@ def test_the_figures_of_the_answers_are_the_same_in_chinese(name: str) -> None:
     assert not [figure for figure in figures if figure not in screen], screen
 
 
+def test_a_range_of_one_dollar_is_one_figure() -> None:
+    """A bill whose ends are the same dollar is told once, not as `$746-746`."""
+    plan = planned((example("hard/embeddings-low-load.json"),), {})
+    option = plan.jobs[0].choice
+    assert option is not None
+    usd = f"${whole_dollars(option.cost.mid)}"
+    assert whole_dollars(option.cost.low) == whole_dollars(option.cost.high)
+    first, advice, *_ = render_report(plan).split("\n> ")[1:]
+    assert f": {usd} a month" in advice, first
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_leads_with_the_same_line(name: str) -> None:
     """What is to be expected, and how sure, stand on the page before "What if" as in markdown."""
