@@ -19,7 +19,7 @@ from templates.report_text import (
 )
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
-    from planner.plan_document.bill import CostRange
+    from planner.plan_document.bill import OptionCost
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.jobs import JobDocument, StepDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
@@ -91,7 +91,7 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     return gap().join([*parts, *_to_launch(job, option, plan)])
 
 
-def _between(cost: CostRange) -> str:
+def _between(cost: OptionCost) -> str:
     """Return `$138-288`, one figure where both ends are the same dollar."""
     low, high = whole_dollars(cost.low), whole_dollars(cost.high)
     if low == high:
