@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show how far predictions were off on data left out of their fit.",
     ),
     "demo": ("planning.demo", "Plan a bundled measured job and write report.md."),
+    "init": ("init", "Write gpucost.toml, the defaults of this folder."),
     "mcp": ("mcp", "Serve these commands to an agent, with a budget."),
     "doctor": ("doctor", "Check this installation: prices, credentials, files."),
     "completion": ("completion", "Print shell completion."),

@@ -42,6 +42,7 @@ CONTRACT = (
     "explain",
     "demo",
     "iam-policy",
+    "init",
     "mcp",
     "completion",
 )
@@ -74,6 +75,7 @@ BUILT = {
     "--ssh-key --image --dry-run --yes --allow-stale --no-self-destroy "
     "--recipe --sync --data --run --collect --kubernetes --min --max",
     "down": "--all --yes",
+    "init": "--provider --region --hours-per-month --engineer-rate --yes --force",
     "mcp": "--budget --root",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
