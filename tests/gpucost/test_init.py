@@ -14,8 +14,11 @@ from tests.gpucost.documents import AS_OF, training
 
 FILE = Path("gpucost.toml")
 EVERYTHING = (
-    *("--provider", "digitalocean", "--provider", "aws", "--region", "EU"),
-    *("--hours-per-month", "200", "--engineer-rate", "85.50"),
+    "--provider=digitalocean",
+    "--provider=aws",
+    "--region=EU",
+    "--hours-per-month=200",
+    "--engineer-rate=85.50",
 )
 
 
@@ -47,9 +50,8 @@ def test_what_is_said_is_written_and_read_again(call: Call) -> None:
     names = {"provider": ["digitalocean", "aws"], "region": ["eu"]}
     amounts = {"hours-per-month": 200, "engineer-rate": 85.5}
     assert _read() == {"plan": {**names, **amounts}, "prices": names}
-    assert set(load_settings(plan, ("plan", "prices"))) == {
-        *("providers", "regions", "hours_per_month", "engineer_rate")
-    }
+    heard = load_settings(plan, ("plan", "prices"))
+    assert set(heard) == {"providers", "regions", "hours_per_month", "engineer_rate"}
 
 
 def test_a_plan_heeds_the_file(call: Call, write: Write) -> None:
