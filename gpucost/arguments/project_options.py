@@ -127,6 +127,7 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
                 "max-price",
                 "purchase",
                 "sort",
+                "group-by",
                 "as-of",
                 *_FORMAT,
             ),

@@ -1,7 +1,7 @@
 """`gpucost prices list`: which known prices are wanted, and why each is what it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,11 @@ SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
     "gpus": lambda o: (o.gpu_count, o.usd_per_hour, o.place),
     "age": lambda o: (o.as_of, o.place),
 }
+GROUPS: dict[str, Callable[[Offer], str]] = {
+    "gpu": lambda o: o.gpu,
+    "provider": lambda o: o.provider,
+}
+_CHEAPEST = ("price", "gpu-price")  # the sorts that say what is cheapest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,7 @@ class Query:
         max_price: USD an hour for the machine.
         purchases: any of these ways of buying.
         sort: one of SORTS.
+        group_by: one of GROUPS: of each group only its cheapest offer; None: every offer.
     """
 
     providers: tuple[str, ...] = ()
@@ -50,6 +56,7 @@ class Query:
     max_price: Decimal | None = None
     purchases: tuple[str, ...] = ()
     sort: str = "price"
+    group_by: str | None = None
 
     def find(self, catalog: Catalog) -> list[Offer]:
         """Return the offers that are wanted, in order.
@@ -63,6 +70,22 @@ class Query:
         models = {gpu.name for name in self.gpu_names for gpu in matching(name)}
         found = (offer for offer in catalog.offers if self._wants(offer, models, regions))
         return sorted(found, key=SORTS[self.sort])
+
+    def grouped(self, found: list[Offer]) -> list[tuple[Offer, int | None]]:
+        """Return the rows to show, in order, with the number of offers that each stands for.
+
+        Of a group that is its cheapest offer, for each GPU where that is the order, else for the
+        machine. Without groups each offer is a row, and there is no number.
+        """
+        if self.group_by is None:
+            return [(offer, None) for offer in found]
+        cheapest = SORTS[self.sort if self.sort in _CHEAPEST else "price"]
+        groups: dict[str, list[Offer]] = {}
+        for offer in found:
+            groups.setdefault(GROUPS[self.group_by](offer), []).append(offer)
+        rows: list[tuple[Offer, int | None]]
+        rows = [(min(group, key=cheapest), len(group)) for group in groups.values()]
+        return sorted(rows, key=lambda row: SORTS[self.sort](row[0]))
 
     def _wants(self, offer: Offer, models: set[str], regions: tuple[str, ...]) -> bool:
         return (
@@ -88,6 +111,7 @@ class ListedOffer(RentedOffer):
         notes: of its source.
         stale: whether the price is too old on the day that was asked for.
         why: where it was read and what gave way to it, where that was asked for.
+        offers_in_group: of which this is the cheapest, where groups were asked for.
     """
 
     gpu_memory_gib: float
@@ -98,6 +122,7 @@ class ListedOffer(RentedOffer):
     notes: str
     stale: bool
     why: str | None = field(default=None, metadata=IF_KNOWN)
+    offers_in_group: int | None = field(default=None, metadata=IF_KNOWN)
 
 
 def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
@@ -108,35 +133,50 @@ def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
     """
     catalog = load_catalog(day, say=output.say)
     found = query.find(catalog)
-    _show(found, catalog, output, why=why)
+    rows = query.grouped(found)
+    _show(rows, len(found), catalog, output, why=why)
     if output.verbose and not why:
-        for offer in found[:_SHOWN]:
+        for offer, _ in rows[:_SHOWN]:
             output.say(f"why: {offer.place}, {offer.purchase}: {_reason(offer, catalog)}")
 
 
-def _show(found: list[Offer], catalog: Catalog, output: Output, *, why: bool) -> None:
+def _show(
+    found: list[tuple[Offer, int | None]],
+    offers: int,
+    catalog: Catalog,
+    output: Output,
+    *,
+    why: bool,
+) -> None:
     if output.format == "json":
-        print_json([_document(offer, catalog, why=why) for offer in found])
+        documents = (_document(offer, catalog, why=why) for offer, _ in found)
+        counts = (count for _, count in found)
+        print_json(
+            [replace(one, offers_in_group=n) for one, n in zip(documents, counts, strict=True)]
+        )
         return
     short = output.format == "table" and not output.verbose
     shown = found[:_SHOWN] if short else found
+    grouped = any(count is not None for _, count in shown)
     columns: tuple[str, ...]
     columns = ("provider", "type", "region", "GPUs", "GPU", "purchase", "USD/h", "read", "")
-    if why:
-        columns += ("why",)
-    rows = tuple(_row(offer, catalog, output, why=why) for offer in shown)
-    right, spare = frozenset(("USD/h", "GPUs")), ("purchase", "GPU", "region")
+    columns += (*(("offers",) if grouped else ()), *(("why",) if why else ()))
+    rows = tuple(_row(offer, count, catalog, output, why=why) for offer, count in shown)
+    right, spare = frozenset(("USD/h", "GPUs", "offers")), ("purchase", "GPU", "region")
     print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
+    groups = f" in {len(found)} groups" if grouped else ""
     output.say(
-        f"{len(found)} offers as of {catalog.as_of}{more}. Prices read {catalog.oldest} to "
+        f"{offers} offers{groups} as of {catalog.as_of}{more}. Prices read {catalog.oldest} to "
         f"{catalog.newest}; 'stale' is over 30 days old and may have risen "
         "by over a fifth since, or undated."
     )
 
 
-def _row(offer: Offer, catalog: Catalog, output: Output, *, why: bool) -> tuple[str, ...]:
+def _row(
+    offer: Offer, count: int | None, catalog: Catalog, output: Output, *, why: bool
+) -> tuple[str, ...]:
     cells: tuple[str, ...] = (
         offer.provider,
         offer.instance_type,
@@ -148,6 +188,7 @@ def _row(offer: Offer, catalog: Catalog, output: Output, *, why: bool) -> tuple[
         offer.as_of.isoformat(),
         _mark(offer, catalog),
     )
+    cells += () if count is None else (str(count),)
     return (*cells, _reason(offer, catalog)) if why else cells
 
 

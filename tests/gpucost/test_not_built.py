@@ -79,7 +79,7 @@ BUILT = {
     "mcp": "--budget --root",
     "reap": "--all-owners --dry-run --yes",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
-    "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of",
+    "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of --group-by",
 }
 
 

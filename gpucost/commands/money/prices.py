@@ -19,6 +19,7 @@ _REGION = click.option(
 )
 _AS_OF = click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
 _SORTS = ("price", "gpu-price", "provider", "gpu", "gpus", "age")
+_GROUPS = ("gpu", "provider")
 
 
 @click.group(
@@ -46,6 +47,11 @@ def command() -> None:
 )
 @click.option(
     "--sort", type=click.Choice(_SORTS), default="price", show_default=True, help="Order."
+)
+@click.option(
+    "--group-by",
+    type=click.Choice(_GROUPS),
+    help="One row for each: its cheapest offer, and how many there are.",
 )
 @_AS_OF
 @click.option("--why", is_flag=True, help="Say beside each row why it is here.")

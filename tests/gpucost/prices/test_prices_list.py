@@ -94,3 +94,37 @@ def test_a_bad_filter_is_refused(arguments: tuple[str, ...], told: str, call: Ca
     ran = call("prices", *arguments)
     assert ran.code == 2
     assert told in ran.err
+
+
+@pytest.mark.parametrize("group", ["gpu", "provider"])
+@pytest.mark.parametrize("sort", ["price", "gpu-price", "provider"])
+def test_a_group_is_its_cheapest_offer(group: str, sort: str, call: Call) -> None:
+    """Each group is one row, its cheapest by the same prices ungrouped, with their number."""
+    asked = ("prices", "--region", "eu", "--sort", sort, "--as-of", AS_OF, "-f", "json")
+    everything, groups = call(*asked).json, call(*asked, "--group-by", group).json
+    by_gpu = sort == "gpu-price"
+    expected: dict[str, list[Decimal]] = {}
+    for row in everything:
+        price = Decimal(row["usd_per_hour"])
+        price = price / Decimal(str(row["gpu_count"])) if by_gpu else price
+        expected.setdefault(row[group], []).append(price)
+    assert {row[group]: row["offers_in_group"] for row in groups} == {
+        name: len(prices) for name, prices in expected.items()
+    }
+    assert len(groups) == len(expected) < len(everything)
+    for row in groups:
+        divisor = Decimal(str(row["gpu_count"])) if by_gpu else 1
+        assert Decimal(row["usd_per_hour"]) / divisor == min(expected[row[group]])
+    order = [row["provider"] if sort == "provider" else min(expected[row[group]]) for row in groups]
+    assert order == sorted(order)
+    assert not any("offers_in_group" in row for row in everything)
+
+
+def test_a_table_of_groups_says_how_many_offers_there_are(call: Call) -> None:
+    """The column `offers` adds up to the number below the table."""
+    asked = ("prices", "--gpu", "L4", "--group-by", "provider", "--as-of", AS_OF, "-f", "csv")
+    ran = call(*asked)
+    lines = ran.out.splitlines()
+    column = lines[0].split(",").index("offers")
+    total = sum(int(line.split(",")[column]) for line in lines[1:])
+    assert f"{total} offers in {len(lines) - 1} groups" in ran.err
