@@ -3,7 +3,7 @@
 import difflib
 import json
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
@@ -46,6 +46,22 @@ def parse_profiles(data: bytes, origin: str) -> tuple[Profile, ...]:
         hidden = len(problems) - _SHOWN
         raise InputError(problems[:_SHOWN] + [f"{origin}: {hidden} more problems."] * (hidden > 0))
     return profiles
+
+
+def possible(profile: Profile) -> Profile:
+    """Return a profile without the values that no job can have; a note names each.
+
+    What a damaged source says may be beyond what a profile can hold: written, it would be refused.
+    """
+    problems: list[str] = []
+    found = _parse_one(to_json(profile), _Reader(problems, ""))
+    if not problems:
+        return profile
+    left_out = tuple(f"left out: {one}" for one in problems[:_SHOWN])
+    told = found.provenance
+    return replace(
+        found, series=profile.series, provenance=replace(told, notes=(*told.notes, *left_out))
+    )
 
 
 def _load_json(data: bytes, origin: str) -> object:
@@ -355,4 +371,6 @@ def _encode(value: object) -> Any:  # noqa: ANN401 - JSON values
 def _short(value: float) -> float | int:
     """Return ten significant digits, whole numbers without a point."""
     rounded = float(f"{value:.10g}")
+    if not math.isfinite(rounded):
+        return rounded
     return int(rounded) if rounded == int(rounded) else rounded

@@ -63,3 +63,15 @@ def test_a_seed_makes_its_input_again() -> None:
     """What failed once can be looked at."""
     assert damaged(7) == damaged(7)
     assert damaged(7) != damaged(8)
+
+
+def test_what_no_profile_can_hold_is_left_out_with_a_note(tmp_path: Path) -> None:
+    """The profile of a damaged source can be written and read again, and says what is missing."""
+    memory = '"system.memory_percent": 25.0, "system.proc.memory.availableMB": -49152.0'
+    lines = [EVENT % f"{second}, {memory}" for second in (1700000000, 1700000030)]
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert wrong((profile,)) is None
+    assert profile.hardware.ram_gib is None
+    assert any("left out: hardware.ram_gib is -" in note for note in profile.provenance.notes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.metrics import SLOTS
@@ -117,7 +118,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
     hardware, notes = hardware_of(merged, hints)
     work = _work(merged, window, hints)
     host, machine = _host(merged, window), _machine(merged, window)
-    return Profile(
+    profile = Profile(
         job=_job(merged, server, label, hints),
         hardware=hardware,
         window=_window(merged, window, taken.coverage),
@@ -148,6 +149,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
             ),
         ),
     )
+    return possible(profile)
 
 
 def _active(merged: Merged, server: Served | None) -> tuple[ActiveWindow, float | None]:

@@ -158,8 +158,10 @@ def _total_gib(columns: dict[str, NDArray[np.float64]]) -> float | None:
     used, share = columns.get("mem.used_gib"), columns.get("fraction.memory")
     if used is None or share is None:
         return None
-    total = used[share > 0] / share[share > 0]
-    return round(float(np.nanmedian(total)), 6) if np.isfinite(total).any() else None
+    with np.errstate(over="ignore"):  # a damaged figure is no size
+        total = used[share > 0] / share[share > 0]
+    known = total[np.isfinite(total)]
+    return round(float(np.median(known)), 6) if len(known) else None
 
 
 def _host(wide: dict[str, NDArray[np.float64]], t_s: NDArray[np.float64]) -> pd.DataFrame | None:
