@@ -158,7 +158,7 @@ def _total_gib(columns: dict[str, NDArray[np.float64]]) -> float | None:
     used, share = columns.get("mem.used_gib"), columns.get("fraction.memory")
     if used is None or share is None:
         return None
-    with np.errstate(over="ignore"):  # a damaged figure is no size
+    with np.errstate(over="ignore"):  # of a damaged figure
         total = used[share > 0] / share[share > 0]
     known = total[np.isfinite(total)]
     return round(float(np.median(known)), 6) if len(known) else None
