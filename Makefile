@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,7 +50,7 @@ golden: $(VENV)/.dev ## rewrite the golden files; look at the diff
 	$(BIN)/pytest -q tests --update-golden
 
 data-given:
-	@test -d "$(DATA)" || { echo "DATA names no folder: make accuracy DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
+	@test -d "$(DATA)" || { echo "DATA names no folder: make $(MAKECMDGOALS) DATA=FOLDER (the published data sets; research/README.md lists them)"; exit 2; }
 
 prices-backtest: $(VENV)/.dev ## fit how far prices move with age on the bundled history, score it with providers left out
 	$(BIN)/python -m research.price_moves $$(date -u +%F)
@@ -63,6 +63,9 @@ accuracy: data-given $(VENV)/.dev ## score predictions on DATA left out of their
 
 fit: data-given $(VENV)/.dev ## fit the coefficients of predictions anew on the data sets in DATA
 	$(BIN)/python -m research.fit "$(DATA)" $$(date -u +%F)
+
+replay: data-given $(VENV)/.dev ## pack 1,000 jobs that behave as published pairs in DATA, run them: memory, latency, bill
+	$(BIN)/python -m research.replay "$(DATA)"
 
 fuzz-telemetry: $(VENV)/.dev ## 20,000 damaged files of telemetry: each is read or refused with a sentence
 	$(BIN)/python -m tests.fuzz 20000 --seed $$(date -u +%s) --jobs 2 --seconds 1800
