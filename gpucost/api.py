@@ -19,6 +19,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
+from pricing.listing import listed
 from providers.registry import launchable
 
 
@@ -57,7 +58,7 @@ def read_telemetry(
     several = [paths] if isinstance(paths, str | Path) else paths
     profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
-        names = ", ".join(profile.job.name for profile in profiles)
+        names = listed([profile.job.name for profile in profiles], 10)
         raise InputError(f"several jobs are in there: {names}; choose one with job=NAME.")
     return profiles[0]
 

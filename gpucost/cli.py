@@ -10,6 +10,7 @@ import click
 from gpucost.interruption import interruptible
 from gpucost.version import __version__
 from pricing.errors import GpucostError, InputError, NotBuiltYetError
+from pricing.listing import grouped
 from providers.redaction import redacted_output
 
 INTERRUPTED = 130
@@ -128,7 +129,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         result = cli.main(args=list(arguments), prog_name="gpucost", standalone_mode=False)
     except GpucostError as error:
-        for problem in error.problems:
+        for problem in grouped(error.problems):
             _tell(problem)
         return error.exit_code
     except click.ClickException as error:

@@ -22,6 +22,7 @@ from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import Settings
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError
+from pricing.listing import listed
 from pricing.money import EXACT, show
 
 _HOUR_S = 3600
@@ -95,13 +96,8 @@ def next_experiment(
         refused.setdefault(why, []).append(f"{found.name}{place}")
     here = f"{job.name}: no change on this machine is in the plan that costs less than today."
     on_this = any(is_here(found) for found in _by_benefit(job))
-    told = (f"{_names(names)}: {why}" for why, names in refused.items())
+    told = (f"{listed(names, _SHOWN)}: {why}" for why, names in refused.items())
     return None, (*told, *(() if on_this else (here,)))
-
-
-def _names(names: list[str]) -> str:
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join([*names[:_SHOWN], *more])
 
 
 def _by_benefit(job: JobDocument) -> list[FoundOption]:

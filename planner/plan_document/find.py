@@ -13,6 +13,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import STAY, MachineDocument, OptionDocument, Settings
 from pricing.errors import InputError
+from pricing.listing import listed
 
 _SHOWN = 30
 
@@ -116,9 +117,7 @@ def find_option(plan: PlanDocument, name: str) -> FoundOption:
 
 
 def _names(found: Iterable[FoundOption]) -> str:
-    names = [one.name for one in found]
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join([*names[:_SHOWN], *more]) or "none"
+    return listed([one.name for one in found], _SHOWN)
 
 
 def find_recommended(plan: PlanDocument) -> FoundOption:

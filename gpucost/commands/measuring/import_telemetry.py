@@ -26,6 +26,7 @@ from planner.profile.model import Profile
 from planner.telemetry.lake.place import is_address
 from planner.telemetry.live.recording_rules import recording_rules
 from pricing.errors import InputError
+from pricing.listing import listed
 
 if TYPE_CHECKING:
     from planner.telemetry.folder import Skipped
@@ -171,7 +172,7 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
     if target == "-" or (len(profiles) == 1 and not _is_folder(target)):
         return [(target, dump(profiles))]
     if not _is_folder(target):
-        there = ", ".join(profile.job.name for profile in profiles)
+        there = listed([profile.job.name for profile in profiles], MANY)
         raise InputError(
             f"{len(profiles)} jobs are in there ({there}): give a folder, -o profiles/, for a file "
             "a job, or choose one with --job NAME."

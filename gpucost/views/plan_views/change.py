@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_json, print_prose, print_table
 from planner.documents.plan_change import JobChange, PlanChange
+from pricing.listing import listed
 from pricing.money import show
 
 _COLUMNS = ("job", "what", "before", "after", "change", "by price", "by use", "by machine")
@@ -32,10 +33,9 @@ def print_change(change: PlanChange, output: Output) -> None:
         print_prose(f"{len(moved) - len(shown)} more jobs changed: -v.")
     for what, word in (("new", "New waste"), ("gone", "Gone waste")):
         found = [one for one in change.waste if one.what == what]
-        names = ", ".join(f"{one.job}: {one.code}" for one in found[:_SHOWN])
-        rest = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         if found:
-            print_prose(f"{word}: {names}{rest}.")
+            names = listed([f"{one.job}: {one.code}" for one in found], _SHOWN)
+            print_prose(f"{word}: {names}.")
     if change.unknown:
         print_prose(f"In no total, for their cost is unknown: {', '.join(change.unknown)}.")
     print_prose(change_text(change))

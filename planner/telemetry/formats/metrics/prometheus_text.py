@@ -11,6 +11,7 @@ from planner.telemetry.formats.metrics.scrape_lines import scrapes_of
 from planner.telemetry.formats.metrics.serving import served
 from planner.telemetry.parsing import series
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
+from pricing.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,5 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _broken(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:_SHOWN_LINES]))
-    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
-    return f"labels elided or broken, read by what is left: lines {shown}{more}."
+    shown = listed([str(line) for line in lines], _SHOWN_LINES)
+    return f"labels elided or broken, read by what is left: lines {shown}."

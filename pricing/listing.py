@@ -1,0 +1,34 @@
+"""Many things in a sentence: the first few by name, and how many more there are."""
+
+from collections.abc import Iterable, Sequence
+
+ALIKE = 3  # two lines that differ in their first word are still read at a glance
+
+
+def listed(names: Sequence[str], shown: int = 5) -> str:
+    """Return names as one line: those that are shown, then "and N more"; "none" of no name."""
+    more = [f"and {len(names) - shown:,} more"] if len(names) > shown else []
+    return ", ".join([*names[:shown], *more]) or "none"
+
+
+def grouped(problems: Iterable[str]) -> list[str]:
+    """Return problems; those of ALIKE or more that differ only in whose they are, as one.
+
+    Args:
+        problems: sentences, such as "JOB: what is wrong with it".
+    """
+    found: dict[str, list[str]] = {}
+    for problem in problems:
+        whose, what = _parts(problem)
+        found.setdefault(what, []).append(whose)
+    lines: list[str] = []
+    for what, names in found.items():
+        alike = len(set(names)) >= ALIKE
+        lines += [listed(names) + what] if alike else [name + what for name in names]
+    return lines
+
+
+def _parts(problem: str) -> tuple[str, str]:
+    """Return whose problem it is, and the rest; a sentence that names nobody is all rest."""
+    whose, colon, what = problem.partition(": ")
+    return (whose, colon + what) if what else ("", problem)

@@ -1,0 +1,63 @@
+"""What is wrong with many is said once, and no name is lost where there are few."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpucost.cli import run
+from pricing.listing import grouped, listed
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], "none"),
+        (["a"], "a"),
+        (["a", "b", "c", "d", "e"], "a, b, c, d, e"),
+        (list("abcdefg"), "a, b, c, d, e, and 2 more"),
+        ([str(n) for n in range(2000)], "0, 1, 2, 3, 4, and 1,995 more"),
+    ],
+)
+def test_a_list_says_how_many_more(names: list[str], text: str) -> None:
+    """The first few are named; what is not shown is counted."""
+    assert listed(names) == text
+
+
+@pytest.mark.parametrize(
+    ("problems", "lines"),
+    [
+        (["one sentence."], ["one sentence."]),
+        (["a: no GPU.", "b: no GPU."], ["a: no GPU.", "b: no GPU."]),
+        (
+            ["a: no GPU.", "b: no GPU.", "x: other.", "c: no GPU."],
+            ["a, b, c: no GPU.", "x: other."],
+        ),
+        (["a: same.", "a: same.", "a: same."], ["a: same."] * 3),
+        (["stop.", "stop.", "stop."], ["stop."] * 3),
+        (["ends with a colon: ", "b"], ["ends with a colon: ", "b"]),
+    ],
+)
+def test_problems_of_three_that_differ_in_whose_they_are_become_one(
+    problems: list[str], lines: list[str]
+) -> None:
+    """Sentences that differ only in their first words are said once."""
+    assert grouped(problems) == lines
+
+
+def test_a_fleet_without_gpu_models_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Forty files with the same fault do not scroll the reason away."""
+    for number in range(40):
+        document = {
+            "gpucost_profile": 1,
+            "job": {"name": f"job{number:02}", "kind": "training"},
+            "hardware": {"gpu_count": 1},
+            "utilization": {"gpu_percent": 40},
+        }
+        (tmp_path / f"{number:02}.json").write_text(json.dumps(document))
+    assert run(["plan", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("hardware.gpu is missing") == 1
+    assert "job00, job01, job02, job03, job04, and 35 more: hardware.gpu" in said
