@@ -132,9 +132,10 @@ page-test: $(VENV)/.runtime .venv-page/.ready ## look at the pages of two plans,
 	mkdir -p build/page
 	$(BIN)/gpucost plan examples/visual-search.json -q -o build/page/one.json > build/page/one.txt
 	$(BIN)/gpucost plan examples/fleet -q -o build/page/fleet.json > build/page/fleet.txt
-	$(BIN)/gpucost report build/page/one.json --style html -q -o build/page/one.html
+	$(BIN)/python -m tests.page_series examples/visual-search.json build/page/series
+	$(BIN)/gpucost report build/page/one.json --style html --series build/page/series -q -o build/page/one.html
 	$(BIN)/gpucost report build/page/fleet.json --style html -q -o build/page/fleet.html
-	$(BIN)/gpucost report build/page/one.json --style html --lang zh -q -o build/page/zh.html
+	$(BIN)/gpucost report build/page/one.json --style html --series build/page/series --lang zh -q -o build/page/zh.html
 	.venv-page/bin/python tests/page_check.py .venv-page/package/axe.min.js build/page build/page/one.html build/page/fleet.html build/page/zh.html
 
 test-tools: ## install what the tests need from the system (Debian)

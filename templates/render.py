@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 STYLES = ("md", "html", "github-comment")
 
 
-def render_report(
+def render_report(  # noqa: PLR0913 - what a style is made of
     plan: PlanDocument,
     *,
     style: str = "md",
     lang: str = "en",
     change: PlanChange | None = None,
     table: Mapping[str, Any] | None = None,
+    over_time: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
     """Return the report of a plan.
 
@@ -40,6 +41,8 @@ def render_report(
         lang: `en` or `zh`.
         change: what changed since an earlier plan; a comment begins with it.
         table: the figures that a page works out again; needed for `html`.
+        over_time: what was recorded over time, by job, as the fields of a `TimeLine`; a page
+            draws it.
 
     Raises:
         NotBuiltYetError: another style or language of the contract.
@@ -49,7 +52,8 @@ def render_report(
         if style == "github-comment":
             return comment(plan, change, environment())
         if style == "html":
-            return render_page(plan, table or {"period": plan.period, "jobs": []})
+            figures = table or {"period": plan.period, "jobs": []}
+            return render_page(plan, figures, over_time or {})
         return markdown_report(plan, environment())
 
 

@@ -118,6 +118,44 @@
       { stacked: true }) }, plugins: legend() } });
   };
 
+  /* The scales of two charts that share their hours: the same width on the left. */
+  const alike = (scales, end) => {
+    scales.x = { ...scales.x, type: "linear", min: 0, max: end };
+    scales.y = { ...scales.y, afterFit: (axis) => { axis.width = 120; } };
+    return scales;
+  };
+  const overTime = (job) => {
+    const line = job.over_time;
+    $("over-time").hidden = !line;
+    $("no-series").hidden = Boolean(line);
+    if (!line) return;
+    const end = line.point * line.busy.length;
+    const at = (values) => values.map((y, i) => ({ x: line.point * (i + 0.5), y: y === null ? NaN : y }));
+    const drawn = (label, values, name, more = {}) => ({ label, data: at(values), pointRadius: 0,
+      borderWidth: 2, borderColor: colour(name), backgroundColor: colour(name), ...more });
+    const sets = [drawn(line.gpus > 1 ? say("GPUs, mean") : say("GPU"), line.busy, "--a")];
+    if (line.gpus > 1) sets.push(drawn(say("busiest GPU"), line.most, "--e", { borderWidth: 1 }),
+      drawn(say("least busy GPU"), line.least, "--e", { borderWidth: 1, borderDash: [2, 2] }));
+    if (line.host.length)
+      sets.push(drawn(say("host"), line.host, "--b", { borderWidth: 1, borderDash: [6, 3] }));
+    const busy = alike(axes("", say("% of the time")), end);
+    busy.y = { ...busy.y, min: 0, max: 100 };
+    draw("busy", { type: "line", data: { datasets: sets },
+      options: { ...plain, scales: busy, plugins: { legend: { labels: { color: colour("--text"),
+        usePointStyle: true, pointStyle: "line" } } } } });
+    const kinds = [...new Set(line.phases.map((one) => one[0]))];
+    const scales = alike(axes(say(`${line.unit} since it began`), ""), end);
+    scales.y = { ...scales.y, type: "category", labels: kinds };
+    draw("phases", { type: "bar", data: { labels: kinds, datasets: [{ grouped: false,
+      backgroundColor: colour("--c"), barPercentage: 0.7, minBarLength: 2,
+      data: line.phases.map(([kind, from, to]) => ({ x: [line.point * from, line.point * to], y: kind })) }] },
+    options: { ...plain, indexAxis: "y", scales, plugins: { legend: { display: false } } } });
+    const points = (kind) => line.phases.filter((one) => one[0] === kind)
+      .reduce((sum, one) => sum + one[2] - one[1], 0);
+    $("phases-said").textContent = kinds
+      .map((kind) => `${kind} ${(100 * points(kind) / line.busy.length).toFixed(0)} %`).join(", ");
+  };
+
   const cell = (row, text, number) => {
     const made = row.insertCell();
     made.textContent = text;
@@ -182,6 +220,7 @@
     ladder(job, mine);
     tornado(job);
     bill(job);
+    overTime(job);
     optionTable(job, mine);
     $("job-figures").textContent = mine.name;
   };

@@ -23,6 +23,7 @@ from templates.language.speech import (
     told,
     word,
 )
+from templates.page.over_time import drawn
 from templates.reports.alike import Alike, alike
 from templates.reports.bottom_line import bottom_line
 from templates.reports.decision import decision, named_options, year_words
@@ -43,12 +44,15 @@ _NOTES = 200
 _RATE = 100  # dollars an hour, where the plan does not say
 
 
-def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
+def render_page(
+    plan: PlanDocument, table: Mapping[str, Any], over_time: Mapping[str, Mapping[str, Any]]
+) -> str:
     """Return one HTML file that works offline.
 
     Args:
         plan: made now, or read back.
         table: the figures that can be worked out again, as `what_if_table` gives them.
+        over_time: what was recorded over time, by job.
     """
     single = len(plan.jobs) == 1
     notes = [told(note) for note in (*plan.assumptions, *plan.warnings)]
@@ -77,7 +81,10 @@ def render_page(plan: PlanDocument, table: Mapping[str, Any]) -> str:
             data=_safe_json(
                 {
                     "table": table,
-                    "jobs": [_job(job) for job in plan.jobs],
+                    "jobs": [
+                        {**_job(job), "over_time": drawn(over_time.get(job.name))}
+                        for job in plan.jobs
+                    ],
                     "words": page_words(spoken()),
                 }
             ),

@@ -63,7 +63,7 @@ BUILT = {
     "--lang --fx",
     "loop": "--ab --budget --folder --dry-run --yes --numeric -f",
     "verify": "--plan --option --bill --changed --job -o --report -f",
-    "report": "-o --style --lang --fx --base --fail-over --fail-over-increase",
+    "report": "-o --style --lang --fx --series --base --fail-over --fail-over-increase",
     "diff": "--style --lang -f",
     "recipe": "--option --numeric -o",
     "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",

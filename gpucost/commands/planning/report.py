@@ -1,6 +1,9 @@
 """`gpucost report`: the report of a plan."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from decimal import Decimal
+from typing import Any
 
 import click
 
@@ -8,10 +11,12 @@ from gpucost.arguments.parameters import DOLLARS, INCREASE, language_option, rat
 from gpucost.cost_gate import Gate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
+from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
+from pricing.errors import InputError
 from templates.language.currency import ExchangeRate, showing
 
 
@@ -27,6 +32,13 @@ from templates.language.currency import ExchangeRate, showing
 )
 @language_option
 @rate_option
+@click.option(
+    "--series",
+    multiple=True,
+    metavar="PATH",
+    help="With html: profiles, or a folder of them, of which the time line is drawn; repeatable."
+    "  [default: those beside PLAN]",
+)
 @click.option("--base", help="An earlier plan.json; a comment begins with what changed since.")
 @click.option("--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this.")
 @click.option(
@@ -41,6 +53,7 @@ def command(
     style: str,
     lang: str,
     rate: ExchangeRate | None,
+    series: tuple[str, ...],
     base: str | None,
     fail_over: Decimal | None,
     fail_over_increase: tuple[Decimal, bool] | None,
@@ -57,8 +70,11 @@ def command(
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
     table = what_if_table(plan) if style == "html" else None
+    over_time = _over_time(plan_path, series, plan, style)
     with showing(rate):
-        text = render_report(plan, style=style, lang=lang, change=change, table=table)
+        text = render_report(
+            plan, style=style, lang=lang, change=change, table=table, over_time=over_time
+        )
     write_file(target, text)
     if target != "-":
         output.say(f"wrote {target}")
@@ -67,3 +83,21 @@ def command(
 
 def _change(base: str | None, plan: PlanDocument) -> PlanChange | None:
     return None if base is None else plan_change(load_plan(base), plan)
+
+
+def _over_time(
+    path: str, series: Sequence[str], plan: PlanDocument, style: str
+) -> dict[str, dict[str, Any]]:
+    """Return what was recorded over time, for the page.
+
+    Raises:
+        InputError: series are given and the style draws none, or they cannot be read.
+    """
+    if style != "html":
+        if series:
+            raise InputError(
+                f"--series is drawn on the page alone, not with --style {style}: add --style html."
+            )
+        return {}
+    lines = time_lines(path, series, [job.name for job in plan.jobs])
+    return {name: asdict(line) for name, line in lines.items()}

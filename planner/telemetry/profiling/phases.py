@@ -52,10 +52,10 @@ def phases(merged: Merged) -> tuple[Phase, ...]:
 
     Empty where neither load nor steps were recorded over time.
     """
-    ticks = _ticks(merged)
+    observed = merged.observed
+    ticks = _ticks(merged.samples, merged.host, observed)
     if ticks is None:
         return ()
-    observed = merged.observed
     labels = np.array(_labels(ticks, observed), dtype=object)
     timed = [p for p in observed.pauses if p.kind in _TIMED] if observed is not None else []
     kinds = dict.fromkeys((*labels, *(pause.kind for pause in timed)))
@@ -63,14 +63,30 @@ def phases(merged: Merged) -> tuple[Phase, ...]:
     return tuple(phase for phase in found if phase.total_s)
 
 
-def _ticks(merged: Merged) -> _Ticks | None:
-    groups = [rows for _, rows in merged.samples.groupby("gpu", sort=True)]
+def labelled(
+    samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]] | None:
+    """Return when the phase was told, how long each reading stood, and the phase, by time.
+
+    None where neither load nor steps were recorded over time. Pauses that the probe timed are not
+    in it. Times are seconds on the clock of the samples, which are sorted by it.
+    """
+    ticks = _ticks(samples, host, observed)
+    if ticks is None:
+        return None
+    return ticks.t_s, ticks.stood_s, tuple(_labels(ticks, observed))
+
+
+def _ticks(
+    samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
+) -> _Ticks | None:
+    groups = [rows for _, rows in samples.groupby("gpu", sort=True)]
     loads = [load for rows in groups if (load := _load(rows)) is not None]
-    stepped = merged.observed is not None and merged.observed.steps is not None
+    stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
-    elif stepped and merged.host is not None:
-        clock = merged.host["t_s"].to_numpy(dtype=float)
+    elif stepped and host is not None:
+        clock = host["t_s"].to_numpy(dtype=float)
     else:
         return None
     if len(np.unique(clock)) < 2:  # noqa: PLR2004 - one instant has no phases
@@ -80,7 +96,7 @@ def _ticks(merged: Merged) -> _Ticks | None:
         t_s=clock,
         stood_s=durations(clock),
         busy=np.max(busy, axis=0) if busy else np.full(len(clock), np.nan),
-        host=_host(clock, merged.host),
+        host=_host(clock, host),
     )
 
 

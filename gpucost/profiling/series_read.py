@@ -1,0 +1,158 @@
+"""Reads the raw series beside profiles back, drawn together to what a page can show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.profile.codec import parse_profiles
+from planner.telemetry.profiling.time_line import (
+    HOST_LOAD,
+    LOADS,
+    MOST_POINTS,
+    TimeLine,
+    observed_steps,
+    time_line,
+)
+from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+_SAMPLES, _STEPS = ".samples.parquet", ".steps.jsonl"
+_HOST = f"host.{HOST_LOAD}"
+_MOST_ROWS = 500_000  # above it readings are averaged as they are read
+_ALL_POINTS = 8_000  # of one page
+_FEWEST_POINTS = 40
+
+
+def time_lines(plan: str, given: Sequence[str], jobs: Sequence[str]) -> dict[str, TimeLine]:
+    """Return what was recorded over time of the jobs of a plan, by name.
+
+    Args:
+        plan: the file; where nothing is given, series beside it are looked at.
+        given: profiles, their samples, or folders of either.
+        jobs: names of the jobs of the plan.
+
+    Raises:
+        InputError: nothing is where it was said to be, or a series cannot be read.
+    """
+    files = _files(given) if given else sorted(_folder(plan).glob(f"*{_SAMPLES}"))
+    named = [(_job(file), file) for file in files]
+    wanted = {name: file for name, file in named if name is not None and name in jobs}
+    if given and not wanted:
+        raise InputError(
+            f"--series {' '.join(given)}: no series of a job of {plan} is there. A series lies "
+            f"beside its profile as NAME{_SAMPLES}; `gpucost profile` and `gpucost run` write it."
+        )
+    most = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(wanted))))
+    lines = {name: _line(file, most) for name, file in sorted(wanted.items())}
+    return {name: line for name, line in lines.items() if line is not None}
+
+
+def _folder(plan: str) -> Path:
+    return Path(plan).parent
+
+
+def _files(given: Iterable[str]) -> list[Path]:
+    """Return the samples that are named.
+
+    Raises:
+        InputError: a path is not there.
+    """
+    found: list[Path] = []
+    for name in given:
+        path = Path(name)
+        if path.is_dir():
+            below = sorted(path.rglob(f"*{_SAMPLES}"))
+            found += [p for p in below if not any(part[0] == "." for part in _parts(p, path))]
+            continue
+        samples = path if name.endswith(_SAMPLES) else path.with_name(f"{path.stem}{_SAMPLES}")
+        if not samples.is_file():
+            raise InputError(
+                f"--series {name}: there is no {samples.name} beside it; `gpucost profile` and "
+                "`gpucost run` write the series that a profile was made of."
+            )
+        found.append(samples)
+    return found
+
+
+def _parts(path: Path, folder: Path) -> tuple[str, ...]:
+    return path.relative_to(folder).parts
+
+
+def _job(samples: Path) -> str | None:
+    """Return the job that samples are of; None where no profile lies beside them."""
+    profile = samples.with_name(f"{samples.name.removesuffix(_SAMPLES)}.json")
+    try:
+        text = profile.read_bytes()
+    except OSError:
+        return None
+    try:
+        return parse_profiles(text, str(profile))[0].job.name
+    except (InputError, IndexError):
+        return None
+
+
+def _line(samples: Path, most: int) -> TimeLine | None:
+    """Return the time line of samples and of the steps beside them."""
+    frame = _frame(samples)
+    host = None
+    if _HOST in frame:
+        host = frame[["t_s", _HOST]].drop_duplicates("t_s").sort_values("t_s")
+        host = host.rename(columns={_HOST: HOST_LOAD})
+    steps = samples.with_name(f"{samples.name.removesuffix(_SAMPLES)}{_STEPS}")
+    return time_line(frame, host, observed_steps(_steps(steps)), most=most)
+
+
+def _frame(samples: Path) -> pd.DataFrame:
+    """Return the loads of every device and instant; of a long series means of short stretches.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    import duckdb  # noqa: PLC0415 - only where a series is drawn
+
+    try:
+        with duckdb.connect() as database:
+            series = database.read_parquet(str(samples))
+            span = "max(t_s) - min(t_s), count(distinct gpu), count(*)"
+            length, gpus, rows = series.aggregate(span).fetchall()[0]
+            width = length * gpus / _MOST_ROWS if rows > _MOST_ROWS else 0.0
+            instant = f"floor(t_s / {width!r}) * {width!r}" if width > 0 else "t_s"
+            loads = [name for name in (*LOADS, _HOST) if name in series.columns]
+            kept = series.project(", ".join((f"{instant} as t_s", "gpu", *map(_quoted, loads))))
+            means = ("t_s", "gpu", *(f"avg({_quoted(name)}) as {_quoted(name)}" for name in loads))
+            found: pd.DataFrame = kept.aggregate(", ".join(means), "t_s, gpu").df()
+            return found.sort_values(["gpu", "t_s"])
+    except duckdb.Error as error:
+        why = str(error).splitlines()[0]
+        raise InputError(f"{samples}: cannot be read as a series: {why}.") from error
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _steps(path: Path) -> list[dict[str, float]]:
+    """Return the lines of a steps file; none where it is not there.
+
+    Raises:
+        InputError: a line cannot be read.
+    """
+    if not path.is_file():
+        return []
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            step = {str(k): float(v) for k, v in json.loads(line).items() if v is not None}
+            found.append({**step, "t_s": step["t_s"]})
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise InputError(
+                f"{path}:{number}: not a step of `gpucost profile`; delete the file to draw the "
+                "series without its steps."
+            ) from error
+    return found
