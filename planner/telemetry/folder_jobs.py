@@ -16,13 +16,14 @@ from planner.telemetry.source_file import format_of, open_source, profiles_of
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from planner.profile.model import Profile
     from planner.telemetry.folder import Skipped
     from planner.telemetry.parsing.hints import Hints
 
 _CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
+_SERIES = {"gpucost-samples": ".samples.parquet", "gpucost-steps": ".steps.jsonl"}
 _SAME_START_S = 1.0
 _BOTH = 2
 
@@ -103,10 +104,14 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], dic
         except InputError as error:
             listing.damaged(path, error)
     telemetry = {}
+    captures = {path.with_name(_CAPTURED.sub("", path.name)): path for path, _ in other}
     for path, known in other:
         part = belonging.why(path)
+        name = None if isinstance(known, str) else _series_name(path, known)
         if part is not None:
             listing.skipped.append(part)
+        elif name in captures:
+            listing.skip(path, f"a series of {captures[name].name}")
         elif isinstance(known, str):
             listing.skip(path, known)
         else:
@@ -114,13 +119,25 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], dic
     return ready, telemetry
 
 
-def _groups(telemetry: Iterable[Path], *, apart: bool) -> list[list[Path]]:
-    """Return the files that are of one job."""
-    if apart:
-        return [[path] for path in telemetry]
+def _series_name(path: Path, hints: Hints) -> Path | None:
+    """Return the name that the samples and the steps of a job share; None for other files."""
+    ending = _SERIES.get(str(hints.format))
+    return None if ending is None else path.with_name(path.name.removesuffix(ending))
+
+
+def _groups(telemetry: Mapping[Path, Hints], *, apart: bool) -> list[list[Path]]:
+    """Return the files that are of one job.
+
+    Samples and steps of one name are; of several names in one folder each is a job.
+    """
+    series = {path: name for path in telemetry if (name := _series_name(path, telemetry[path]))}
     groups: dict[Path, list[Path]] = defaultdict(list)
     for path in telemetry:
-        groups[path if is_run_folder(path) else path.parent].append(path)
+        several = sum(name.parent == path.parent for name in set(series.values())) > 1
+        if path in series and (apart or several):
+            groups[series[path]].append(path)
+        else:
+            groups[path if apart or is_run_folder(path) else path.parent].append(path)
     return list(groups.values())
 
 
@@ -130,6 +147,7 @@ def _completed(found: list[_Found], telemetry: dict[Path, Hints], hints: Hints) 
     for one in found:
         if one.path in telemetry and not is_run_folder(one.path):
             beside[one.path.parent].append(one)
+    of_one_job = {path: group for group in _groups(telemetry, apart=True) for path in group}
     together: dict[Path, _Found] = {}
     parts: set[Path] = set()
     for members in beside.values():
@@ -137,7 +155,7 @@ def _completed(found: list[_Found], telemetry: dict[Path, Hints], hints: Hints) 
         rest = [one for one in members if not one.profile.gpus]
         if len(jobs) != 1 or not rest:
             continue
-        paths = [jobs[0].path, *(one.path for one in rest)]
+        paths = [*of_one_job[jobs[0].path], *(one.path for one in rest)]
         try:
             joined = profiles_of([open_source(str(path), telemetry[path]) for path in paths], hints)
         except InputError:

@@ -7,11 +7,11 @@ import json
 import re
 from pathlib import Path
 
+from planner.telemetry.parsing.parquet import footer_of
 from planner.telemetry.parsing.payload import MOST_BYTES, Payload, base_name
 from pricing.errors import InputError
 
 _META, _METRICS = "meta.yaml", "metrics"
-_PARQUET, _FOOTER_BYTES = b"PAR1", 1 << 17
 _NEPTUNE = (b"attribute_path", b"attribute_type", b"float_value")
 # A run has a name for each GPU where it sees several: monitoring/1a2b/gpu_memory_1.
 _MONITORED = re.compile(r"(monitoring/[^/,]+)/(gpu|gpu_memory|gpu_power)(?:_(\d{1,4}))?")
@@ -39,14 +39,7 @@ def is_run_folder(path: str | Path) -> bool:
 
 def is_run_table(path: str | Path) -> bool:
     """Return whether a file is Parquet with the columns that neptune-exporter writes."""
-    try:
-        with Path(path).open("rb") as stream:
-            if stream.read(len(_PARQUET)) != _PARQUET:
-                return False
-            stream.seek(max(0, stream.seek(0, 2) - _FOOTER_BYTES))
-            footer = stream.read()
-    except (OSError, ValueError):
-        return False
+    footer = footer_of(path)
     return all(name in footer for name in _NEPTUNE)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from planner.telemetry.formats.sniff import recognise
+from planner.telemetry.parsing.parquet import MAGIC, footer_of
 from planner.telemetry.parsing.payload import HEAD_BYTES, Payload, Stream
 from planner.telemetry.profiling.fill import fill
 from planner.telemetry.run_folder import is_run_folder, is_run_table, run_payload, table_payload
@@ -58,7 +59,7 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
         form = recognise(payload.name, payload.data[:HEAD_BYTES], hints)
         return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
-        form = recognise(stream.name, stream.head, hints)
+        form = recognise(stream.name, _head(path, stream), hints)
         if (
             form is not None
             and form.name in {_IN_BLOCKS, _BY_READER}
@@ -68,6 +69,11 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
             payload = Payload(name=stream.name, data=b"", sha256=None, path=path)
             return SourceFile(format=form, payload=payload, large=True)
         return SourceFile(format=form, payload=stream.load())
+
+
+def _head(path: str, stream: Stream) -> bytes:
+    """Return what a file is recognised by; Parquet names its columns at its end."""
+    return stream.head + (footer_of(path) if stream.head.startswith(MAGIC) else b"")
 
 
 def _is_large(path: str) -> bool:
@@ -104,7 +110,7 @@ def format_of(path: str, hints: Hints) -> Format | None:
     if is_run_folder(path) or is_run_table(path):
         return open_source(path, hints).format
     with Stream(path) as stream:
-        return recognise(stream.name, stream.head, hints)
+        return recognise(stream.name, _head(path, stream), hints)
 
 
 def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ...]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from planner.telemetry.formats.own.series_columns import is_series_table
+from planner.telemetry.parsing.parquet import MAGIC
 from planner.telemetry.run_folder import is_run_table
 from pricing.errors import InputError, UnreachableError
 
@@ -21,7 +23,6 @@ USER, PASSWORD = "GPUCOST_WAREHOUSE_USER", "GPUCOST_WAREHOUSE_PASSWORD"
 FILES, SERVERS = ("duckdb", "sqlite"), ("postgres", "mysql", "clickhouse", "trino")
 
 ENGINES = (*FILES, *SERVERS)
-_PARQUET = b"PAR1"
 _BATCH_ROWS = 200_000
 # What does not fit goes to the disk; rows need not come in the order in which they lie.
 _DUCKDB = {"memory_limit": "512MB", "preserve_insertion_order": False}
@@ -66,17 +67,21 @@ def place_of(source: str) -> TablePlace | None:
     try:
         if path.is_dir():
             files = sorted(f for f in path.rglob("*") if f.is_file() and not _hidden(f, path))
-            if not files or any(f.suffix != ".parquet" for f in files) or is_run_table(files[0]):
+            if not files or any(f.suffix != ".parquet" for f in files) or _is_a_job(files[0]):
                 return None
             return TablePlace(name=path.name or source, files=tuple(map(str, files)))
-        if not path.is_file() or is_run_table(path):
+        if not path.is_file() or _is_a_job(path):
             return None
         with path.open("rb") as stream:
-            if stream.read(len(_PARQUET)) != _PARQUET:
+            if stream.read(len(MAGIC)) != MAGIC:
                 return None
     except (OSError, ValueError):
         return None
     return TablePlace(name=path.name, files=(source,))
+
+
+def _is_a_job(file: Path) -> bool:
+    return is_run_table(file) or is_series_table(file)
 
 
 def _hidden(file: Path, folder: Path) -> bool:
