@@ -52,7 +52,7 @@ def read(payload: Payload, hints: Hints) -> Recording:  # noqa: ARG001 - one sig
 
 
 def _row(line: str) -> dict[str, float] | None:
-    """Return the sums over a row's steps; None for what is no row."""
+    """Return the sums over a row's steps; None where that cannot be read."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
