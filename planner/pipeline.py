@@ -29,7 +29,7 @@ from planner.plan.confidence import rate_confidence
 from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
 from planner.plan.notes import assumptions, unknown_moves, warnings
-from planner.plan.one_answer import answer
+from planner.plan.one_answer import answer, with_sharing
 from planner.plan.plan import JobPlan, Plan
 from planner.plan.roi import roi
 from planner.prediction.predict import split_time
@@ -108,7 +108,7 @@ def make_plan(
         offers=catalog.count,
         newest=today.newest,
         oldest=today.oldest,
-        jobs=planned,
+        jobs=with_sharing(planned, found, as_of),
         fleet=found.fleet,
         recommended=found.recommended,
         roi=roi(found.recommended, period, requirements.engineer_usd_per_hour),

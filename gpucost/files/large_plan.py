@@ -18,7 +18,7 @@ from planner.pipeline import Outcome, Planning, one_by_one
 from planner.plan.brief import in_brief
 from planner.plan.plan import JobPlan
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import job_text, on_placement, text_around, to_text
+from planner.plan_document.encode import if_shared, job_text, text_around, to_text
 from planner.plan_document.from_job import job_document
 from pricing.errors import InputError
 
@@ -124,5 +124,5 @@ class LargePlan:
             file, start, length = self._texts[job.name]
             file.seek(start)
             text = file.read(length).decode("utf-8", "surrogatepass")
-            yield (",\n" if number else "") + on_placement(text, job.placement)
+            yield (",\n" if number else "") + if_shared(text, job)
         yield after

@@ -11,6 +11,7 @@ from typing import Literal
 from planner.baseline.baseline import Baseline
 from planner.diagnosis.finding import Finding
 from planner.diagnosis.rules.rule import Confidence
+from planner.models.estimate import Estimate
 from planner.options.option import Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot
@@ -52,7 +53,8 @@ class Assurance:
 
     Attributes:
         diagnosis: of the cause.
-        speed: of the hours where it would run; None where nothing moves or changes.
+        speed: of the hours where it would run, or of its speed beside others; None where nothing
+            moves or changes.
         price: of the price there, or today's.
     """
 
@@ -85,6 +87,21 @@ def rate_confidence(
 def if_taken(sure: Assurance, option: Option, baseline: Baseline, day: date) -> Assurance:
     """Return how sure the advice would be if it were to take another option."""
     return replace(sure, speed=_speed(option, baseline), price=_price(baseline, option.offer, day))
+
+
+def if_shared(
+    sure: Assurance, speed: Estimate, baseline: Baseline, moves_to: Offer | None, day: date
+) -> Assurance:
+    """Return how sure the advice is to run a job on a GPU that several share.
+
+    Args:
+        sure: of the job alone; its cause stays as sure as it is.
+        speed: where it is to run, beside the others there, relative to today.
+        baseline: what runs it today.
+        moves_to: the machine, where it is another than today's.
+        day: of the plan.
+    """
+    return replace(sure, speed=_beside(speed), price=_price(baseline, moves_to, day))
 
 
 def thin(profile: Profile) -> str | None:
@@ -120,9 +137,23 @@ def _speed(chosen: Option, baseline: Baseline) -> Part:
     if hours.low == hours.high:
         same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
         return Part(level="good", why="the same GPU" if same else "the hours held stay")
-    factor = math.sqrt(hours.high / hours.low) if hours.low > 0.0 else math.inf
-    level: Level = "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low"
+    level, factor = _by_width(hours)
     return Part(level=level, why=f"hours known to x/÷ {factor:.2f}")
+
+
+def _beside(speed: Estimate) -> Part:
+    if speed.weak:
+        return Part(level="low", why="the prediction reaches beyond what it was fitted on")
+    if speed.low == speed.high:
+        return Part(level="good", why="the same GPU")
+    level, factor = _by_width(speed)
+    return Part(level=level, why=f"speed beside others known to x/÷ {factor:.2f}")
+
+
+def _by_width(known: Estimate) -> tuple[Level, float]:
+    """Return the level of an interval, and half its width in log space as a factor."""
+    factor = math.sqrt(known.high / known.low) if known.low > 0.0 else math.inf
+    return "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low", factor
 
 
 def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> Part:

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 
 from planner.baseline.requirements import Period, Requirements
 from planner.fleet.alternatives import Movable, find_alternatives, searched
-from planner.fleet.consolidate import Fleet, consolidate
+from planner.fleet.consolidate import Fleet, Placement, consolidate
+from planner.models.estimate import Estimate, exactly, product
+from planner.plan.confidence import Assurance, if_shared
 from planner.plan.plan import JobPlan
 from planner.plan.recommendation import MovingTerms, Recommendation, recommend
 from pricing.catalog.catalog import Catalog
@@ -56,6 +59,36 @@ def answer(
         fleet = replace(fleet, alternatives=tuple(others))
         found = recommend(alone, fleet, terms)
     return OneAnswer(fleet=fleet, recommended=found)
+
+
+def with_sharing(jobs: tuple[JobPlan, ...], found: OneAnswer, day: date) -> tuple[JobPlan, ...]:
+    """Return what is planned for each job, as sure as it is where the job is to share.
+
+    Args:
+        jobs: each as it would be alone.
+        found: what all of them are to do.
+        day: of the plan.
+    """
+    places = found.recommended.placements(found.fleet)
+    return tuple(
+        replace(job, assurance=_if_shared(job, places[job.name], day))
+        if job.name in places
+        else job
+        for job in jobs
+    )
+
+
+def _if_shared(job: JobPlan, place: Placement, day: date) -> Assurance:
+    speed = product(_alone_there(job, place), place.speed[job.name])
+    moves_to = None if place.offer == job.baseline.offer else place.offer
+    return if_shared(job.assurance, speed, job.baseline, moves_to, day)
+
+
+def _alone_there(job: JobPlan, place: Placement) -> Estimate:
+    """Return the speed of a job alone where it is to share, relative to today."""
+    away = (one.speed for one in job.elsewhere if one.offer == place.offer)
+    home = job.home.speed if job.home else exactly(1.0, "today's machine")
+    return next(away, home)
 
 
 def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:

@@ -191,13 +191,8 @@ class Plan:
 
         It is built anew each time, from all placements.
         """
-        taken = self.recommended.alternative
-        fleet = taken.fleet if taken else self.fleet
-        if fleet is None:
-            return {}
-        packed = self.recommended.packed_jobs
-        places = [(job, one.id) for one in fleet.placements for job in one.jobs]
-        return {job: id_ for job, id_ in reversed(places) if job in packed}
+        found = self.recommended.placements(self.fleet)
+        return {job: one.id for job, one in found.items()}
 
     def check_feasible(self) -> None:
         """Raise when no job has a feasible option.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.fleet.consolidate import Alternative, Fleet, Together
+from planner.fleet.consolidate import Alternative, Fleet, Placement, Together
 from planner.models.saving import Saving, saving
 from pricing.money import usd
 
@@ -98,6 +98,19 @@ class Recommendation:
     def packed_jobs(self) -> frozenset[str]:
         """Names of the jobs that share."""
         return frozenset(name for group in self.packed for name in group.jobs)
+
+    def placements(self, fleet: Fleet | None) -> dict[str, Placement]:
+        """Return the GPU that a job is to share, by job; without those that go their own way.
+
+        Args:
+            fleet: packed where the jobs run today.
+        """
+        taken = self.alternative.fleet if self.alternative else fleet
+        if taken is None:
+            return {}
+        packed = self.packed_jobs
+        places = [(job, one) for one in taken.placements for job in one.jobs]
+        return {job: one for job, one in reversed(places) if job in packed}
 
     def net(self, terms: MovingTerms) -> Decimal:
         """Return what it surely saves over the horizon, less the work and the move."""

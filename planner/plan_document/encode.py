@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
@@ -58,9 +59,19 @@ def text_around(plan: PlanDocument) -> tuple[str, str]:
     return f'{before}\n "jobs": [\n', f"\n ]{after}"
 
 
-def on_placement(text: str, placement: int | None) -> str:
-    """Return the text of a job with the GPU that it is to share, where it was not known before."""
-    return text if placement is None else text.replace(_ALONE, f"{_ALONE[:-4]}{placement}", 1)
+def if_shared(text: str, job: JobDocument) -> str:
+    """Return the text of a job with the GPU that it is to share, where it was not known before.
+
+    Args:
+        text: of the job alone (`job_text`).
+        job: where it is to share, and how sure that is; what else it holds is not looked at.
+    """
+    if job.placement is None:
+        return text
+    sure = to_text({"jobs": [{"confidence": job.confidence}]})
+    told = sure.removeprefix(f"{_JOBS_BEGIN}  {{").removesuffix(f"\n  }}{_JOBS_END}")
+    placed = text.replace(_ALONE, f"{_ALONE[:-4]}{job.placement}", 1)
+    return _SURE.sub(lambda _: told, placed, count=1)
 
 
 def plan_id(plan: PlanDocument) -> str:
@@ -153,6 +164,7 @@ def _as_python_writes(value: float) -> float | msgspec.Raw:
 
 _JOBS_BEGIN, _JOBS_END = '{\n "jobs": [\n', "\n ]\n}\n"
 _ALONE = '\n   "placement": null'  # a line break stands in no JSON string, so this is the field
+_SURE = re.compile(r'\n   "confidence": \{.*?\n   \}', re.DOTALL)
 _PLAIN = frozenset((str, int, bool, type(None)))
 _SMALL, _LARGE = 1e-4, 1e16  # between them all writers agree
 _VALUES, _TEXT = _Walk(None), _Walk(_as_python_writes)

@@ -74,7 +74,8 @@ def _answers(plan: PlanDocument) -> dict[str, list[str]]:
         assert plan.roi.payback_days is not None
         hours, days = plan.roi.effort_hours, plan.roi.payback_days
         answers["what must we do"] = [f"{', '.join(found.packed)} share"]
-        answers["how sure"].append(f"fair for {len(plan.jobs)} of {len(plan.jobs)} jobs")
+        (level,) = {job.confidence.level for job in plan.jobs if job.confidence}
+        answers["how sure"].append(f"{level} for {len(plan.jobs)} of {len(plan.jobs)} jobs")
     answers["what must we do"].append(f"work: {hours:g} h (our estimate)")
     answers["when is it paid back"] = [f"paid back in: {days:.0f} days"]
     return answers

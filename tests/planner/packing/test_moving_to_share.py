@@ -1,5 +1,6 @@
 """Moving and sharing are one recommendation with one total, which every output takes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -56,6 +57,33 @@ def test_who_moves_to_share_is_told_so_in_one_total() -> None:
     assert document.fleet.roll_back is not None
     (gpu,) = shared_gpus(document, "slurm", FleetRequest(command="run", image=None, ttl_s=60.0))
     assert gpu.id == place.id
+
+
+def test_who_shares_is_as_sure_as_the_speed_beside_the_others() -> None:
+    """The grade of the speed is of the interval on the shared GPU, not of the job alone."""
+    made = planned([job("calm", busy=0.02), job("mild", busy=0.1), job("busy", busy=0.6)])
+    alone = {one.profile.job.name: planned([one.profile]).jobs[0] for one in made.jobs}
+    (place,) = (one for one in plan_document(made).fleet.recommended if len(one.jobs) > 1)  # type: ignore[union-attr]
+    for one in made.jobs:
+        known = place.relative_speed[one.name]
+        factor = math.sqrt(known.high / known.low)
+        want = "good" if factor <= 1.15 else "fair" if factor <= 1.5 else "low"
+        assert one.assurance.speed is not None
+        assert one.assurance.speed.level == want
+        assert one.assurance.speed.why == f"speed beside others known to x/÷ {factor:.2f}"
+        assert one.assurance.diagnosis == alone[one.name].assurance.diagnosis
+    levels = [one.assurance.speed.level for one in made.jobs if one.assurance.speed]
+    assert set(levels) == {"good", "fair"}, levels
+
+
+def test_who_moves_to_share_is_as_sure_as_the_price_there() -> None:
+    """The price is of the machine that is shared, where it is another than today's."""
+    for price, why in (
+        ("1.50", "read 20 days ago, may have risen by 9%"),
+        ("9", "read 20 days ago"),
+    ):
+        made = planned(FOUR, price, **NO_WORK)
+        assert {one.assurance.price.why for one in made.jobs} == {why}
 
 
 @pytest.mark.parametrize(
