@@ -1,14 +1,20 @@
 """Groups of jobs for one GPU each, and the linear program that chooses among them.
 
+Jobs that are alike are one row of it, which is to be covered as often as there are such jobs.
+
 HiGHS solves it, through scipy, which is imported only where there is something to search.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
+from math import floor
 from typing import Any
 
 import numpy as np
 
-from planner.fleet.sizes import Bins, Numbers, Sizes
+from planner.fleet.sizes import Bins, Numbers
+
+Group = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +22,8 @@ class Relaxed:
     """What the linear program says.
 
     Attributes:
-        prices: of each job: what one more like it would add to the total (its dual).
-        parts: how much of each group is used.
+        prices: of each class: what one more job of it would add to the total (its dual).
+        parts: how often each group is used.
     """
 
     prices: Numbers
@@ -29,18 +35,17 @@ class Columns:
     """The groups known so far.
 
     Attributes:
-        sizes: the jobs.
-        groups: rows that fit on one GPU, sorted, each with the hours that it holds it.
+        members: rows of the jobs of each class.
+        groups: classes of jobs that fit on one GPU, sorted, and what that costs.
     """
 
-    sizes: Sizes
-    groups: dict[tuple[int, ...], float] = field(default_factory=dict)
+    members: tuple[Group, ...]
+    groups: dict[Group, float] = field(default_factory=dict)
 
-    def add(self, bins: Bins) -> bool:
-        """Add groups; return whether one of them is new."""
+    def add(self, group: list[int], cost: float) -> bool:
+        """Add a group; return whether it is new."""
         before = len(self.groups)
-        for rows in bins:
-            self.groups.setdefault(tuple(sorted(rows)), float(self.sizes.hours[rows].max()))
+        self.groups.setdefault(tuple(sorted(group)), cost)
         return len(self.groups) > before
 
     @property
@@ -48,18 +53,14 @@ class Columns:
         """How large the linear program is."""
         return sum(len(group) for group in self.groups)
 
-    def costs(self, *, in_gpus: bool) -> Numbers:
-        """Return what each group costs: one GPU, or the hours that it holds one."""
-        return np.ones(len(self.groups)) if in_gpus else np.array(list(self.groups.values()))
-
-    def relaxed(self, *, in_gpus: bool) -> Relaxed | None:
-        """Return the solution with parts of groups; None where the solver finds none."""
+    def relaxed(self) -> Relaxed | None:
+        """Return the cheapest solution with parts of groups; None where the solver finds none."""
         from scipy.optimize import linprog  # noqa: PLC0415 - a second to import
 
         solved = linprog(
-            self.costs(in_gpus=in_gpus),
+            np.array(list(self.groups.values())),
             A_ub=-self._matrix(),
-            b_ub=-np.ones(len(self.sizes)),
+            b_ub=-np.array([len(rows) for rows in self.members], dtype=float),
             bounds=(0, None),
             method="highs",
         )
@@ -67,10 +68,26 @@ class Columns:
             return None
         return Relaxed(prices=np.maximum(0.0, -solved.ineqlin.marginals), parts=solved.x)
 
+    def whole(self, relaxed: Relaxed, least: float) -> Bins:
+        """Return the jobs of groups that are used whole, or at least such a part of once more."""
+        groups, left = list(self.groups), [list(reversed(rows)) for rows in self.members]
+        kept: Bins = []
+        for at in np.argsort(-relaxed.parts, kind="stable"):
+            part = float(relaxed.parts[at])
+            if part < least:
+                break
+            needs = Counter(groups[at])
+            for _ in range(floor(part) + (part - floor(part) >= least)):
+                if all(len(left[one]) >= often for one, often in needs.items()):
+                    kept.append([left[one].pop() for one in groups[at]])
+        return kept
+
     def _matrix(self) -> Any:  # noqa: ANN401 - scipy has no types
         from scipy.sparse import csc_matrix  # noqa: PLC0415
 
         ends = np.cumsum([0, *(len(group) for group in self.groups)])
         rows = np.concatenate([np.array(group) for group in self.groups])
-        shape = (len(self.sizes), len(self.groups))
-        return csc_matrix((np.ones(len(rows)), rows, ends), shape=shape)
+        shape = (len(self.members), len(self.groups))
+        found = csc_matrix((np.ones(len(rows)), rows, ends), shape=shape)
+        found.sum_duplicates()
+        return found

@@ -35,8 +35,8 @@ class Grid:
     steps: tuple[int, int]
 
 
-def on_a_grid(sizes: Sizes) -> Grid:
-    """Return the jobs on the grid of the two resources that bind most."""
+def on_a_grid(sizes: Sizes, rows: NDArray[np.intp]) -> Grid:
+    """Return some of the jobs on the grid of the two resources that bind most for all of them."""
     room = np.where(np.isfinite(sizes.limits), sizes.limits, 0.0).max(axis=0)
     share = np.divide(sizes.takes, room, out=np.zeros_like(sizes.takes), where=room > 0.0)
     tight = sizes.limits.min(axis=0) < room * (1.0 - ROUNDING)
@@ -46,7 +46,7 @@ def on_a_grid(sizes: Sizes) -> Grid:
         first, second = second, first
     demand = share[:, second].sum() / max(ROUNDING, share[:, first].sum())
     steps = next(steps for most, steps in GRIDS if demand <= most)
-    order = np.argsort(-sizes.limits[:, first], kind="stable")
+    order = rows[np.argsort(-sizes.limits[rows, first], kind="stable")]
     takes = np.stack(
         [
             np.floor(share[order, column] * count + 1e-6)

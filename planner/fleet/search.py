@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.fleet.classes import Classes, classes_of, enough_of_each, that_pair
 from planner.fleet.columns import Columns, Relaxed
 from planner.fleet.first_fit import best_fit, decreasing, first_fit, fullness
 from planner.fleet.patterns import Grid, best_groups, on_a_grid
@@ -48,14 +49,14 @@ class Packed:
 
 def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
     """Return the best packing that is found, never worse than by first fit."""
-    paired = np.array([sizes.may_pair(row) for row in range(len(sizes))], dtype=bool)
+    paired = that_pair(sizes, classes_of(sizes))
     alone: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
     rows = np.flatnonzero(paired)
     if not len(rows):
         return Packed(bins=alone, bound=len(alone))
     some = sizes.of(rows)
     best = min((first_fit(some, order) for order in decreasing(some)), key=some.worth)
-    search = _Search(sizes=some, best=best, bound=plain_bound(some), pool=Columns(sizes=some))
+    search = _Search(sizes=some, best=best, bound=plain_bound(some), classes=classes_of(some))
     search.run(stop)
     return Packed(
         bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
@@ -77,13 +78,33 @@ def plain_bound(sizes: Sizes) -> int:
 
 @dataclass(kw_only=True)
 class _Search:
+    """A search under way.
+
+    Attributes:
+        sizes: the jobs.
+        best: the best packing so far.
+        bound: GPUs that any packing needs, as far as it is proven.
+        classes: which jobs are alike.
+        alike: groups of classes, by the GPUs that they take: one each.
+        single: groups of jobs, by the hours that they hold a GPU; none where all are the same.
+        proven: the bound before it is rounded up.
+        steady: prices of the classes that prove it.
+        stopped: whether the search was ended from outside.
+    """
+
     sizes: Sizes
     best: Bins
     bound: int
-    pool: Columns
+    classes: Classes
+    alike: Columns = field(init=False)
+    single: Columns = field(init=False)
     proven: float = 0.0
     steady: Numbers = field(default_factory=lambda: np.zeros(0))
     stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.alike = Columns(members=self.classes.members)
+        self.single = Columns(members=tuple((row,) for row in range(len(self.sizes))))
 
     def run(self, stop: StopSearch) -> None:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
@@ -95,24 +116,26 @@ class _Search:
         relaxed = None if self._done(stop) else self._generate(stop)
         if relaxed is None or self._done(stop):
             return
-        if not self.sizes.one_length:
-            relaxed = self.pool.relaxed(in_gpus=False) or relaxed
+        groups = self.alike
+        if not self.sizes.one_length and (by_hours := self.single.relaxed()):
+            groups, relaxed = self.single, by_hours
         for least in KEPT:
             if self._done(stop):
                 return
-            self._round(relaxed, least)
+            self._complete(groups.whole(relaxed, least))
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
         """Add groups while they help; return the last solution of the linear program."""
-        grid, left = on_a_grid(self.sizes), WORK
+        grid = on_a_grid(self.sizes, enough_of_each(self.sizes, self.classes))
         for prices in _plain_prices(self.sizes):
-            self._grow(grid, prices, prices)
-        relaxed = None
+            by_class = prices[self.classes.firsts]
+            self._grow(grid, by_class, by_class)
+        relaxed, left = None, WORK
         for _ in range(ROUNDS):
-            left -= len(self.sizes) + self.pool.entries
+            left -= len(self.classes.members) + self.alike.entries
             if left < 0 or self._done(stop):
                 break
-            found = self.pool.relaxed(in_gpus=True)
+            found = self.alike.relaxed()
             if found is None:
                 break
             relaxed, now = found, found.prices
@@ -128,21 +151,29 @@ class _Search:
 
     def _offer(self, bins: Bins) -> None:
         """Take a packing if it is better; its groups may be used either way."""
-        self.pool.add(bins)
+        for rows in bins:
+            self._add(rows)
         if self.sizes.worth(bins) < self.sizes.worth(self.best):
             self.best = bins
 
+    def _add(self, rows: list[int]) -> bool:
+        """Add a group; return whether no group like it was there."""
+        if not self.sizes.one_length:
+            self.single.add(rows, float(self.sizes.hours[rows].max()))
+        return self.alike.add([int(one) for one in self.classes.of[rows]], 1.0)
+
     def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""
-        top, groups = best_groups(grid, tried)
+        top, groups = best_groups(grid, tried[self.classes.of])
         if top <= 0.0:
             return False
-        proven = float(tried.sum()) / top
+        proven = float(tried @ self.classes.counts) / top
         better = proven > self.proven + _MORE
         if better or not len(self.steady):
             self.proven, self.steady = proven, tried
         self.bound = max(self.bound, int(np.ceil(proven - _MORE)))
-        return self.pool.add(list(self._worth(groups, now))) or better
+        added = [self._add(group) for group in self._worth(groups, now[self.classes.of])]
+        return better or any(added)
 
     def _worth(self, groups: Bins, now: Numbers) -> Iterator[list[int]]:
         """Yield new groups that would pay, the best first, few for any one job."""
@@ -151,7 +182,7 @@ class _Search:
         for value, rows in values:
             if -value > 1.0 + _MORE and uses[rows].min() < ALIKE:
                 fitting = sorted(self._that_fits(rows, now))
-                if tuple(fitting) not in self.pool.groups:
+                if tuple(sorted(self.classes.of[fitting])) not in self.alike.groups:
                     uses[fitting] += 1
                     yield fitting
 
@@ -161,17 +192,9 @@ class _Search:
             return rows
         return self.sizes.those_that_fit(sorted(rows, key=lambda r: (-now[r], r)))
 
-    def _round(self, relaxed: Relaxed, least: float) -> None:
-        """Keep the groups with at least such a part, and pack the other jobs by rule."""
-        groups = list(self.pool.groups)
-        seen: set[int] = set()
-        kept: Bins = []
-        for at in np.argsort(-relaxed.parts, kind="stable"):
-            if relaxed.parts[at] < least:
-                break
-            if seen.isdisjoint(groups[at]):
-                kept.append(list(groups[at]))
-                seen.update(groups[at])
+    def _complete(self, kept: Bins) -> None:
+        """Take such groups with the other jobs packed by rule, where that is better."""
+        seen = {row for rows in kept for row in rows}
         rest = np.array([row for row in range(len(self.sizes)) if row not in seen], dtype=np.intp)
         if not len(rest):
             self._offer(kept)

@@ -62,12 +62,11 @@ class Sizes:
                 taken, least = more, bound
         return kept
 
-    def may_pair(self, row: int) -> bool:
-        """Return whether a job fits on one GPU with any other."""
+    def beside(self, row: int) -> NDArray[np.bool_]:
+        """Return which jobs fit on one GPU with a job like this one."""
         least = np.minimum(self.bounds, self.bounds[row])
-        fits = (self.takes + self.takes[row] <= least).all(axis=1)
-        fits[row] = False
-        return bool(fits.any())
+        found: NDArray[np.bool_] = (self.takes + self.takes[row] <= least).all(axis=1)
+        return found
 
     def cost(self, bins: Bins) -> float:
         """Return the hours of GPUs that a packing holds: of each as long as its longest job."""
