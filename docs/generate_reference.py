@@ -19,12 +19,12 @@ import code_pages
 from page_text import MADE, prose, table
 
 from gpucost.cli import COMMANDS, LATER
+from gpucost.schemas.documents import DOCUMENTS
 from planner.baseline.requirements import BOOT_DISK_GIB
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Profile, Statistics
-from planner.profile.schema import schema
 from planner.telemetry.formats.sniff import FORMATS
 from planner.telemetry.formats.unread import UNREAD, UNREAD_LAST
 from planner.telemetry.parsing.csv_columns import meaning
@@ -55,9 +55,13 @@ def pages() -> dict[str, str]:
         "formats.md": _formats,
         "prices.md": _prices,
         "profile.md": _profile,
+        "schemas.md": _schemas,
     }
     made = {name: "\n".join(maker()) + "\n" for name, maker in makers.items()}
-    return {**made, "profile.schema.json": f"{_flat(schema())}\n"}
+    schemas = {
+        f"schemas/{name}.schema.json": f"{_flat(one.schema)}\n" for name, one in DOCUMENTS.items()
+    }
+    return {**made, **schemas}
 
 
 def _flat(document: dict[str, Any]) -> str:
@@ -329,8 +333,8 @@ def _profile() -> Iterator[str]:
     yield from prose(
         "What one job measured. Everything is optional; what was not measured is null or "
         "absent, never 0. Fractions run from 0 to 1. The JSON Schema is "
-        "[profile.schema.json](profile.schema.json). A file may also hold an array of "
-        "profiles."
+        "[schemas/profile.schema.json](schemas/profile.schema.json). A file may also hold an array "
+        "of profiles."
     )
     yield from ("", '`schema` is `"gpucost.profile/v1"`.')
     yield from _record("", Profile)
@@ -344,6 +348,35 @@ def _profile() -> Iterator[str]:
     yield from table(
         ("slot", "unit", "what is counted"),
         [(f"`{slot.name}`", slot.unit, slot.meaning) for slot in SLOTS.values()],
+    )
+
+
+def _schemas() -> Iterator[str]:
+    yield from ("# JSON Schemas", "", MADE, "")
+    yield from prose(
+        "Every document that gpucost writes has a JSON Schema (2020-12), made from the fields that "
+        "its class declares: what each one means, its unit, and where it may be null. "
+        "`gpucost schema` lists the documents, `gpucost schema NAME` prints one; they are these "
+        "files. Dollars are text, such as `12.50`; days and times are ISO 8601, UTC."
+    )
+    yield ""
+    yield from prose(
+        "A schema allows the fields of its version and no other. Later versions may add fields, so "
+        "check a document against the schema of the version that wrote it. A profile is read as "
+        "well as written: its schema lets other fields pass, as the reader does."
+    )
+    yield ""
+    forms = {"one": "an object", "list": "an array", "line": "an object a line"}
+    yield from table(
+        ("document", "is", "written by"),
+        [
+            (f"[{name}](schemas/{name}.schema.json)", forms[one.form], one.written)
+            for name, one in DOCUMENTS.items()
+        ],
+    )
+    yield ""
+    yield from prose(
+        "What `export` and `iam-policy` print has the form of other tools, and no schema of ours."
     )
 
 
@@ -382,7 +415,7 @@ def _meaning(rule: FieldRule) -> str:
 
 def main() -> None:
     """Write every generated file."""
-    REFERENCE.mkdir(exist_ok=True)
+    (REFERENCE / "schemas").mkdir(exist_ok=True, parents=True)
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
 

@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("planning.demo", "Plan a bundled measured job and write report.md."),
     "init": ("init", "Write gpucost.toml, the defaults of this folder."),
     "mcp": ("mcp", "Serve these commands to an agent, with a budget."),
+    "schema": ("schema", "Print the JSON Schema of a document that gpucost writes."),
     "doctor": ("doctor", "Check this installation: prices, credentials, files."),
     "completion": ("completion", "Print shell completion."),
 }

@@ -20,6 +20,7 @@ import pricing
 import providers
 from gpucost.cli import COMMANDS, INTERRUPTED, LATER
 from gpucost.cost_gate import FAILED_OVER
+from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.actions import ACTIONS
 from planner.diagnosis.rules import RULES
@@ -38,7 +39,8 @@ WRITTEN = (
     "formats.md",
     "prices.md",
     "profile.md",
-    "profile.schema.json",
+    "schemas.md",
+    *(f"schemas/{name}.schema.json" for name in DOCUMENTS),
 )
 CAPTURES = ROOT / "tests" / "fixtures" / "telemetry"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from planner.plan_document.encode import encode
 from pricing.errors import RefusedError
 from pricing.money import show
 
@@ -20,6 +21,19 @@ FILE = "agent-launches.jsonl"
 
 Billed = Mapping[str, Decimal]
 """What runs that have ended were billed, in dollars; without those where it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCap:
+    """A line of `agent-launches.jsonl`; the last one of a run counts.
+
+    Attributes:
+        run: its name.
+        cap_usd: what it may cost; 0 where nothing was made for it.
+    """
+
+    run: str
+    cap_usd: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +108,7 @@ class Budget:
 
 
 def _write(file: int, run: str, cap: Decimal) -> None:
-    os.write(file, f"{json.dumps({'run': run, 'cap_usd': str(cap)})}\n".encode())
+    os.write(file, f"{json.dumps(encode(AgentCap(run=run, cap_usd=cap)))}\n".encode())
     os.fsync(file)
 
 

@@ -20,6 +20,7 @@ from gpucost.agents import inputs
 from gpucost.agents.spending import AgentLaunch, Spending
 from gpucost.arguments.parameters import DURATION
 from gpucost.version import __version__
+from planner.plan_document.encode import encode
 from pricing.errors import GpucostError, InputError, RefusedError
 from providers.redaction import redact
 
@@ -206,7 +207,7 @@ def _add_provision(server: MCPServer, desk: _Desk) -> None:
                 raise InputError("option goes with plan.")
             if confirm:
                 return desk.spending.launch(asked, confirm)
-            return json.dumps(desk.spending.preview(asked), indent=1, ensure_ascii=False)
+            return json.dumps(encode(desk.spending.preview(asked)), indent=1, ensure_ascii=False)
 
         return await desk.do(work)
 

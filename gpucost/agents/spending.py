@@ -23,7 +23,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import preview_lines
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError, RefusedError
-from pricing.money import show
+from pricing.money import cents, cents_up
 from providers.interface import OWN, Cloud
 from providers.journal.ledger import bill_run
 from providers.launch_preview import Preview
@@ -57,6 +57,25 @@ class AgentLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPreview:
+    """What an agent is told before a launch.
+
+    Attributes:
+        preview: what would be done and cost, a line each.
+        worst_case_usd: the cap of the launch.
+        budget_left_after_usd: what is left of the budget, should it come to that.
+        confirm: the token that launches just that.
+        next: what to do now, one sentence.
+    """
+
+    preview: tuple[str, ...]
+    worst_case_usd: Decimal
+    budget_left_after_usd: Decimal
+    confirm: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
     asked: AgentLaunch
     terms: str
@@ -77,7 +96,7 @@ class Spending:
         self._tokens: dict[str, _Shown] = {}
         self._lock = threading.Lock()
 
-    def preview(self, asked: AgentLaunch) -> dict[str, object]:
+    def preview(self, asked: AgentLaunch) -> AgentPreview:
         """Return what a launch would do and cost, with the token that confirms just that.
 
         Raises:
@@ -91,14 +110,14 @@ class Spending:
             kept = [(key, one) for key, one in self._tokens.items() if one.until > now]
             self._tokens = dict(kept[-_MOST_TOKENS + 1 :])
             self._tokens[token] = _Shown(asked=asked, terms=_terms(seen), until=now + VALID_S)
-        return {
-            "preview": preview_lines(seen),
-            "worst_case_usd": show(seen.spec.max_usd),
-            "budget_left_after_usd": show(left),
-            "confirm": token,
-            "next": f"call again with the same arguments and confirm within {VALID_S} s; nothing "
+        return AgentPreview(
+            preview=tuple(preview_lines(seen)),
+            worst_case_usd=cents_up(seen.spec.max_usd),
+            budget_left_after_usd=cents(left),
+            confirm=token,
+            next=f"call again with the same arguments and confirm within {VALID_S} s; nothing "
             "was launched yet",
-        }
+        )
 
     def launch(self, asked: AgentLaunch, token: str) -> str:
         """Launch what the token was given for, and return the run as JSON.

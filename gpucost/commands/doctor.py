@@ -14,6 +14,7 @@ from gpucost.arguments.settings import PROJECT_FILE
 from gpucost.files.cache_folder import CACHE
 from gpucost.launch.checks import check_launches
 from gpucost.prices.cache import load_catalog, price_folder
+from gpucost.schemas.small_documents import InstallationCheck
 from gpucost.version import __version__
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.refresh import store
@@ -32,7 +33,7 @@ def command(output: Output) -> None:
     """
     checks = [(name, state, detail) for name, state, detail in _checks()]
     if output.format == "json":
-        print_json([dict(zip(("check", "state", "detail"), c, strict=True)) for c in checks])
+        print_json([InstallationCheck(check=c, state=s, detail=d) for c, s, d in checks])
         return
     print_table(Table(columns=("check", "state", "detail"), rows=tuple(checks)), output)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
-from planner.plan_document.bill import PricedLine, RentedOffer
+from planner.plan_document.bill import CostLine, OfferDocument, PricedLine, RentedOffer
 from planner.plan_document.encode import IF_KNOWN
 
 
@@ -60,11 +60,11 @@ class QuoteDocument:
     as_of: date
     currency: str
     total: Decimal
-    offer: RentedOffer
+    offer: RentedOffer | OfferDocument
     count: int
     duration_s: float
     billed_s: int | None
-    lines: tuple[PricedLine, ...]
+    lines: tuple[PricedLine | CostLine, ...]
     warnings: tuple[str, ...]
     at_least: bool | None = field(default=None, metadata=IF_KNOWN)
     months: tuple[QuotedMonth, ...] | None = field(default=None, metadata=IF_KNOWN)

@@ -74,12 +74,14 @@ class BatchSearch:
     """What was found.
 
     Attributes:
+        schema: `gpucost.batch-search/v1`.
         own: the program's own batch size.
         largest: that was seen to fit.
         why: nothing larger was.
         tried: in the order of the trials.
     """
 
+    schema: str = SCHEMA
     own: int
     largest: int
     why: str
@@ -88,7 +90,7 @@ class BatchSearch:
     @property
     def document(self) -> str:
         """The search as JSON."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n"
+        return json.dumps(asdict(self), indent=1) + "\n"
 
 
 class TrialFailedError(GpucostError):

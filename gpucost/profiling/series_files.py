@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from gpucost.files.writing import write_file
+from planner.plan_document.encode import IF_KNOWN, encode
 from planner.profile.model import Profile, Series, Source
 from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError
@@ -21,6 +22,37 @@ if TYPE_CHECKING:
 
 _SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
 _DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLine:
+    """A line of `profile.steps.jsonl`: steps in a row, their figures as means over them.
+
+    Attributes:
+        t_s: when the last of them ended, since 1970 UTC.
+        step: number of the last of them.
+        n: how many.
+        step_s: length; left out where it was not measured, as what follows.
+        data_wait_s: waiting for data.
+        h2d_s: copying to the GPU.
+        optimizer_s: in the optimizer's step.
+        checkpoint_s: writing checkpoints.
+        evaluation_s: evaluating.
+        items: of the data, a step.
+        loss: of the last of them.
+    """
+
+    t_s: float
+    step: int
+    n: int
+    step_s: float | None = field(default=None, metadata=IF_KNOWN)
+    data_wait_s: float | None = field(default=None, metadata=IF_KNOWN)
+    h2d_s: float | None = field(default=None, metadata=IF_KNOWN)
+    optimizer_s: float | None = field(default=None, metadata=IF_KNOWN)
+    checkpoint_s: float | None = field(default=None, metadata=IF_KNOWN)
+    evaluation_s: float | None = field(default=None, metadata=IF_KNOWN)
+    items: float | None = field(default=None, metadata=IF_KNOWN)
+    loss: float | None = field(default=None, metadata=IF_KNOWN)
 
 
 def write_series(profile: Profile, recording: Recording, target: Path) -> Profile:
@@ -87,9 +119,9 @@ def _step_lines(steps: pd.DataFrame) -> str:
     lines = []
     for row in steps.to_dict("records"):
         n = row["n"]
-        line = {"t_s": round(row["t_s"], 6), "step": int(row["step"]), "n": int(n)}
-        line |= {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
+        known = {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
         if row["loss"] == row["loss"]:
-            line["loss"] = row["loss"]
-        lines.append(json.dumps(line, separators=(",", ":")))
+            known["loss"] = row["loss"]
+        line = StepLine(t_s=round(row["t_s"], 6), step=int(row["step"]), n=int(n), **known)
+        lines.append(json.dumps(encode(line), separators=(",", ":")))
     return "\n".join(lines) + "\n"

@@ -1,6 +1,7 @@
 """Prints the preview of a launch: what it costs, each changing call, what must be known."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,6 @@ from gpucost.views.job_documents import JobPreviewDocument
 from gpucost.views.output import Output, Table, print_json, print_table
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
-from pricing.json_value import JsonObject
 from pricing.money import cents_up, plain, show
 from providers.interface import Creation, LaunchSpec
 from providers.launch_preview import Preview
@@ -29,7 +29,7 @@ class CallDocument:
     call: str
     kind: str
     name: str
-    arguments: JsonObject
+    arguments: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class DeploymentDocument:
     usd_per_hour: Decimal | None
     predicted_usd: Decimal | None
     reason: str | None
-    resources: tuple[ResourceDocument, ...]
+    resources: tuple[ResourceDocument | BilledResource, ...]
     events: tuple[EventDocument, ...] | None = field(default=None, metadata=IF_KNOWN)
     job: JobEndDocument | None = field(default=None, metadata=IF_KNOWN)
 

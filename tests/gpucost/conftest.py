@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gpucost.cli import run
+from tests.gpucost.written import hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +64,17 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return a function that runs `gpucost ARGUMENTS` in this process."""
+    """Return a function that runs `gpucost ARGUMENTS` in this process.
+
+    What it prints is held against the schema of its document.
+    """
 
     def run_here(*arguments: str) -> Ran:
         capsys.readouterr()
         code = run(arguments)
         told = capsys.readouterr()
         assert "Traceback" not in told.out + told.err
+        hold(arguments, told.out)
         return Ran(code=code, out=told.out, err=told.err)
 
     return run_here

@@ -44,6 +44,7 @@ CONTRACT = (
     "iam-policy",
     "init",
     "mcp",
+    "schema",
     "completion",
 )
 

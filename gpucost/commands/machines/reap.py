@@ -1,11 +1,13 @@
 """`gpucost reap`: compare the providers with the journal, and remove what nobody wants."""
 
 from collections.abc import Iterable
+from dataclasses import astuple, fields
 
 import click
 
 from gpucost.machines.reaping import Judged, carry_out_all
 from gpucost.machines.state import open_journal, sessions, this_owner
+from gpucost.schemas.small_documents import ReapedRun
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import (
     MissingCredentialsError,
@@ -14,7 +16,7 @@ from pricing.errors import (
 from providers.lifecycle.reap import Verdict, judge
 from providers.lifecycle.survey import survey
 
-_COLUMNS = ("run", "provider", "owner", "deadline", "resources", "action", "why")
+_COLUMNS = tuple(one.name for one in fields(ReapedRun))
 
 
 @click.command(name="reap", epilog="Example: gpucost reap --dry-run")
@@ -54,22 +56,22 @@ def command(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:
 
 
 def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None:
-    rows = [dict(zip(_COLUMNS, _row(verdict), strict=True)) for verdict in verdicts]
+    rows = [_row(verdict) for verdict in verdicts]
     if output.format == "json":
         print_json(rows)
     elif rows:
-        print_table(Table(columns=_COLUMNS, rows=tuple(tuple(r.values()) for r in rows)), output)
+        print_table(Table(columns=_COLUMNS, rows=tuple(map(astuple, rows))), output)
     elif asked:
         output.say(f"nothing of ours is at {', '.join(asked)}.")
 
 
-def _row(verdict: Verdict) -> tuple[str, ...]:
-    return (
-        verdict.marks.run,
-        verdict.provider,
-        verdict.marks.owner,
-        f"{verdict.marks.deadline:%Y-%m-%d %H:%M}",
-        str(len(verdict.resources)),
-        verdict.action,
-        verdict.why,
+def _row(verdict: Verdict) -> ReapedRun:
+    return ReapedRun(
+        run=verdict.marks.run,
+        provider=verdict.provider,
+        owner=verdict.marks.owner,
+        deadline=f"{verdict.marks.deadline:%Y-%m-%d %H:%M}",
+        resources=str(len(verdict.resources)),
+        action=verdict.action,
+        why=verdict.why,
     )

@@ -1,12 +1,12 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import click
 
 from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
+from gpucost.schemas.small_documents import DiagnosedJob, DiagnosisDocument
 from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from planner.actions import action
 from planner.actions.machine_settings import today_settings
@@ -14,7 +14,7 @@ from planner.actions.settings import profiled_run
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.finding import Finding
 from planner.plan_document.from_job import finding_document, remedy_documents
-from planner.plan_document.jobs import FindingDocument, RemedyDocument
+from planner.plan_document.jobs import RemedyDocument
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
@@ -63,23 +63,6 @@ def _print_prose(found: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
             ):
                 if text:
                     print_prose(f"{word}: {text}", indent="    ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosedJob:
-    """A job, what it wastes (the first finding is the verdict), and what can be done about it."""
-
-    name: str | None
-    findings: tuple[FindingDocument, ...]
-    remedies: tuple[RemedyDocument, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosisDocument:
-    """What `gpucost diagnose -f json` prints."""
-
-    schema: str
-    jobs: tuple[DiagnosedJob, ...]
 
 
 def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:

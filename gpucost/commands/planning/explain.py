@@ -4,6 +4,7 @@ import difflib
 
 import click
 
+from gpucost.schemas.small_documents import ExplainedCode
 from gpucost.views.code import action_lines, rule_lines
 from gpucost.views.output import Output, output_options, print_json
 from planner.actions import ACTIONS
@@ -18,7 +19,7 @@ def command(code: str, output: Output) -> None:
     """Explain a finding or an action: tests, limits, effects, sources, and how it is done."""
     lines = _explain(code)
     if output.format == "json":
-        print_json({"code": code, "text": lines})
+        print_json(ExplainedCode(code=code, text=tuple(lines)))
     else:
         click.echo("\n".join(lines))
 

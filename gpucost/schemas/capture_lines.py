@@ -1,0 +1,155 @@
+"""The JSON Schema of a line of a capture: the first line, declarations, readings, events, the end.
+
+The first line, facts and events hold what the machine and the probe know, so they are open: what
+is always there is told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpucost.schemas.from_fields import Schema, one_of
+from planner.plan_document.encode import IF_KNOWN
+from planner.telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
+
+_NUMBER = {"type": ["number", "null"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureBegin:
+    """The first line: what is measured, and on what. It is open.
+
+    Attributes:
+        capture: `gpucost.capture/v1`.
+        t_s: when it began, since 1970 UTC.
+        job: its name; None for the whole machine.
+        interval_s: between readings.
+    """
+
+    capture: str
+    t_s: float
+    job: str | None
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureFacts:
+    """What became known, or changed, since the first line.
+
+    Attributes:
+        facts: by name, in place of the earlier ones.
+    """
+
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureSeries:
+    """A series of readings, of a GPU or of the host.
+
+    Attributes:
+        columns: what its rows hold: slots, or fields of the host.
+        id: the number that its rows begin with.
+        gpu: the device; left out of the host's.
+        host: true, of the host's series; left out of others.
+    """
+
+    columns: tuple[str, ...]
+    id: int
+    gpu: GpuIdentity | None = field(default=None, metadata=IF_KNOWN)
+    host: bool | None = field(default=None, metadata=IF_KNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureBlock:
+    """Readings of one series over a stretch of a long capture, as distributions.
+
+    Attributes:
+        folded: the number of the series.
+        t_s: when it begins and ends, since 1970 UTC.
+        n: instants that were read.
+        points: by reading, values and the seconds that they stood.
+        means: by reading, of each of equal parts of the time.
+        counts: by counter, where each part begins.
+    """
+
+    folded: int
+    t_s: tuple[float, float]
+    n: int
+    points: Mapping[str, tuple[tuple[float, float], ...]]
+    means: Mapping[str, tuple[float | None, ...]]
+    counts: Mapping[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureEvent:
+    """What the probe in the program wrote down. It is open.
+
+    Attributes:
+        event: what happened.
+    """
+
+    event: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureNote:
+    """What a reader of the profile should know.
+
+    Attributes:
+        note: one sentence.
+    """
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureDeviceNotes:
+    """What is to be known of the devices.
+
+    Attributes:
+        device_notes: sentences, in place of the earlier ones.
+    """
+
+    device_notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureEnd:
+    """The last line; where it is missing, the measurement was cut off.
+
+    Attributes:
+        end: when, since 1970 UTC [s].
+    """
+
+    end: float
+
+
+_KINDS = (
+    CaptureBegin,
+    CaptureFacts,
+    CaptureSeries,
+    CaptureBlock,
+    CaptureEvent,
+    CaptureNote,
+    CaptureDeviceNotes,
+    CaptureEnd,
+)
+
+
+def schema() -> Schema:
+    """Return the JSON Schema (2020-12) of a line of a capture."""
+    made = one_of("capture", "A line of a capture.", _KINDS)
+    known = made["$defs"]
+    known["CaptureBegin"]["properties"]["capture"] = {"const": CAPTURE_SCHEMA}
+    for kind in ("CaptureBegin", "CaptureEvent"):
+        known[kind]["additionalProperties"] = True
+    known["CaptureReadings"] = {
+        "description": "Readings of one instant: the number of the series, seconds since 1970 UTC, "
+        "and a value for each of its columns; null where there was none.",
+        "type": "array",
+        "prefixItems": [{"type": "integer"}, {"type": "number"}],
+        "items": _NUMBER,
+        "minItems": 3,
+    }
+    made["anyOf"].append({"$ref": "#/$defs/CaptureReadings"})
+    return made
