@@ -26,8 +26,7 @@ class Estimate:
     weak: bool = False
 
     def __post_init__(self) -> None:
-        finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
-        if not finite or not self.low <= self.mid <= self.high:
+        if not -math.inf < self.low <= self.mid <= self.high < math.inf:  # nor of NaN
             raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
 
 

@@ -138,7 +138,9 @@ class JobContext:
 
     def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the predicted speed-up, computed once per kind of target."""
-        key = (target, tuple(a.code for a in actions))
+        links = (target.interconnect, target.nodes, target.network_gbps)
+        codes = tuple(action.code for action in actions)
+        key = (target.gpu_name, target.gpu_count, links, target.cpu_cores, codes)
         if key not in self._seen:
             self._seen[key] = predict_from(
                 self.profile,

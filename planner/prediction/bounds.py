@@ -7,7 +7,7 @@ target's arithmetic, memory bandwidth or host.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.actions import Action
 from planner.models.estimate import Estimate
@@ -37,12 +37,26 @@ class Ceiling:
     reason: str
 
 
-def bounded(
+@dataclass(slots=True, kw_only=True)
+class Limits:
+    """What the bounds of all predictions of one profile have in common, each worked out once.
+
+    Attributes:
+        doubts: what cannot be true of the measurement; None until it was looked at.
+        of_gpus: ceilings of GPUs, by their model, their number and the actions.
+    """
+
+    doubts: tuple[str, ...] | None = None
+    of_gpus: dict[object, tuple[Ceiling, ...]] = field(default_factory=dict)
+
+
+def bounded(  # noqa: PLR0913, PLR0917 - a prediction, and what it is of
     found: Estimate,
     profile: Profile,
     target: Layout,
     actions: tuple[Action, ...],
     alone: Estimate,
+    limits: Limits | None = None,
 ) -> Estimate:
     """Return a prediction held to every ceiling; those that bind are named in its basis.
 
@@ -52,24 +66,42 @@ def bounded(
         target: where it would run.
         actions: what is changed beside the machine.
         alone: the most that one target GPU, its host and the actions gain over one profiled GPU.
+        limits: what earlier predictions of the profile found.
     """
-    said = [found.basis]
-    low, mid, high = found.low, found.mid, found.high
-    for ceiling in _ceilings(profile, target, actions, alone):
+    limits = limits or Limits()
+    low, mid, high, basis = found.low, found.mid, found.high, found.basis
+    for ceiling in _ceilings(profile, target, actions, alone, limits):
         if mid > ceiling.mid * (1.0 + _TINY):
-            said.append(ceiling.reason)
+            basis = f"{basis}; {ceiling.reason}"
         low, mid, high = min(low, ceiling.low), min(mid, ceiling.mid), min(high, ceiling.high)
-    doubts = contradictions(profile)
-    weak = found.weak or bool(doubts)
-    return Estimate(low=low, mid=mid, high=high, basis="; ".join((*said, *doubts)), weak=weak)
+    doubts = limits.doubts
+    if doubts is None:
+        doubts = limits.doubts = contradictions(profile)
+    if not doubts and high == found.high and mid == found.mid and low == found.low:
+        return found
+    basis, weak = "; ".join((basis, *doubts)), found.weak or bool(doubts)
+    return Estimate(low=low, mid=mid, high=high, basis=basis, weak=weak)
 
 
 def _ceilings(
-    profile: Profile, target: Layout, actions: tuple[Action, ...], alone: Estimate
+    profile: Profile,
+    target: Layout,
+    actions: tuple[Action, ...],
+    alone: Estimate,
+    limits: Limits,
 ) -> Iterator[Ceiling]:
     yield from _communication(profile, target, alone)
-    if not any(action.part == "input" for action in actions):
+    if target.cpu_cores is not None and not any(action.part == "input" for action in actions):
         yield from _host(profile, target)
+    key = (target.chip.name, target.gpu_count, tuple(action.code for action in actions))
+    known = limits.of_gpus.get(key)
+    if known is None:
+        known = limits.of_gpus[key] = tuple(_of_gpus(profile, target, actions))
+    yield from known
+
+
+def _of_gpus(profile: Profile, target: Layout, actions: tuple[Action, ...]) -> Iterator[Ceiling]:
+    """Yield what the GPUs alone forbid, whatever host and links they have."""
     if not _CHANGES_FORMAT.intersection(action.code for action in actions):
         yield from _arithmetic(profile, target)
     if not actions:

@@ -11,7 +11,7 @@ measurement and machine allow.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
@@ -19,7 +19,7 @@ from planner.diagnosis.finding import Finding
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
-from planner.prediction.bounds import bounded
+from planner.prediction.bounds import Limits, bounded
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
@@ -98,18 +98,34 @@ def predict(
 class Known:
     """What predictions of one profile have in common, each worked out once.
 
-    It belongs to one profile, its split and the coefficients of the moment: an evaluation, which
-    changes those, starts a new one.
+    It belongs to one profile, its split, its record and the coefficients of the moment: an
+    evaluation, which changes those, starts a new one.
 
     Attributes:
         kernels: by the name of the GPU.
         scaling: by the layout but for its host, and the speed of one GPU.
         starts: what is known of the profiled GPUs and a step there, by the kernels' part of it.
+        gains: what actions gain, by their codes.
+        unbounded: speed-ups before bounds, and the most that one GPU for one gains, by the layout
+            (its host where input waits for it) and the actions.
+        limits: what the bounds have in common.
     """
 
     kernels: dict[str, Estimate] = field(default_factory=dict)
     scaling: dict[object, Estimate] = field(default_factory=dict)
     starts: dict[float, tuple[Layout, ProfiledStep]] = field(default_factory=dict)
+    gains: dict[tuple[str, ...], "_Gains"] = field(default_factory=dict)
+    unbounded: dict[object, tuple[Estimate, Estimate]] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+
+class _Gains(NamedTuple):
+    """What actions gain of each part of the time, and what they add to the kernels' work."""
+
+    kernels: Estimate
+    input: Estimate
+    host: Estimate
+    load: float
 
 
 def predict_from(  # noqa: PLR0913 - what a prediction starts from
@@ -174,21 +190,45 @@ def predict_on(  # noqa: PLR0913 - what a prediction starts from
 
     `record` is what became of earlier predictions; bounds hold whatever it says.
     """
+    known = known or Known()
+    codes = tuple(action.code for action in actions)
+    links = (target.interconnect, target.nodes, target.network_gbps)
+    cores = target.cpu_cores if parts.input else None  # else they change nothing but a bound
+    key = (target.chip.name, target.gpu_count, links, cores, codes)
+    if key not in known.unbounded:
+        if codes not in known.gains:
+            known.gains[codes] = _gains(actions)
+        found, alone = _unbounded(profile, target, known.gains[codes], parts, known)
+        if record is not None:
+            here = (source_gpu(profile).name, profile.gpu_count)
+            moved = (target.chip.name, target.gpu_count) != here
+            if moved or actions:
+                found = record.of(moved=moved).applied_to(found)
+        known.unbounded[key] = (found, alone)
+    found, alone = known.unbounded[key]
+    return bounded(found, profile, target, actions, alone, known.limits)
+
+
+def _gains(actions: tuple[Action, ...]) -> _Gains:
+    decodes = any(action.code == "gpu-preprocessing" for action in actions)
+    return _Gains(
+        kernels=combined(actions, "kernels"),
+        input=combined(actions, "input"),
+        host=combined(actions, "host"),
+        load=_GPU_DECODE_LOAD if decodes else 1.0,
+    )
+
+
+def _unbounded(
+    profile: Profile, target: Layout, gains: _Gains, parts: Split, known: Known
+) -> tuple[Estimate, Estimate]:
+    """Return the speed-up by the formulas, and the most that one GPU for one gains."""
     faster = kernels_of(profile, target.chip, known)
-    one = product(faster, combined(actions, "kernels"))
+    one = product(faster, gains.kernels)
     count = _scaled(profile, target, parts, faster, known)
     if not parts.input and not parts.host:
-        found, alone = _unexplained(profile, one, count, target.gpu_count)
-    else:
-        found, alone = _in_parts(profile, target, actions, parts, (one, count))
-    if record is not None:
-        moved = (target.chip.name, target.gpu_count) != (
-            source_gpu(profile).name,
-            profile.gpu_count,
-        )
-        if moved or actions:
-            found = record.of(moved=moved).applied_to(found)
-    return bounded(found, profile, target, actions, alone)
+        return _unexplained(profile, one, count, target.gpu_count)
+    return _in_parts(profile, target, gains, parts, (one, count))
 
 
 def scaling(profile: Profile, target: Layout, parts: Split) -> Estimate:
@@ -234,7 +274,7 @@ def _start(profile: Profile, parts: Split) -> tuple[Layout, ProfiledStep]:
 def _in_parts(
     profile: Profile,
     target: Layout,
-    actions: tuple[Action, ...],
+    gains: _Gains,
     parts: Split,
     kernels: tuple[Estimate, Estimate],
 ) -> tuple[Estimate, Estimate]:
@@ -242,27 +282,31 @@ def _in_parts(
     one, count = kernels
     # Each process loads data and launches kernels for its own GPU, so both grow with their number.
     more = target.gpu_count / profile.gpu_count
-    feed = product(combined(actions, "input"), _cores(profile, target))
-    host = combined(actions, "host")
-    load = _GPU_DECODE_LOAD if any(a.code == "gpu-preprocessing" for a in actions) else 1.0
-    kernel = product(one, count)
+    host, kernel = gains.host, product(one, count)
+    feed = product(gains.input, _cores(profile, target)) if parts.input else None
+    work_share, host_share = parts.kernels * gains.load, parts.host
 
-    def faster(end: Literal["low", "mid", "high"]) -> float:
-        serial: float = getattr(host, end) * more
-        work: float = parts.kernels * load / getattr(kernel, end) + parts.host / serial
+    def faster(kernels: float, serial: float, fed: float) -> float:
+        work = work_share / kernels + host_share / (serial * more)
         # With prefetching the slower of the two sets the pace; the profiled pace is the input's.
-        return 1.0 / (max(work, 1.0 / (getattr(feed, end) * more)) if parts.input else work)
+        return 1.0 / (max(work, 1.0 / (fed * more)) if fed else work)
 
-    basis = "; ".join(dict.fromkeys((kernel.basis, feed.basis if parts.input else host.basis)))
-    found = Estimate(
-        low=faster("low"), mid=faster("mid"), high=faster("high"), basis=basis, weak=kernel.weak
-    )
-    return found, _greatest(one, feed if parts.input else host, host)
+    return Estimate(
+        low=faster(kernel.low, host.low, feed.low if feed else 0.0),
+        mid=faster(kernel.mid, host.mid, feed.mid if feed else 0.0),
+        high=faster(kernel.high, host.high, feed.high if feed else 0.0),
+        basis="; ".join(dict.fromkeys((kernel.basis, (feed or host).basis))),
+        weak=kernel.weak,
+    ), _greatest(one, feed or host, host)
 
 
 def _greatest(*gains: Estimate) -> Estimate:
-    low, mid, high = (max(getattr(g, end) for g in gains) for end in ("low", "mid", "high"))
-    return Estimate(low=low, mid=mid, high=high, basis="the part that gains most")
+    return Estimate(
+        low=max(gain.low for gain in gains),
+        mid=max(gain.mid for gain in gains),
+        high=max(gain.high for gain in gains),
+        basis="the part that gains most",
+    )
 
 
 def _unexplained(
