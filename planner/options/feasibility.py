@@ -23,13 +23,13 @@ _FAST_LINKS = ("nvlink", "xgmi")
 
 
 def refusal(offer: Offer, context: JobContext) -> Rejected | None:
-    """Return why the offer cannot run the job, the plainest reason first; None where it can."""
-    known = context.alike.refused
-    size = (offer.provider, offer.instance_type, offer.gpu, offer.gpu_count)
-    key = (*size, offer.purchase, offer.region, offer.host)
-    if key not in known:
-        known[key] = _first(_FOR_ALL_ALIKE, offer, context)
-    return known[key] or _first(_FOR_THE_JOB, offer, context)
+    """Return why the offer cannot run the job, by what was measured; None where it can."""
+    return _first(_FOR_THE_JOB, offer, context)
+
+
+def refusal_of_alike(offer: Offer, context: JobContext) -> Rejected | None:
+    """Return why no job on such machines can take the offer, the plainest reason first."""
+    return _first(_FOR_ALL_ALIKE, offer, context)
 
 
 def _first(checks: Iterable[Check], offer: Offer, context: JobContext) -> Rejected | None:

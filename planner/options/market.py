@@ -44,18 +44,34 @@ class Sizing(NamedTuple):
     idle: int
 
 
+Refused = tuple[float, int, Rejected]
+"""How far over a limit an offer is, its place among the offers, and what is said."""
+
+
+class Sifted(NamedTuple):
+    """The offers for jobs on the same machines today.
+
+    Attributes:
+        offers: with their places; such jobs can take them, as far as can be said without a
+            measurement.
+        refused: why they cannot take the others, by offer and reason.
+    """
+
+    offers: tuple[tuple[int, Offer], ...]
+    refused: dict[tuple[str, str], Refused]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What holds for all jobs on the same machines today that want the same GPUs.
 
     Attributes:
         sizings: by provider, type, GPU, GPUs of a machine, and way of buying.
-        refused: why such jobs cannot take an offer, by the same and its region; None: they can, as
-            far as can be said without a measurement.
+        sifted: by whether the price that is paid today is known.
     """
 
     sizings: dict[object, Sizing] = field(default_factory=dict)
-    refused: dict[object, Rejected | None] = field(default_factory=dict)
+    sifted: dict[bool, Sifted] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

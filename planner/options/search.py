@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from operator import attrgetter
+from typing import NamedTuple
 
 from planner.actions import ACTIONS, Action
 from planner.baseline.baseline import over_limits
@@ -19,8 +21,8 @@ from planner.options.context import (
     measured_cores,
     same_machine,
 )
-from planner.options.feasibility import refusal, too_slow, unproven
-from planner.options.market import size_of
+from planner.options.feasibility import refusal, refusal_of_alike, too_slow, unproven
+from planner.options.market import Refused, Sifted, size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
@@ -35,48 +37,77 @@ _IDLE_SAVED = (0.95, 0.5, 0.05)
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
-    rejected: dict[tuple[str, str], Rejected] = {}
-    for offer in _cheapest_region(context):
-        made, refused = _consider(offer, context)
+    sifted = _sifted(context)
+    rejected = dict(sifted.refused)
+    ways = tuple(_action_sets(context))
+    for number, offer in sifted.offers:
+        made, refused = _consider(offer, context, ways)
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
         for one in (one for one in refused if not made or one.offer != offer.name):
-            key = (one.offer, one.reason)
-            if key not in rejected or one.excess < rejected[key].excess:
-                rejected[key] = one
+            key, found = (one.offer, one.reason), (one.excess, number, one)
+            if key not in rejected or found[:2] < rejected[key][:2]:
+                rejected[key] = found
     names = {candidate.offer.name for candidate in candidates}
-    kept = (r for r in rejected.values() if r.offer not in names)
-    return tuple(candidates), tuple(sorted(kept, key=lambda r: (r.offer, r.reason)))
+    kept = (one for (name, _), (_, _, one) in rejected.items() if name not in names)
+    return tuple(candidates), tuple(sorted(kept, key=attrgetter("offer", "reason")))
 
 
-def _cheapest_region(context: JobContext) -> Iterator[Offer]:
+def _sifted(context: JobContext) -> Sifted:
+    """Return the offers without those that jobs on such machines cannot take, whatever they do."""
+    paid, known = _paid(context), context.alike.sifted
+    if (paid is not None) not in known:
+        offers: list[tuple[int, Offer]] = []
+        refused: dict[tuple[str, str], Refused] = {}
+        for number, offer in enumerate(_cheapest_region(paid, context), start=1):
+            one = refusal_of_alike(offer, context)
+            if one is None:
+                offers.append((number, offer))
+            else:
+                refused.setdefault((one.offer, one.reason), (one.excess, number, one))
+        known[paid is not None] = Sifted(tuple(offers), refused)
+    sifted = known[paid is not None]
+    if paid is None:
+        return sifted
+    one = refusal_of_alike(paid, context)
+    if one is None:
+        return Sifted(((0, paid), *sifted.offers), sifted.refused)
+    return Sifted(sifted.offers, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
+
+
+def _paid(context: JobContext) -> Offer | None:
+    """Return today's machine as it is paid for, where that is known and was asked for."""
+    today = context.baseline.offer
+    known = today is not None and not context.baseline.assumed and context.market.named(today)
+    return today if known else None
+
+
+def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]:
     """Yield one offer per size and purchase: the cheapest region, today's region on a tie.
 
-    Today's machine is yielded as it is paid for, beside its size in a cheaper region.
+    Today's machine, which is offered as it is paid for, is yielded in a cheaper region alone.
     """
     today = context.baseline.offer
     home = today.region if today else None
-    open_to = today is not None and not context.baseline.assumed and context.market.named(today)
-    paid = today if open_to else None
-    if paid is not None:
-        yield paid
     for cheapest in context.market.cheapest(home, context.stays_on):
         if paid is None or (size_of(cheapest), cheapest.region) != (size_of(paid), home):
             yield cheapest
 
 
-def _consider(offer: Offer, context: JobContext) -> tuple[list[Candidate], list[Rejected]]:
+def _consider(
+    offer: Offer, context: JobContext, ways: tuple[tuple[Action, ...], ...]
+) -> tuple[list[Candidate], list[Rejected]]:
     refused = refusal(offer, context)
     if refused is not None:
         return [], [refused]
     made: list[Candidate] = []
     over: list[Rejected] = []
-    paid = machines(offer, context) * context.work.replicas
-    for actions in _action_sets(context):
-        if not actions and context.baseline.is_paid(offer, paid):
+    place = _place(offer, context)
+    for actions in ways:
+        if not actions and context.baseline.is_paid(offer, place.machines * context.work.replicas):
             continue  # that is o0
         try:
-            candidate = _candidate(offer, context, actions)
+            candidate = _candidate(place, context, actions)
         except InputError as error:  # specifications that a prediction needs are missing
             over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
             continue
@@ -118,31 +149,58 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
         yield (ACTIONS[SCALE_DOWN],)
 
 
-def _candidate(offer: Offer, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
-    count = machines(offer, context)
-    target = Layout.of(offer, count, gpus_used(offer, context))
+class _Taken(NamedTuple):
+    """An offer that can run the job: what of a candidate no action changes."""
+
+    offer: Offer
+    machines: int
+    layout: Layout
+    doubt: str | None
+    interruptions: Interruptions | None
+    moved: PriceRange
+    tenancy: Tenancy | None
+    unknown_today: tuple[str, ...]
+
+
+def _place(offer: Offer, context: JobContext) -> _Taken:
+    count, used, _ = context.sizing(offer)
+    layout = Layout.of(offer, count, used)
     if (cores := measured_cores(offer, context)) is not None:
-        target = replace(target, cpu_cores=min(cores * count, target.cpu_cores or math.inf))
-    speed = context.speed(target, actions)
-    if doubt := unproven(offer, context):
-        speed = replace(speed, basis=f"{speed.basis}; {doubt}", weak=True)
-    scales = any(action.code == SCALE_DOWN for action in actions)
-    scaled = scaling(offer, context, speed) if scales else None
+        layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
+    return _Taken(
+        offer=offer,
+        machines=count,
+        layout=layout,
+        doubt=unproven(offer, context),
+        interruptions=_interruptions(offer, context),
+        moved=_moved(offer, context),
+        tenancy=_tenancy(offer, context),
+        unknown_today=_unknown_today(offer, context),
+    )
+
+
+def _candidate(place: _Taken, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
+    offer = place.offer
+    speed = context.speed(place.layout, actions)
+    if place.doubt:
+        speed = replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
+    codes = tuple(action.code for action in actions)
+    scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
     return Candidate(
         offer=offer,
-        count=count * (context.work.replicas if scaled is None else scaled.peak),
-        actions=tuple(a.code for a in actions),
+        count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
+        actions=codes,
         speed=speed,
         work_hours=_hours(context, speed, actions)
         if scaled is None
         else scaled_hours(scaled, offer, context, speed),
         work=context.work,
-        interruptions=_interruptions(offer, context),
+        interruptions=place.interruptions,
         catalog=context.catalog,
         dearest=context.market.dearest,
-        moved=_moved(offer, context),
-        tenancy=_tenancy(offer, context),
-        unknown_today=_unknown_today(offer, context),
+        moved=place.moved,
+        tenancy=place.tenancy,
+        unknown_today=place.unknown_today,
         scaling=scaled,
     )
 
