@@ -153,8 +153,12 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _tell(problem: str) -> None:
     """Print it where somebody can still read it: the terminal may have gone with the signal."""
+    from gpucost.views.terminal.paragraphs import message  # noqa: PLC0415 - not for --version
+    from gpucost.views.terminal.size import message_width  # noqa: PLC0415 - the same
+
+    text, width = f"gpucost: {problem}", message_width()
     with contextlib.suppress(OSError):
-        click.echo(f"gpucost: {problem}", err=True)
+        click.echo(text if width is None else message(text, width), err=True)
 
 
 def _where(error: Exception) -> str:

@@ -12,7 +12,7 @@ from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
 from gpucost.machines.ssh_access import login_to
 from gpucost.machines.state import CLOCK, open_journal, session_with, state_folder
-from gpucost.views.launch import show_preview
+from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run
 from pricing.errors import GpucostError
@@ -39,8 +39,10 @@ def dry_run(choice: LaunchChoice, wish: Wish, job: JobRequest | None, output: Ou
     spec = build_spec(choice, wish, datetime.now(UTC), None)
     seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, wish)
     show_preview(seen, None if job is None else preview_job(job), output, dry=True)
-    for refusal in (*problems, *seen.refusals):
+    refusals = (*problems, *seen.refusals)
+    for refusal in refusals:
         output.say(f"warning: a launch would be refused: {refusal}")
+    output.say(nothing_made(seen, refused=bool(refusals)))
 
 
 def previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:

@@ -9,6 +9,7 @@ from typing import Any
 from gpucost.arguments.parameters import check_known
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, price_cell, print_json, print_table
+from gpucost.views.terminal.size import terminal_height
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.catalog.catalog import Catalog
@@ -18,7 +19,9 @@ from pricing.catalog.regions import known_regions, placed
 from pricing.hardware import matching
 from pricing.money import price_text
 
-_SHOWN = 40
+_SHOWN, _LEAST_SHOWN = 40, 5
+_AROUND = 12  # lines of a screen that are not rows: the table's head, what is said, the prompt
+_LEAST_NAME, _LEAST_OF_GROUP = 32, 24
 SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
     "price": lambda o: (o.usd_per_hour, o.place),
     "gpu-price": lambda o: (o.usd_per_hour / Decimal(str(o.gpu_count)), o.place),
@@ -58,6 +61,11 @@ class Query:
     sort: str = "price"
     group_by: str | None = None
 
+    @property
+    def order(self) -> str:
+        """The one of SORTS that says what is cheapest."""
+        return self.sort if self.sort in _CHEAPEST else "price"
+
     def find(self, catalog: Catalog) -> list[Offer]:
         """Return the offers that are wanted, in order.
 
@@ -79,7 +87,7 @@ class Query:
         """
         if self.group_by is None:
             return [(offer, None) for offer in found]
-        cheapest = SORTS[self.sort if self.sort in _CHEAPEST else "price"]
+        cheapest = SORTS[self.order]
         groups: dict[str, list[Offer]] = {}
         for offer in found:
             groups.setdefault(GROUPS[self.group_by](offer), []).append(offer)
@@ -134,7 +142,7 @@ def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
     catalog = load_catalog(day, say=output.say)
     found = query.find(catalog)
     rows = query.grouped(found)
-    _show(rows, len(found), catalog, output, why=why)
+    _show(rows, query, catalog, output, why=why)
     if output.verbose and not why:
         for offer, _ in rows[:_SHOWN]:
             output.say(f"why: {offer.place}, {offer.purchase}: {_reason(offer, catalog)}")
@@ -142,7 +150,7 @@ def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
 
 def _show(
     found: list[tuple[Offer, int | None]],
-    offers: int,
+    query: Query,
     catalog: Catalog,
     output: Output,
     *,
@@ -155,48 +163,93 @@ def _show(
             [replace(one, offers_in_group=n) for one, n in zip(documents, counts, strict=True)]
         )
         return
-    short = output.format == "table" and not output.verbose
-    shown = found[:_SHOWN] if short else found
-    grouped = any(count is not None for _, count in shown)
-    columns: tuple[str, ...]
-    columns = ("provider", "type", "region", "GPUs", "GPU", "purchase", "USD/h", "read", "")
-    columns += (*(("offers",) if grouped else ()), *(("why",) if why else ()))
-    rows = tuple(_row(offer, count, catalog, output, why=why) for offer, count in shown)
-    right, spare = frozenset(("USD/h", "GPUs", "offers")), ("purchase", "GPU", "region")
-    print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
+    shown = found if output.format != "table" or output.verbose else found[: _rows_shown()]
+    print_table(_table(shown, query, catalog, output, why=why), output)
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
-    groups = f" in {len(found)} groups" if grouped else ""
+    offers = sum(count or 1 for _, count in found)
+    groups = "" if query.group_by is None else f" in {len(found)} groups"
     output.say(
         f"{offers} offers{groups} as of {catalog.as_of}{more}. Prices read {catalog.oldest} to "
         f"{catalog.newest}; 'stale' is over 30 days old and may have risen "
         "by over a fifth since, or undated."
+    )
+    if found:
+        output.say(_cheapest([offer for offer, _ in found], catalog, by=SORTS[query.order]))
+
+
+def _rows_shown() -> int:
+    """Return how many rows fit the screen with what is said around them."""
+    return min(_SHOWN, max(_LEAST_SHOWN, terminal_height() - _AROUND))
+
+
+def _table(
+    shown: list[tuple[Offer, int | None]],
+    query: Query,
+    catalog: Catalog,
+    output: Output,
+    *,
+    why: bool,
+) -> Table:
+    """Return the rows; on a screen provider, type and region are one name, as `quote` takes it."""
+    screen = output.format == "table"
+    columns: tuple[str, ...] = ("offer",) if screen else ("provider", "type", "region")
+    age = "age" if screen else ""
+    columns += ("GPUs", "GPU", "purchase", "USD/h", "read", age)
+    columns += ("offers",) if any(count is not None for _, count in shown) else ()
+    columns += ("why",) if why else ()
+    by_gpu = query.group_by == "gpu"
+    known = query.gpu_names and not by_gpu  # of which GPU they are, was asked
+    return Table(
+        columns=columns,
+        rows=tuple(_row(offer, count, catalog, output, why=why) for offer, count in shown),
+        right=frozenset(("USD/h", "GPUs", "offers")),
+        spare=("read", "GPU", "purchase") if known else ("read", "purchase"),
+        cut=frozenset(("offer", "GPU")),
+        whole=frozenset(("purchase", "read", age)),
+        least_name=_LEAST_OF_GROUP if by_gpu else _LEAST_NAME,
     )
 
 
 def _row(
     offer: Offer, count: int | None, catalog: Catalog, output: Output, *, why: bool
 ) -> tuple[str, ...]:
+    named = (offer.provider, offer.instance_type, offer.region_text)
     cells: tuple[str, ...] = (
-        offer.provider,
-        offer.instance_type,
-        offer.region_text,
+        *((offer.place,) if output.format == "table" else named),
         f"{offer.gpu_count:g}",
         offer.gpu,
         offer.purchase,
         price_cell(offer.usd_per_hour, output),
         offer.as_of.isoformat(),
-        _mark(offer, catalog),
+        _mark(offer, catalog, " old" if output.format != "table" else ""),
     )
     cells += () if count is None else (str(count),)
     return (*cells, _reason(offer, catalog)) if why else cells
 
 
-def _mark(offer: Offer, catalog: Catalog) -> str:
+def _cheapest(
+    found: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
+) -> str:
+    """Return the answer: the cheapest offer, and the cheapest whose price is not stale."""
+    least = min(found, key=by)
+    if not catalog.is_stale(least):
+        return f"Cheapest: {_priced(least)}."
+    fresh = min((o for o in found if not catalog.is_stale(o)), key=by, default=None)
+    other = "every price is" if fresh is None else f"not stale: {_priced(fresh)}"
+    return f"Cheapest: {_priced(least)}, stale; {other}."
+
+
+def _priced(offer: Offer) -> str:
+    return f"{offer.place}, {offer.purchase}, ${price_text(offer.usd_per_hour)} an hour"
+
+
+def _mark(offer: Offer, catalog: Catalog, old: str) -> str:
     """Return what is said beside an old price."""
     days = (catalog.as_of - offer.as_of).days
-    old = f"{days} days old" if days > STALE_AFTER_DAYS else ""
-    return "stale" if catalog.is_stale(offer) else old
+    if catalog.is_stale(offer):
+        return "stale"
+    return f"{days} days{old}" if days > STALE_AFTER_DAYS else ""
 
 
 def _reason(offer: Offer, catalog: Catalog) -> str:

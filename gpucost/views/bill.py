@@ -20,6 +20,9 @@ _COLUMNS = (
     "%",
 )
 _RIGHT = frozenset(_COLUMNS[5:])
+_CUT, _WHOLE = frozenset(("where", "jobs")), frozenset(("what",))
+_SPARE = ("hours predicted", "hours billed", "purchase", "jobs", "%")
+_LEAST_NAME = 25
 _MATCHES = {"both": "both", "plan": "plan only", "bill": "bill only", "apart": "apart"}
 _SHOWN = 20
 
@@ -32,15 +35,27 @@ def print_reconciliation(document: ReconciliationDocument, output: Output) -> No
     totals = document.totals
     if output.format != "csv" and totals.matched.difference_usd is not None:
         rows.append(_total(totals.matched))
-    print_table(Table(columns=_COLUMNS, rows=tuple(rows), right=_RIGHT), output)
+    print_table(_table(tuple(rows)), output)
     if hidden:
         output.say(f"{len(hidden)} more lines that only the bill has, with -v.")
+    for note in document.notes:
+        output.say(f"note: {note}")
     output.say(
         f"planned USD {_usd(totals.predicted_usd)}, billed USD {_usd(totals.actual_usd)} "
         f"for use, and USD {_usd(totals.apart_usd)} of taxes, credits and fees."
     )
-    for note in document.notes:
-        output.say(f"note: {note}")
+
+
+def _table(rows: tuple[tuple[str, ...], ...]) -> Table:
+    return Table(
+        columns=_COLUMNS,
+        rows=rows,
+        right=_RIGHT,
+        spare=_SPARE,
+        whole=_WHOLE,
+        cut=_CUT,
+        least_name=_LEAST_NAME,
+    )
 
 
 def _row(line: ComparedLine, output: Output) -> tuple[str, ...]:

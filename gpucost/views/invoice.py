@@ -15,6 +15,7 @@ from pricing.money import plain, show
 
 _MACHINES = ("machine", "gpu", "purchase", "machines", "hours", "GPU hours", "USD", "%")
 _FINDINGS = ("nobody used", "what", "where", "USD", "lines", "proof")
+_CUT = frozenset(("machine",))
 _CODES = {
     "idle-address": "address",
     "idle-disk": "disk",
@@ -29,7 +30,8 @@ def print_review(document: ReviewDocument, output: Output) -> None:
     """
     total = document.totals.gpu_usd
     rows = tuple(_machine(one, total, output) for one in document.machines)
-    print_table(Table(columns=_MACHINES, rows=rows, right=frozenset(_MACHINES[3:])), output)
+    right, spare = frozenset(_MACHINES[3:]), ("GPU hours", "purchase", "machines")
+    print_table(Table(columns=_MACHINES, rows=rows, right=right, spare=spare, cut=_CUT), output)
     if output.format == "csv":
         return
     if document.findings:

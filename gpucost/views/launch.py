@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-import click
-
 from gpucost.views.job_documents import JobPreviewDocument
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_json, print_line, print_table
+from gpucost.views.terminal.paragraphs import one_line
+from gpucost.views.terminal.size import terminal_width
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents_up, plain, show
@@ -102,19 +102,20 @@ def show_preview(
     if dry and output.format in ("csv", "md"):
         print_table(_calls(seen), output)
         return
-    for line in (*_lines(seen, dry=dry), *(() if job is None else _job_lines(job))):
+    told = [] if job is None else _job_lines(job)
+    for line in (*_lines(seen, dry=dry, whole=output.verbose), *told):
         if dry:
-            click.echo(line)
+            print_line(line)
         else:
             output.say(line)
 
 
 def preview_lines(seen: Preview) -> list[str]:
     """Return a preview for people, a line each."""
-    return _lines(seen, dry=False)
+    return _lines(seen, dry=False, whole=True)
 
 
-def _lines(seen: Preview, *, dry: bool) -> list[str]:
+def _lines(seen: Preview, *, dry: bool, whole: bool) -> list[str]:
     spec = seen.spec
     first = spec.places[0]
     lines = [f"{spec.count} x {spec.provider}/{first.text}, {first.purchase}"]
@@ -130,10 +131,10 @@ def _lines(seen: Preview, *, dry: bool) -> list[str]:
     others = [place.text for place in spec.places[1:]]
     if others:
         lines.append(f"  if there is no capacity: {', '.join(others)}")
-    lines.append("calls that change something:" if dry else "calls:")
-    lines += [f"  {_call(creation)}" for creation in seen.calls]
-    lines.append("to end it:")
-    lines += [f"  {end}" for end in seen.ends]
+    more = "" if whole else " (-v: with their arguments)"
+    lines.append(f"calls that change something{more}:" if dry else f"calls{more}:")
+    lines += [f"  {_call(call) if whole else _named(call)}" for call in seen.calls]
+    lines.append(f"to end it: {'; '.join(seen.ends)}")
     if spec.idle_s is not None:
         lines.append(f"  {idle_told(spec.idle_s)}")
     return [*lines, *(f"note: {warning}" for warning in seen.warnings)]
@@ -157,6 +158,11 @@ def _call(creation: Creation) -> str:
     if told.get("region") == "":
         told["region"] = "(chosen at launch)"
     return f"{creation.call} {json.dumps(told, ensure_ascii=False)}"
+
+
+def _named(creation: Creation) -> str:
+    """Return a call and what it makes, on one line."""
+    return one_line(f"{creation.call}: {creation.kind} {creation.name}", terminal_width() - 2)
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401 - arguments of any call
@@ -206,6 +212,14 @@ def _node_pool(spec: LaunchSpec) -> NodePoolDocument | None:
         return None
     low, high = pool.min_nodes, pool.max_nodes
     return NodePoolDocument(cluster=pool.cluster, min_nodes=low, max_nodes=high)
+
+
+def nothing_made(seen: Preview, *, refused: bool) -> str:
+    """Return the last line of a dry run: what a launch would come to."""
+    if refused:
+        return "dry run, nothing was made; a launch would be refused: see the warning."
+    most = "" if seen.most is None else f" of at most ${show(seen.most.exact)}"
+    return f"dry run, nothing was made; leave out --dry-run for a launch{most}."
 
 
 def question(seen: Preview) -> str:

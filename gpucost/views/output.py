@@ -6,25 +6,27 @@ import functools
 import io
 import json
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
 import click
 
+from gpucost.views.terminal.fitting import Fitted, FittedColumn, fitted, room
+from gpucost.views.terminal.paragraphs import message as broken
+from gpucost.views.terminal.paragraphs import paragraph
+from gpucost.views.terminal.size import message_width, terminal_width
 from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
 from templates.language.speech import ENGLISH, spoken
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
-_PIPE_WIDTH = 100  # where COLUMNS does not say another
 _LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
-_BETWEEN = 3  # blanks between columns
+_EDGE = 1  # a blank behind the table
+_PADDING = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}  # by the blanks between columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,9 @@ class Output:
         Where nobody can be told any more (the terminal has gone) the work goes on.
         """
         with contextlib.suppress(OSError):
-            click.echo(printable(message), err=True)
+            width = message_width()
+            text = printable(message)
+            click.echo(text if width is None else broken(text, width), err=True)
 
 
 def price_cell(usd_per_hour: Decimal, output: Output) -> str:
@@ -112,6 +116,7 @@ class Table:
         spare: columns that a terminal too narrow for all leaves out, the first one first.
         whole: columns beside the right-aligned ones and the first that are never cut.
         cut: columns that stay on one line; other names are wrapped between words first.
+        least_name: a name is cut no shorter than that.
         chosen: the row that stands out, from 0.
     """
 
@@ -122,16 +127,8 @@ class Table:
     spare: tuple[str, ...] = ()
     whole: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
+    least_name: int = _LEAST_NAME
     chosen: int | None = None
-
-    def without(self, column: str) -> "Table":
-        """Return the table without one of its columns."""
-        place = self.columns.index(column)
-        return replace(
-            self,
-            columns=self.columns[:place] + self.columns[place + 1 :],
-            rows=tuple(row[:place] + row[place + 1 :] for row in self.rows),
-        )
 
 
 def print_table(table: Table, output: Output) -> None:
@@ -174,30 +171,24 @@ def _as_markdown(table: Table) -> str:
     return "\n".join((*title, row(table.columns), rule, *body))
 
 
-def terminal_width() -> int:
-    """Return the columns of the terminal; in a pipe those of COLUMNS, else 100."""
-    if sys.stdout.isatty():
-        return shutil.get_terminal_size().columns
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdigit() and int(given) > 0 else _PIPE_WIDTH
+def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
+    """Print a paragraph, wrapped between words, and return on how many lines.
 
-
-def print_prose(text: str, *, indent: str = "", err: bool = False) -> None:
-    """Print a paragraph, wrapped between words; what is wider than the terminal stays whole."""
+    What is wider than the terminal stays whole.
+    """
     shown, width = printable(text), max(terminal_width(), _LEAST_NAME)
     if not shown.isascii() and spoken() != ENGLISH:
-        said = wrapped(shown, width - len(indent))
-        click.echo("\n".join(f"{indent}{line}" for line in said), err=err)
-        return
-    lines = textwrap.wrap(
-        shown,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        lines = [f"{indent}{line}" for line in wrapped(shown, width - len(indent))]
+    else:
+        lines = paragraph(shown, width, indent)
     click.echo("\n".join(lines), err=err)
+    return len(lines)
+
+
+def print_line(text: str) -> None:
+    """Print a line: on a terminal broken between words, in a pipe whole."""
+    shown = printable(text)
+    click.echo(broken(shown, terminal_width()) if sys.stdout.isatty() else shown)
 
 
 def _print_rich(table: Table, output: Output) -> None:
@@ -209,62 +200,51 @@ def _print_rich(table: Table, output: Output) -> None:
         print_prose(table.title)
     system: Literal["auto"] | None = "auto" if output.color else None
     width = terminal_width()
-    table, widths, left_out = _fitted(table, width)
+    fit = fitted(_columns(table), table.spare, width)
     # An amount that has no room is not broken either: the table is wider than the terminal then.
-    console = Console(
-        width=max(width, sum(widths) + _BETWEEN * len(widths)),
-        color_system=system,
-        highlight=False,
-        markup=False,
-    )
-    drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False)
-    for name, most in zip(table.columns, widths, strict=True):
+    wide = max(width, room(fit.widths, fit.gap) + _EDGE)
+    console = Console(width=wide, color_system=system, highlight=False, markup=False)
+    drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False, padding=_PADDING[fit.gap])
+    for at, most in zip(fit.shown, fit.widths, strict=True):
+        name = table.columns[at]
         side: Literal["left", "right"] = "right" if name in table.right else "left"
-        cut = name in table.cut
-        drawn.add_column(name, justify=side, overflow="ellipsis", width=most, no_wrap=cut)
+        drawn.add_column(name, justify=side, overflow="ellipsis", width=most)
     for place, cells in enumerate(table.rows):
         style = "bold green" if place == table.chosen else None
-        drawn.add_row(*(printable(text) for text in cells), style=style)
+        drawn.add_row(*_cells(table, cells, fit), style=style)
     with console.capture() as caught:
         console.print(drawn)
     click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
-    if left_out:
-        output.say(f"left out in {width} columns: {', '.join(left_out)} (-f md has all)")
+    if fit.left_out:
+        output.say(f"left out in {width} columns: {', '.join(fit.left_out)} (-f md has all)")
 
 
-def _fitted(table: Table, width: int) -> tuple[Table, list[int], list[str]]:
-    """Return the table without what there is no room for, the widths, and what was left out.
+def _cells(table: Table, cells: Sequence[str], fit: Fitted) -> list[str]:
+    """Return the cells that are shown, those of cut columns on one line."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only where a table is drawn
 
-    Columns that may be spared go first, the first one first, then names are cut.
-    """
-    left_out: list[str] = []
-    for column in table.spare:
-        if _room(_least_widths(table)) <= width:
-            break
-        table = table.without(column)
-        left_out.append(column)
-    widths, least = _natural_widths(table), _least_widths(table)
-    while _room(widths) > width and widths != least:
-        widest = max(range(len(widths)), key=lambda at: (widths[at] - least[at], widths[at]))
-        widths[widest] -= 1
-    return table, widths, left_out
+    shown = []
+    for at, most in zip(fit.shown, fit.widths, strict=True):
+        text = printable(cells[at])
+        if table.columns[at] in table.cut and cell_len(text) > most:
+            text = f"{set_cell_size(text, most - 1).rstrip()}…"
+        shown.append(text)
+    return shown
 
 
-def _room(widths: Sequence[int]) -> int:
-    return sum(widths) + _BETWEEN * len(widths) - 1
-
-
-def _natural_widths(table: Table) -> list[int]:
+def _columns(table: Table) -> list[FittedColumn]:
+    """Return how wide each column is, and may be: ids and amounts as they are, names cut."""
     from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
 
-    cells = zip(table.columns, *table.rows, strict=True)
-    return [max(cell_len(printable(text)) for text in column) for column in cells]
-
-
-def _least_widths(table: Table) -> list[int]:
-    """Return how narrow each column may be: ids and amounts as they are, names cut."""
-    whole = table.right | table.whole | {table.columns[0]} if table.columns else frozenset()
-    return [
-        most if name in whole else min(most, max(_LEAST_NAME, len(name)))
-        for name, most in zip(table.columns, _natural_widths(table), strict=True)
-    ]
+    whole = table.right | table.whole | set(table.columns[:1]) - table.cut
+    columns = []
+    for at, name in enumerate(table.columns):
+        cells = max((cell_len(printable(row[at])) for row in table.rows), default=0)
+        head = max(map(cell_len, name.split()), default=0)
+        unwrapped = max(cells, head)
+        least = unwrapped if name in whole else min(unwrapped, max(table.least_name, head))
+        width = max(cells, cell_len(name))
+        columns.append(
+            FittedColumn(name=name, width=width, unwrapped=unwrapped, least=least, says=cells > 0)
+        )
+    return columns

@@ -14,6 +14,7 @@ from pricing.money import line_text, price_text, show
 
 _COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
 _SWINGS_SHOWN = 3
+_LEAST_NAME = 30
 
 _ROUNDED = "rounded half up to cents"
 
@@ -33,6 +34,8 @@ def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], outpu
             _show_own(document, output)
     for text in dict.fromkeys(text for quote in quotes for text in quote.warnings):
         output.say(f"note: {text}")
+    if quotes and output.format == "table":
+        output.say(_answer(quotes))
     for quote in quotes if output.verbose else ():
         output.say(f"source: {quote.offer.source}")
         output.say(json.dumps(encode(quote.offer)))
@@ -93,7 +96,22 @@ def _side_by_side(quotes: list[QuoteDocument]) -> Table:
         ]
         rows.append(tuple(row))
     right = frozenset(columns) - {"offer", "GPU", "purchase", "price"}
-    return Table(columns=columns, rows=tuple(rows), right=right)
+    spare = ("price", "GPUs", "purchase", "GPU", *kinds)
+    cut = frozenset(("offer", "GPU"))
+    return Table(
+        columns=columns, rows=tuple(rows), right=right, spare=spare, cut=cut, least_name=_LEAST_NAME
+    )
+
+
+def _answer(quotes: list[QuoteDocument]) -> str:
+    """Return what it comes to; of several the cheapest, and by how much."""
+    least, *others = sorted(quotes, key=lambda quote: quote.total)
+    most = "at least " if least.at_least else ""
+    told = f"{most}${show(least.total)} for {_place(least)} x{least.count}"
+    if not others:
+        return f"{told}."
+    more = show(others[0].total - least.total)
+    return f"cheapest: {told}; the next, {_place(others[0])}, is ${more} more."
 
 
 def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:

@@ -1,14 +1,11 @@
 """What a person decides by fits the terminal: whole amounts, whole ids, the answer last."""
 
-import os
 import re
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
-from tests.gpucost.profiling.test_live_view import Terminal
-from tests.gpucost.profiling.test_profile import GPUCOST
 
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
 FLEET = str(ROOT / "examples" / "fleet")
@@ -57,16 +54,3 @@ def test_a_plan_is_one_screen(
     lines = call(*SCREENS[case]).out.splitlines()
     assert len(lines) < SCREEN_LINES
     assert max(map(len, lines)) <= columns
-
-
-def test_the_answer_is_the_last_thing_on_a_real_terminal() -> None:
-    """On a terminal of 90x24 the chosen row is marked, and the advice stands below the table."""
-    command = [GPUCOST, "plan", EXAMPLE, *DAY, "--no-color"]
-    shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"}, "nothing")
-    assert shown.code == 0
-    text = [line.rstrip() for line in shown.text if line.strip()]
-    chosen = next(n for n, line in enumerate(text) if re.match(r" ?o\d+\*", line))
-    advice = next(n for n, line in enumerate(text) if line.startswith("Run it on"))
-    assert advice > chosen
-    assert re.search(r"\$\d+ .*\$\d+-\d+ +\d+ %$", text[chosen])
-    assert " ".join(text[advice:]).endswith("29-66 % less.")

@@ -1,13 +1,12 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
-from collections.abc import Iterable
-
 import click
 
 from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
 from gpucost.schemas.small_documents import DiagnosedJob, DiagnosisDocument
-from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.plan_views.findings import print_findings, shown_readings
 from planner.actions import action
 from planner.actions.machine_settings import today_settings
 from planner.actions.settings import profiled_run
@@ -17,9 +16,7 @@ from planner.plan_document.from_job import finding_document, remedy_documents
 from planner.plan_document.jobs import RemedyDocument
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
-from planner.signals.condition import Evidence
-from planner.signals.signals import SIGNALS, read_signals
-from templates import report_text
+from planner.signals.signals import read_signals
 
 _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
 
@@ -35,34 +32,13 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> No
         print_json(_document(found))
         return
     if output.format == "table":
-        _print_prose(found)
+        print_findings(found)
         output.say(_MORE)
         return
     rows = tuple(_row(p.job.name, finding) for p, findings in found for finding in findings)
     columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
     print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
     output.say(_MORE)
-
-
-def _print_prose(found: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
-    """Print each job's findings as sentences, the verdict first."""
-    for profile, findings in found:
-        print_prose(f"{profile.job.name}: {findings[0].cause if findings else 'nothing found.'}")
-        for finding in findings:
-            share = finding.waste_fraction
-            wastes = "" if share is None else f", wastes {100 * share:.0f} %"
-            print_prose(
-                f"{finding.code}: {finding.severity}, {finding.confidence}{wastes}", indent="  "
-            )
-            if finding is not findings[0]:
-                print_prose(finding.cause, indent="    ")
-            for word, text in (
-                ("seen", _shown(finding.evidence)),
-                ("against", _shown(finding.against)),
-                ("try", ", ".join(finding.actions[:3])),
-            ):
-                if text:
-                    print_prose(f"{word}: {text}", indent="    ")
 
 
 def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:
@@ -95,17 +71,7 @@ def _row(name: str, finding: Finding) -> tuple[str, ...]:
         finding.confidence,
         "" if share is None else f"{share:.0%}",
         finding.cause,
-        _shown(finding.evidence),
-        _shown(finding.against),
+        shown_readings(finding.evidence),
+        shown_readings(finding.against),
         ", ".join(finding.actions[:3]),
     )
-
-
-def _shown(evidence: Iterable[Evidence]) -> str:
-    """Return readings for people: `GPU busy 22 %, CPU 96 %`."""
-    return ", ".join(_reading(e) for e in evidence)
-
-
-def _reading(one: Evidence) -> str:
-    signal = SIGNALS[one.metric]
-    return report_text.reading(signal.name, one.value, signal.unit)

@@ -1,26 +1,16 @@
 """The live view on a real terminal: the job's output above, ours below, nothing lost."""
 
-import fcntl
-import os
-import pty
-import select
-import struct
 import sys
-import termios
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import dropwhile
-from pathlib import Path
 
-import pyte
 import pytest
 
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import Scenario
 from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING
-from tests.waiting import CEILING_S
+from tests.gpucost.terminal import ROWS, Terminal
 
-ROWS, COLUMNS = 24, 90
 JOB = (
     "import subprocess, sys\n"
     f"p = subprocess.Popen([sys.executable, {STEPPING!r}, '60', '0.05'])\n"
@@ -31,55 +21,6 @@ JOB = (
     "while not os.path.exists('seen'): time.sleep(0.05)\n"
 )
 VERDICT = "75% of it waiting"
-
-
-class Terminal:
-    """A command on a terminal of its own.
-
-    Attributes:
-        screen: what a person would see, with what scrolled away at the top.
-        views: the last lines, each time that they changed.
-
-    Args:
-        command: its words.
-        environment: its variables.
-        awaited: once this stands on the screen, there is a file "seen" for the job.
-    """
-
-    def __init__(self, command: list[str], environment: Mapping[str, str], awaited: str) -> None:
-        self.screen = pyte.HistoryScreen(COLUMNS, ROWS, history=10_000)
-        self.views: list[list[str]] = []
-        sized = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
-        pid, handle = pty.fork()
-        if pid == 0:  # sized before the command asks
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-            os.execvpe(command[0], command, sized)  # noqa: S606 - our own command
-        self._read(handle, awaited)
-        self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        os.close(handle)
-
-    @property
-    def text(self) -> list[str]:
-        """Every line, what scrolled away included."""
-        gone = ["".join(line[i].data for i in range(COLUMNS)) for line in self.screen.history.top]
-        return [line.rstrip() for line in (*gone, *self.screen.display)]
-
-    def _read(self, handle: int, awaited: str) -> None:
-        stream = pyte.ByteStream(self.screen)
-        ends_at = time.monotonic() + CEILING_S
-        while time.monotonic() < ends_at:
-            if not select.select([handle], [], [], 0.5)[0]:
-                continue
-            try:
-                data = os.read(handle, 65_536)
-            except OSError:
-                return
-            if not data:
-                return
-            stream.feed(data)
-            self.views.append([line.rstrip() for line in self.screen.display])
-            if any(awaited in line for line in self.views[-1]):
-                Path("seen").touch()
 
 
 @pytest.fixture

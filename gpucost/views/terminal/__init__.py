@@ -1,0 +1,1 @@
+"""What fits a terminal: its size, paragraphs and tables within it."""
