@@ -33,11 +33,10 @@ class Classes:
 
 def classes_of(sizes: Sizes) -> Classes:
     """Return which jobs are alike."""
-    both = np.hstack([sizes.takes, sizes.limits])
-    _, firsts, of = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    _, firsts, of = np.unique(sizes.kinds, return_index=True, return_inverse=True)
     numbers = np.empty(len(firsts), dtype=np.intp)
     numbers[np.argsort(firsts, kind="stable")] = np.arange(len(firsts))
-    by_job = numbers[of.reshape(-1)]
+    by_job = numbers[of]
     by_class = np.split(
         np.argsort(by_job, kind="stable"), np.cumsum(np.bincount(by_job, minlength=len(firsts)))
     )

@@ -1,11 +1,19 @@
 """Packings by rule: each job in a fixed order joins the first GPU, or the fullest, with room."""
 
+from collections import deque
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.fleet.sizes import Bins, OpenBins, Sizes
 
 Rows = NDArray[np.intp]
+
+CLASSES = (1, 2, 3, 4, 6, 8, 12)
+"""Classes of hours that are tried. In one drawn fleet of 1,000 jobs such an order was better than
+any that puts the longest first in 4 of 18 pools, by 0.8 to 2.4 % of the hours; 16 to 80 classes
+were better still in two, by 0.3 and 0.7 %."""
 
 
 def fullness(sizes: Sizes) -> NDArray[np.float64]:
@@ -16,13 +24,32 @@ def fullness(sizes: Sizes) -> NDArray[np.float64]:
 
 
 def decreasing(sizes: Sizes) -> list[Rows]:
-    """Return a few orders of the jobs, large ones first; equal ones stay as they were given."""
-    share = fullness(sizes)
-    by_column = [share[:, column] for column in _main(share)]
-    keys = [*by_column, share.max(axis=1), share.sum(axis=1)]
+    """Return a few orders of the jobs, large ones first; equal ones stay as they were given.
+
+    Where jobs hold GPUs for different hours, the longest come first.
+    """
+    keys = _keys(sizes)
     if sizes.one_length:
         return [np.argsort(-key, kind="stable") for key in keys]
     return [np.lexsort((-key, -sizes.hours)) for key in keys]
+
+
+def by_length(sizes: Sizes) -> Iterator[Rows]:
+    """Yield orders of jobs of different hours: in so many classes of them, large ones first.
+
+    One class fills GPUs best, many waste fewest hours of who leaves early.
+    """
+    longest_first = np.argsort(-sizes.hours, kind="stable")
+    place = np.empty(len(sizes), dtype=int)
+    place[longest_first] = np.arange(len(sizes))
+    for classes in CLASSES:
+        for key in _keys(sizes):
+            yield np.lexsort((-sizes.hours, -key, place * classes // len(sizes)))
+
+
+def _keys(sizes: Sizes) -> list[NDArray[np.float64]]:
+    share = fullness(sizes)
+    return [*(share[:, column] for column in _main(share)), share.max(axis=1), share.sum(axis=1)]
 
 
 def _main(share: NDArray[np.float64]) -> list[int]:
@@ -33,12 +60,8 @@ def _main(share: NDArray[np.float64]) -> list[int]:
 def first_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the first GPU with room for it."""
     found = OpenBins(sizes, begun or [])
-    for row in order:
-        fitting = found.fitting(int(row))
-        if len(fitting):
-            found.join(int(fitting[0]), int(row))
-        else:
-            found.open([int(row)])
+    for alike in _runs(sizes, order):
+        _join(found, alike, found.fitting(alike[0]))
     return found.bins
 
 
@@ -46,10 +69,34 @@ def best_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the GPU on which it leaves least of the main resource."""
     found = OpenBins(sizes, begun or [])
     column = _main(fullness(sizes))[0]
-    for row in order:
-        fitting = found.fitting(int(row))
-        if len(fitting):
-            found.join(int(fitting[int(np.argmin(found.room(fitting, column)))]), int(row))
-        else:
-            found.open([int(row)])
+    for alike in _runs(sizes, order):
+        fitting = found.fitting(alike[0])
+        fullest = np.argsort(found.room(fitting, column), kind="stable")
+        _join(found, alike, fitting[fullest])
     return found.bins
+
+
+def _runs(sizes: Sizes, order: Rows) -> Iterator[list[int]]:
+    """Yield the jobs in order, those that are alike and follow on each other at once."""
+    starts = np.flatnonzero(np.diff(sizes.kinds[order])) + 1
+    for run in np.split(order, starts):
+        if len(run):
+            yield [int(row) for row in run]
+
+
+def _join(found: OpenBins, alike: list[int], fitting: Rows) -> None:
+    """Put jobs that are alike on GPUs: fill one after the other, then open new ones.
+
+    So each job goes where it would go if all GPUs were looked at again for it.
+    """
+    left = deque(alike)
+    for number in fitting:
+        at = int(number)
+        while left and found.fits(at, left[0]):
+            found.join(at, left.popleft())
+        if not left:
+            return
+    while left:
+        at = found.open([left.popleft()])
+        while left and found.fits(at, left[0]):
+            found.join(at, left.popleft())

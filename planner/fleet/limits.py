@@ -192,8 +192,8 @@ def shares_with_nobody(one: Tenant) -> bool:
 def sizes_of(group: list[Tenant]) -> Sizes:
     """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
     room = room_gib(group)
-    by_hour = wanted_together(group)
-    rows = [_row(one, group, room, len(by_hour)) for one in group]
+    by_hour, vcpus = wanted_together(group), vcpus_of(group)
+    rows = [_row(one, vcpus, room, len(by_hour)) for one in group]
     return Sizes(
         takes=np.array([[takes for takes, _ in row] for row in rows]),
         limits=np.array([[limit for _, limit in row] for row in rows]),
@@ -201,12 +201,12 @@ def sizes_of(group: list[Tenant]) -> Sizes:
     )
 
 
-def _row(one: Tenant, group: list[Tenant], room: float, hours: int) -> list[tuple[float, float]]:
+def _row(one: Tenant, vcpus: float | None, room: float, hours: int) -> list[tuple[float, float]]:
     """Return what a job takes of each resource, and the most for it and those beside it.
 
     Args:
         one: the job.
-        group: all jobs of the machine type.
+        vcpus: cores of the host; None: not known.
         room: memory of the GPU that may be filled, GiB.
         hours: in which every job's share is known, a resource each; 0: its peak counts.
     """
@@ -216,7 +216,7 @@ def _row(one: Tenant, group: list[Tenant], room: float, hours: int) -> list[tupl
     home = one.home
     if home is not None and home.offer.gpu_count == 1:
         ram = math.inf if home.offer.ram_gib is None else home.offer.ram_gib
-        cores = math.inf if not is_full(one.profile) else vcpus_of(group) or math.inf
+        cores = math.inf if not is_full(one.profile) else vcpus or math.inf
     need = host_need(one.profile)
     takes_and_most = [
         ((one.memory_gib or 0.0) + CONTEXT_GIB, room),

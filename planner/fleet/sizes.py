@@ -24,15 +24,20 @@ class Sizes:
         limits: job by resource: the most that the job and all beside it may take; inf = no limit.
         hours: how long each job holds its GPU, at least one of them above 0.
         bounds: the limits, and what rounding may add; worked out.
+        kinds: of each job; the same for jobs that are alike in all but hours; worked out.
     """
 
     takes: Numbers
     limits: Numbers
     hours: Numbers
     bounds: Numbers = field(init=False, repr=False)
+    kinds: NDArray[np.intp] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        both = np.hstack([self.takes, self.limits])
+        _, kinds = np.unique(both, axis=0, return_inverse=True)
         object.__setattr__(self, "bounds", self.limits + _slack(self.limits))
+        object.__setattr__(self, "kinds", kinds.reshape(-1))
 
     def __len__(self) -> int:
         """Return how many jobs there are."""
@@ -95,13 +100,14 @@ class OpenBins:
         for rows in bins:
             self.open(rows)
 
-    def open(self, rows: list[int]) -> None:
-        """Put jobs on a GPU of their own."""
+    def open(self, rows: list[int]) -> int:
+        """Put jobs on a GPU of their own; return its number."""
         at = len(self.bins)
         self.bins.append(list(rows))
         self._taken[at] = self.sizes.takes[rows].sum(axis=0)
         self._least[at] = self.sizes.limits[rows].min(axis=0)
         self._bounds[at] = self.sizes.bounds[rows].min(axis=0)
+        return at
 
     def fitting(self, row: int) -> NDArray[np.intp]:
         """Return the GPUs that a job may join, in order."""
@@ -115,6 +121,11 @@ class OpenBins:
         """Return what is left of a resource on GPUs."""
         left: Numbers = self._least[at, column] - self._taken[at, column]
         return left
+
+    def fits(self, at: int, row: int) -> bool:
+        """Return whether a job may join a GPU."""
+        least = np.minimum(self._bounds[at], self.sizes.bounds[row])
+        return bool((self._taken[at] + self.sizes.takes[row] <= least).all())
 
     def join(self, at: int, row: int) -> None:
         """Put a job on a GPU."""

@@ -1,14 +1,15 @@
 """The packing search beside every packing there is, and beside first fit."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.fleet.first_fit import decreasing, first_fit
-from planner.fleet.search import Packed, pack_rows, plain_bound
+from planner.fleet.first_fit import best_fit, by_length, decreasing, first_fit
+from planner.fleet.search import Packed, pack_rows, plain_bound, plain_hours
 from planner.fleet.sizes import Bins, Sizes
 
 ROOM = 76.0
@@ -72,6 +73,41 @@ def test_unequal_hours_are_dollars(
     some = sizes(jobs, hours)
     least = min(some.cost(first_fit(some, order)) for order in decreasing(some))
     assert some.cost(searched(some).bins) <= least + 1e-6
+
+
+@given(JOBS, st.data())
+@settings(max_examples=40, deadline=None)
+def test_no_packing_holds_fewer_hours_than_is_proven(
+    jobs: list[tuple[float, float, float]], data: st.DataObject
+) -> None:
+    """The bound by hours is below every packing there is."""
+    some = sizes(jobs, [data.draw(st.sampled_from((10.0, 100.0, 730.0))) for _ in jobs])
+    least = min(some.cost(b) for b in packings(len(jobs)) if all(some.fits(g) for g in b))
+    assert plain_hours(some) <= least + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_alike_jobs_go_where_each_of_them_would(seed: int) -> None:
+    """Packed by rule, jobs that follow on others like them land where they would one by one."""
+    rng = np.random.default_rng(seed)
+    kinds = [(float(s), float(m), float(o)) for s, m, o in rng.uniform(0.05, 0.5, (5, 3))]
+    hours = [float(one) for one in rng.uniform(10, 700, 60)]
+    some = sizes([kinds[kind] for kind in rng.integers(0, 5, 60)], hours)
+    apart = replace(some)
+    object.__setattr__(apart, "kinds", np.arange(60))
+    for order in (*decreasing(some), *by_length(some)):
+        for rule in (first_fit, best_fit):
+            assert rule(some, order) == rule(apart, order)
+
+
+def test_classes_of_hours_beat_the_longest_first() -> None:
+    """Of jobs of some lengths an order by classes of hours holds GPUs for fewer hours."""
+    rng = np.random.default_rng(1)
+    jobs = [(float(s), float(m), 0.9) for s, m in rng.uniform((0.05, 1), (0.6, 30), (120, 2))]
+    some = sizes(jobs, [float(one) for one in rng.uniform(500, 700, 120)])
+    longest_first = min(some.cost(best_fit(some, order)) for order in decreasing(some))
+    assert min(some.cost(best_fit(some, order)) for order in by_length(some)) < longest_first
+    assert plain_hours(some) <= some.cost(searched(some).bins) < longest_first
 
 
 def test_it_finds_what_first_fit_misses() -> None:
