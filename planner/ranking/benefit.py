@@ -65,6 +65,15 @@ def most_net(candidate: Candidate, context: JobContext) -> Decimal:
     return (cost - candidate.expected) * context.periods - effort
 
 
+def least_spent(candidate: Candidate, context: JobContext) -> Decimal:
+    """Return what a candidate spends at least, by its expected bill; see `Weighed.spends`.
+
+    It is never above that, as no bill is lower at the high end of its hours.
+    """
+    effort = usd(str(effort_hours(candidate, context))) * context.asked.engineer_usd_per_hour
+    return candidate.comparable * context.periods + effort
+
+
 def weigh(candidate: Candidate, context: JobContext) -> Weighed:
     """Return what a candidate is worth against today, over the horizon that was asked for."""
     periods = context.periods

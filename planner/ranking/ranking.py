@@ -16,9 +16,10 @@ from planner.options.context import JobContext
 from planner.options.energy import energy_of
 from planner.options.option import Option
 from planner.options.running import how_it_runs
-from planner.ranking.benefit import Weighed, most_net, weigh
-from planner.ranking.changes import codes, size, why
+from planner.ranking.benefit import Weighed, most_net
+from planner.ranking.changes import codes, why
 from planner.ranking.first_step import must_end
+from planner.ranking.weighing import Weighing
 from planner.signals.signals import is_snapshot, saw_no_gpu
 
 STAY = "o0"
@@ -63,25 +64,20 @@ def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
-    paying = [] if must_end(context.findings) else _paying(ranked, context)
-    best = _best(paying, context)
-    smallest = min(paying, key=lambda one: _smaller(one, context), default=None)
+    worth = Weighing(context, [] if must_end(context.findings) else _may_pay(ranked, context))
+    best, smallest = _best(worth, context), worth.smallest()
     cheapest = _cheapest(ranked, context)
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
-    wanted = (best, smallest.candidate if smallest else None, cheapest, first)
+    wanted = (best, smallest, cheapest, first)
     listed = _shortlist(
         ranked, [candidate for candidate in wanted if candidate is not None], context
     )
-    known = {id(one.candidate): one for one in paying}
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return Ranking(
-        options=tuple(
-            _option(ids[id(one)], one, context, known.get(id(one)) or weigh(one, context))
-            for one in listed
-        ),
+        options=tuple(_option(ids[id(one)], one, context, worth.of(one)) for one in listed),
         recommended=ids.get(id(best), STAY),
         named=Named(
-            smallest_change=ids[id(smallest.candidate)] if smallest else STAY,
+            smallest_change=ids.get(id(smallest), STAY),
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
@@ -105,36 +101,27 @@ def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
     return (*first, candidate.offer.place, candidate.offer.purchase, candidate.actions)
 
 
-def _paying(ranked: list[Candidate], context: JobContext) -> list[Weighed]:
-    """Return what would be worth doing, in order of the objective.
+def _may_pay(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
+    """Return what may be worth doing, in order of the objective.
 
     Where today's machine breaks a limit that was asked for, that is whatever keeps it.
     """
     trusted = [candidate for candidate in ranked if _is_trusted(candidate, context)]
     if context.baseline.broken:
-        return [weigh(candidate, context) for candidate in trusted or ranked[:1]]
+        return trusted or ranked[:1]
     if context.asked.objective == "time":
         today = context.baseline.hours.mid
-        faster = (d for d in trusted if d.hours.high <= today and d.hours.mid < today)
-        return [weigh(candidate, context) for candidate in faster]
+        return [d for d in trusted if d.hours.high <= today and d.hours.mid < today]
     cost = context.baseline.cost
     cheaper = (d for d in trusted if cost is not None and d.comparable < cost)
-    may_pay = (d for d in cheaper if most_net(d, context) > 0)  # weighing takes two more bills
-    return [found for candidate in may_pay if (found := weigh(candidate, context)).pays]
+    return [candidate for candidate in cheaper if most_net(candidate, context) > 0]
 
 
-def _best(paying: list[Weighed], context: JobContext) -> Candidate | None:
-    if not paying:
-        return None
+def _best(worth: Weighing, context: JobContext) -> Candidate | None:
     if context.asked.objective == "time":
-        return paying[0].candidate
-    most = min(paying, key=lambda one: one.spends)
-    alike = (one for one in paying if one.overlaps(most))
-    return min(alike, key=lambda one: _smaller(one, context)).candidate
-
-
-def _smaller(one: Weighed, context: JobContext) -> tuple[object, ...]:
-    return (*size(one.candidate, context), one.spends)
+        return worth.candidates[0] if worth.candidates else None
+    most = worth.least_spent()
+    return None if most is None else worth.smallest(beside=most)
 
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
