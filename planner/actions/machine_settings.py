@@ -9,7 +9,13 @@ from types import MappingProxyType
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
-from planner.actions.settings import PlannedRun, Settings, on_machine, settings
+from planner.actions.settings import (
+    PlannedRun,
+    Settings,
+    on_machine,
+    settings_of_job,
+    settings_of_run,
+)
 from planner.signals.condition import Signals
 from planner.signals.job_kinds import TRAINS
 from pricing.hardware import Gpu
@@ -92,8 +98,18 @@ class MachineSettings:
         )
 
 
-def machine_settings(
-    actions: Iterable[str], signals: Signals, gpu: Gpu, run: PlannedRun, *, nnodes: str = ""
+Applying = Mapping[str, Settings | None]
+"""By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
+
+
+def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out from
+    actions: Iterable[str],
+    signals: Signals,
+    gpu: Gpu,
+    run: PlannedRun,
+    known: dict[object, Applying],
+    *,
+    nnodes: str = "",
 ) -> MachineSettings:
     """Return what to set on the machines of an option.
 
@@ -102,14 +118,17 @@ def machine_settings(
         signals: of the profile.
         gpu: of the option's machines.
         run: one copy of the job on them.
+        known: what applies on machines, of these signals; what is worked out is added.
         nnodes: torchrun's, where it is elastic; empty: as many as there are.
     """
-    there = on_machine(signals, gpu, run)
+    key = (gpu.name, run.gpus, run.nodes, run.cores)
+    if key not in known:
+        known[key] = _applying(on_machine(signals, gpu, run))
     plain = plain_settings(run.processes, run.nodes, run.vcpus)
     trains, together = _trains(signals), run.gpus > 1
     return replace(
         plain,
-        values=_values(there, run),
+        values=_values(known[key], run),
         nnodes=nnodes or plain.nnodes,
         max_restarts=run.needs.max_restarts if trains and together else None,
         checkpoint_every_s=run.needs.checkpoint_every_s if trains else None,
@@ -119,7 +138,7 @@ def machine_settings(
 def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
     """Return the job as it runs today: nothing is set, and what each action would set there."""
     return MachineSettings(
-        values=_values(signals, run),
+        values=_values(_applying(signals), run),
         nproc_per_node=run.processes,
         nodes=run.nodes,
         nnodes=str(run.nodes),
@@ -127,11 +146,18 @@ def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
     )
 
 
-def _values(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
+def _applying(signals: Signals) -> Applying:
     return {
-        code: settings(code, signals, run)
+        code: settings_of_job(code, signals)
         for code, one in ACTIONS.items()
         if one.kind != "structural" and one.applies(signals)
+    }
+
+
+def _values(there: Applying, run: PlannedRun) -> dict[str, Settings]:
+    return {
+        code: settings_of_run(code, run) if settings is None else settings
+        for code, settings in there.items()
     }
 
 

@@ -103,11 +103,11 @@ def _half(signals: Signals) -> Settings:
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
 
 
-def _interval(_: Signals, run: PlannedRun) -> Settings:
+def _interval(run: PlannedRun) -> Settings:
     return {"interval_s": round(run.needs.checkpoint_every_s)}
 
 
-def _processes(_: Signals, run: PlannedRun) -> Settings:
+def _processes(run: PlannedRun) -> Settings:
     return {"nproc_per_node": run.processes, "max_restarts": run.needs.max_restarts}
 
 
@@ -127,7 +127,7 @@ _SETTINGS: dict[str, Callable[[Signals], Settings]] = {
     "gradient-accumulation": lambda _: {"steps": _ACCUMULATED},
     "dynamic-batching": _queue,
 }
-_SETTINGS_OF_RUN: dict[str, Callable[[Signals, PlannedRun], Settings]] = {
+_SETTINGS_OF_RUN: dict[str, Callable[[PlannedRun], Settings]] = {
     "checkpoint-interval": _interval,
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,
@@ -150,16 +150,22 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     return {**signals, **moved}
 
 
-def settings(code: str, signals: Signals, run: PlannedRun) -> Settings:
-    """Return what the action sets in this job; empty where nothing can be worked out.
+def settings_of_job(code: str, signals: Signals) -> Settings | None:
+    """Return what the action sets, whatever the run; None where that hangs on the run.
 
     Args:
         code: of the action.
         signals: as they are where the job runs (`on_machine`).
-        run: the job there.
+
+    Returns:
+        Empty where nothing can be worked out.
     """
-    of_run = _SETTINGS_OF_RUN.get(code)
-    if of_run is not None:
-        return of_run(signals, run)
+    if code in _SETTINGS_OF_RUN:
+        return None
     made = _SETTINGS.get(code)
     return made(signals) if made else {}
+
+
+def settings_of_run(code: str, run: PlannedRun) -> Settings:
+    """Return what an action sets of which `settings_of_job` is None."""
+    return _SETTINGS_OF_RUN[code](run)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from planner.actions import Action
+from planner.actions.machine_settings import Applying
 from planner.baseline.baseline import Baseline, where
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
@@ -45,6 +46,8 @@ class JobContext:
             of GPUs; kept by `planner.ranking.changes`.
         lacking: by GPU, what the job uses of its own and that one has not; None: it has all; kept
             by `planner.options.feasibility`.
+        applying: by machine, what actions apply there and what they set; kept by
+            `planner.actions.machine_settings`.
     """
 
     profile: Profile
@@ -60,6 +63,7 @@ class JobContext:
     shared: Market | None = None
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
     lacking: dict[str, str | None] = field(default_factory=dict, repr=False)
+    applying: dict[object, Applying] = field(default_factory=dict, repr=False)
     _known: Known = field(default_factory=Known, repr=False)
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
 

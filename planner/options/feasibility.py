@@ -17,23 +17,34 @@ from pricing.hardware import gpus
 from pricing.money import HOURS_PER_MONTH
 
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
-Check = Callable[[Offer, JobContext], Iterable[tuple[Reason, str]]]
+Why = tuple[Reason, str]
+Check = Callable[[Offer, JobContext], Iterable[Why]]
+JobCheck = Callable[[Offer, JobContext], Why | None]
 
 _FAST_LINKS = ("nvlink", "xgmi")
 
 
-def refusal(offer: Offer, context: JobContext) -> Rejected | None:
+def checks_of(context: JobContext) -> tuple[JobCheck, ...]:
+    """Return the checks of an offer by what was measured, without those that cannot fail."""
+    needed: dict[JobCheck, bool] = {
+        _carried: context.host.is_known,
+        _started: context.asked.launchable_only,
+    }
+    return tuple(check for check in _FOR_THE_JOB if needed.get(check, True))
+
+
+def refusal(offer: Offer, context: JobContext, checks: Iterable[JobCheck]) -> Rejected | None:
     """Return why the offer cannot run the job, by what was measured; None where it can."""
-    return _first(_FOR_THE_JOB, offer, context)
+    for check in checks:
+        found = check(offer, context)
+        if found is not None:
+            return Rejected(offer=offer.name, reason=found[0], detail=found[1])
+    return None
 
 
 def refusal_of_alike(offer: Offer, context: JobContext) -> Rejected | None:
     """Return why no job on such machines can take the offer, the plainest reason first."""
-    return _first(_FOR_ALL_ALIKE, offer, context)
-
-
-def _first(checks: Iterable[Check], offer: Offer, context: JobContext) -> Rejected | None:
-    for check in checks:
+    for check in _FOR_ALL_ALIKE:
         for reason, detail in check(offer, context):
             return Rejected(offer=offer.name, reason=reason, detail=detail)
     return None
@@ -115,15 +126,15 @@ def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
         yield "purchase", f"spot may be interrupted, and this job is {context.profile.job.kind}"
 
 
-def _capable(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+def _capable(offer: Offer, context: JobContext) -> Why | None:
     known = context.lacking
     if offer.gpu not in known:
         known[offer.gpu] = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
-    if lack := known[offer.gpu]:
-        yield "capability", lack
+    lack = known[offer.gpu]
+    return ("capability", lack) if lack else None
 
 
-def _fits(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+def _fits(offer: Offer, context: JobContext) -> Why | None:
     room, total = gpu_memory_gib(offer), gpus_used(offer, context)
     same = offer.gpu == context.gpu.name and total >= context.profile.gpu_count
     splits = context.profile.job.splits_the_model
@@ -135,11 +146,12 @@ def _fits(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
             less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
             less += f" of the {each:g} GPUs that it would replace" if each > 1.0 else ""
-            yield "memory", f"{less}; {_unseen_need(context)}, so nothing shows that it fits"
-        return
+            return "memory", f"{less}; {_unseen_need(context)}, so nothing shows that it fits"
+        return None
     need = context.memory_gib * each
     if need > USABLE * room and not same:
-        yield "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
+        return "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
+    return None
 
 
 def host_need_on(offer: Offer, context: JobContext) -> HostNeed:
@@ -154,17 +166,15 @@ def host_need_on(offer: Offer, context: JobContext) -> HostNeed:
     return HostNeed(cores=need.cores * share, ram_gib=need.ram_gib)
 
 
-def _carried(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    count = machines(offer, context)
+def _carried(offer: Offer, context: JobContext) -> Why | None:
     if same_machine(offer, context):
-        return
-    lack = host_lacks(
+        return None
+    count = machines(offer, context)
+    return host_lacks(
         host_need_on(offer, context),
         None if offer.vcpus is None else offer.vcpus * count,
         None if offer.ram_gib is None else offer.ram_gib * count,
     )
-    if lack is not None:
-        yield lack
 
 
 def unproven(offer: Offer, context: JobContext) -> str | None:
@@ -172,7 +182,7 @@ def unproven(offer: Offer, context: JobContext) -> str | None:
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    if same_machine(offer, context):
+    if not context.host.is_known or same_machine(offer, context):
         return None
     need, count, used = (
         host_need_on(offer, context),
@@ -195,7 +205,7 @@ def _unseen_need(context: JobContext) -> str:
     return "memory use was not measured"
 
 
-def _connected(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+def _connected(offer: Offer, context: JobContext) -> Why | None:
     count, today = machines(offer, context), context.profile.hardware
     splits = context.profile.job.splits_a_step
     fast = today.interconnect in _FAST_LINKS or (
@@ -203,28 +213,28 @@ def _connected(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]
     )
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
         link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
-        yield "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
+        return "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
     if count == 1 or same_machine(offer, context):
-        return
+        return None
     network = offer.network_gbps
     if network is None:
-        yield "interconnect", f"{count} machines, and the network between them is not known"
-    elif splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
-        yield (
-            "interconnect",
-            f"{network:g} Gbit/s between {count} machines; this job splits its model over them",
-        )
+        return "interconnect", f"{count} machines, and the network between them is not known"
+    if splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
+        said = f"{network:g} Gbit/s between {count} machines"
+        return "interconnect", f"{said}; this job splits its model over them"
+    return None
 
 
-def _started(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+def _started(offer: Offer, context: JobContext) -> Why | None:
     asked = context.asked
     if asked.launchable_only and not asked.can_launch(offer):
-        yield "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
+        return "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
+    return None
 
 
 # Of the machine, the GPUs wanted and the kind of job alone: what `JobContext.alike` tells apart.
-_FOR_ALL_ALIKE = (_who, _how_many, _region, _purchase)
-_FOR_THE_JOB = (_capable, _fits, _carried, _connected, _started)
+_FOR_ALL_ALIKE: tuple[Check, ...] = (_who, _how_many, _region, _purchase)
+_FOR_THE_JOB: tuple[JobCheck, ...] = (_capable, _fits, _carried, _connected, _started)
 
 
 def _why_not(offer: Offer) -> str:

@@ -22,6 +22,11 @@ class HostNeed:
     cores: float | None
     ram_gib: float | None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything of it was measured."""
+        return self.cores is not None or self.ram_gib is not None
+
 
 def host_need(profile: Profile) -> HostNeed:
     """Return what one job takes of its host: the cores' 95th percentile, the memory's maximum."""

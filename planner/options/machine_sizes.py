@@ -70,14 +70,9 @@ def _machines(context: JobContext, offer: Offer) -> dict[int, Offer]:
     if context.memory_gib is not None and context.memory_gib > USABLE * gpu_memory_gib(offer):
         return {}
     found: dict[int, Offer] = {}
-    for other in context.catalog.offers:
-        same = (other.provider, other.gpu, other.purchase) == (
-            offer.provider,
-            offer.gpu,
-            offer.purchase,
-        )
+    for other in context.market.sold_alike(offer):
         count = round(other.gpu_count)
-        if not same or other.gpu_count < 1 or count > GPUS_PER_NODE or other.is_community:
+        if other.gpu_count < 1 or count > GPUS_PER_NODE or other.is_community:
             continue
         if count not in found or other.usd_per_hour < found[count].usd_per_hour:
             found[count] = other

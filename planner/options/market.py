@@ -178,6 +178,17 @@ class Market:
         """One offer for each provider, region and way of buying."""
         return places(self.catalog.offers)
 
+    def sold_alike(self, offer: Offer) -> tuple[Offer, ...]:
+        """Return what the offer's provider sells with its GPU in the same way, in any region."""
+        return self._sold_alike.get((offer.provider, offer.gpu, offer.purchase), ())
+
+    @cached_property
+    def _sold_alike(self) -> dict[tuple[str, str, str], tuple[Offer, ...]]:
+        found: dict[tuple[str, str, str], list[Offer]] = defaultdict(list)
+        for offer in self.catalog.offers:
+            found[offer.provider, offer.gpu, offer.purchase].append(offer)
+        return {alike: tuple(offers) for alike, offers in found.items()}
+
     def least_host(self, gpu: str) -> tuple[float | None, float | None]:
         """Return the least vCPUs and memory (GiB) for each GPU that is sold with a model.
 

@@ -28,6 +28,7 @@ def how_it_runs(
         context.signals,
         gpus()[candidate.offer.gpu],
         run,
+        context.applying,
         nnodes=spread.nnodes if spread else "",
     )
     return spread, found

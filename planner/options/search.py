@@ -21,7 +21,13 @@ from planner.options.context import (
     measured_cores,
     same_machine,
 )
-from planner.options.feasibility import refusal, refusal_of_alike, too_slow, unproven
+from planner.options.feasibility import (
+    checks_of,
+    refusal,
+    refusal_of_alike,
+    too_slow,
+    unproven,
+)
 from planner.options.market import Refused, Sifted, size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
@@ -39,13 +45,14 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     candidates: list[Candidate] = []
     sifted = _sifted(context)
     rejected = dict(sifted.refused)
-    ways = tuple(_action_sets(context))
+    checks, ways = checks_of(context), tuple(_action_sets(context))
     for number, offer in sifted.offers:
-        made, refused = _consider(offer, context, ways)
+        one = refusal(offer, context, checks)
+        made, refused = _consider(offer, context, ways) if one is None else ([], [one])
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
-        for one in (one for one in refused if not made or one.offer != offer.name):
-            key, found = (one.offer, one.reason), (one.excess, number, one)
+        for why in (why for why in refused if not made or why.offer != offer.name):
+            key, found = (why.offer, why.reason), (why.excess, number, why)
             if key not in rejected or found[:2] < rejected[key][:2]:
                 rejected[key] = found
     names = {candidate.offer.name for candidate in candidates}
@@ -97,9 +104,7 @@ def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]
 def _consider(
     offer: Offer, context: JobContext, ways: tuple[tuple[Action, ...], ...]
 ) -> tuple[list[Candidate], list[Rejected]]:
-    refused = refusal(offer, context)
-    if refused is not None:
-        return [], [refused]
+    """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
     made: list[Candidate] = []
     over: list[Rejected] = []
     place = _place(offer, context)

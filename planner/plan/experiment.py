@@ -130,12 +130,7 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
 
 
 def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:
-    alike = (
-        o
-        for o in context.catalog.offers
-        if (o.provider, o.gpu, o.purchase, o.gpu_count)
-        == (offer.provider, offer.gpu, offer.purchase, 2.0)
-    )
+    alike = (other for other in context.market.sold_alike(offer) if other.gpu_count == _TWO)
     return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
 
 
