@@ -8,7 +8,7 @@ from typing import Any
 
 from planner import pipeline
 from planner.baseline.requirements import Requirements
-from planner.documents.what_if import what_if_table
+from planner.documents.what_if.what_if import what_if_table
 from planner.models.estimate import Estimate
 from planner.plan.plan import Plan
 from planner.plan_document import find

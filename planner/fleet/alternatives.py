@@ -178,6 +178,7 @@ def _joined(groups: Sequence[Together]) -> Together:
         high=sum((one.high for one in groups), _NOTHING),
         effort_hours=sum(one.effort_hours for one in groups),
         moving_usd=sum((one.moving_usd for one in groups), _NOTHING),
+        others=tuple(line for one in groups for line in one.others),
     )
 
 

@@ -57,6 +57,8 @@ class Placement:
         speed: relative speed of each job, 1.0 = alone.
         hours: how long it is held: the longest of its jobs' hours.
         lines: its bill; the machine for that long, and the data of every job.
+        busy_fraction: share of the time that kernels run there, of all jobs together while they
+            run, at most 1; None where it was not read of one of them.
     """
 
     id: int
@@ -68,6 +70,7 @@ class Placement:
     hours: float
     lines: tuple[QuoteLine, ...]
     slices: tuple[str, ...] = ()
+    busy_fraction: float | None = None
 
     @property
     def cost(self) -> Decimal:
@@ -87,6 +90,7 @@ class Together:
         high: at the high end.
         effort_hours: engineering time until they share, our estimate.
         moving_usd: to bring their data there, once.
+        others: lines of the bill of jobs among them that share no GPU, but a machine.
     """
 
     jobs: tuple[str, ...]
@@ -96,6 +100,7 @@ class Together:
     high: Decimal
     effort_hours: float
     moving_usd: Decimal
+    others: tuple[QuoteLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,12 +325,20 @@ class _Fleet:
             placed.append(place.id)
             cost += place.cost
         self.held += machines_left.gpus_held(alone)
+        others: list[QuoteLine] = []
         for one in alone:
-            own = total((*left.lines(one.profile.gpu_count), *_data(one)))
-            self.kept, cost = self.kept + own, cost + own
-        self.join([*(t for group in bins for t in group), *alone], placed, cost)
+            own = (*left.lines(one.profile.gpu_count), *_data(one))
+            self.kept, cost = self.kept + total(own), cost + total(own)
+            others.extend(own)
+        self.join([*(t for group in bins for t in group), *alone], placed, cost, tuple(others))
 
-    def join(self, tenants: Iterable[Tenant], placements: Iterable[int], cost: Decimal) -> None:
+    def join(
+        self,
+        tenants: Iterable[Tenant],
+        placements: Iterable[int],
+        cost: Decimal,
+        others: tuple[QuoteLine, ...] = (),
+    ) -> None:
         """Note jobs that are packed all or none.
 
         A GPU's bill is that of whoever holds it longest, so it is at most as much dearer than
@@ -343,6 +356,7 @@ class _Fleet:
                 high=cost + max(high for _, high in off),
                 effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
                 moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
+                others=others,
             )
         )
 
@@ -361,9 +375,16 @@ class _Fleet:
             speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
             hours=max(t.home.hours for t in group if t.home),
             lines=lines,
+            busy_fraction=_busy(group),
         )
         self.placements.append(placed)
         return placed
+
+
+def _busy(group: Iterable[Tenant]) -> float | None:
+    loads = [one.home.profile.busy_fraction if one.home else None for one in group]
+    known = [load for load in loads if load is not None]
+    return min(1.0, sum(known)) if len(known) == len(loads) else None
 
 
 def _data(one: Tenant) -> tuple[QuoteLine, ...]:

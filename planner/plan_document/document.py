@@ -41,6 +41,8 @@ class PlacementDocument:
         cost: dollars of the period.
         lines: its bill; empty in plans of versions that did not say.
         relative_speed: of each job, 1.0 = alone.
+        busy_fraction: share of the time that kernels run there, of all jobs together while they
+            run, 0-1; left out where it is not known of one of them.
     """
 
     id: int
@@ -54,12 +56,34 @@ class PlacementDocument:
     lines: tuple[CostLine, ...] = ()
     relative_speed: Mapping[str, Estimate]
     risks: tuple[str, ...] | None = field(default=None, metadata={"if_known": True})
+    busy_fraction: float | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         not_negative(cost=self.cost)
         need(bool(self.jobs), "no job is on it")
         missing = [name for name in self.jobs if name not in self.relative_speed]
         need(not missing, f"relative_speed lacks {', '.join(missing)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDocument:
+    """Jobs that are packed all or none: on one GPU, or on machines whose bill they share.
+
+    Attributes:
+        jobs: their names.
+        placements: ids of the GPUs.
+        cost: dollars of the period.
+        effort_hours: engineering time until they share, our estimate.
+        moving_usd: to bring their data there, once; what is not known of it is left out.
+        lines: of the bill beside that of the placements: of jobs that share a machine, but no GPU.
+    """
+
+    jobs: tuple[str, ...]
+    placements: tuple[int, ...]
+    cost: CostRange
+    effort_hours: float
+    moving_usd: Decimal
+    lines: tuple[CostLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +106,7 @@ class AlternativeDocument:
         cost_after: the bill of the whole fleet; what moving costs once is not in it.
         saves: against today's bill.
         placements: who runs where, of the alternative that is recommended; None of the others.
+        groups: who shares with whom there; None where placements is.
     """
 
     offer: OfferDocument
@@ -92,6 +117,7 @@ class AlternativeDocument:
     placements: tuple[PlacementDocument, ...] | None = field(
         default=None, metadata={"if_known": True}
     )
+    groups: tuple[GroupDocument, ...] | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         not_negative(cost_after=self.cost_after)
@@ -116,6 +142,8 @@ class FleetDocument:
             versions that did not say, or without a bound.
         search_ended_early: a time limit ended the search.
         roll_back: how to go back to a machine for each job; None where nothing is shared.
+        groups: who shares with whom on today's machines, recommended or not; left out in plans of
+            versions that did not say.
     """
 
     gpus_before: int
@@ -130,6 +158,7 @@ class FleetDocument:
     gap_fraction: float | None = None
     search_ended_early: bool = False
     roll_back: str | None = field(default=None, metadata={"if_known": True})
+    groups: tuple[GroupDocument, ...] | None = field(default=None, metadata={"if_known": True})
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)

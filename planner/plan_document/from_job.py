@@ -66,6 +66,7 @@ def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> Job
         placement=placement,
         shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
         probe=_experiment(job.probe, as_of) if job.probe else None,
+        busy_fraction=digits_of(job.profile.busy_fraction),
         offers_left_out=tuple(offer_document(one, as_of) for one in job.left_out.offers),
     )
 

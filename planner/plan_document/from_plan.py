@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.fleet.consolidate import Fleet, Placement
+from planner.fleet.consolidate import Fleet, Placement, Together
 from planner.models.team_share import TeamShare
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation
@@ -14,6 +14,7 @@ from planner.plan_document.document import (
     AlternativeDocument,
     CatalogSummary,
     FleetDocument,
+    GroupDocument,
     KeepsOwnGpu,
     PlacementDocument,
     PlanDocument,
@@ -96,12 +97,29 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
                 placements=tuple(_placement(p, places, plan) for p in one.fleet.placements)
                 if one is taken
                 else None,
+                groups=_groups(one.fleet) if one is taken else None,
             )
             for one in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
         roll_back=roll_back(taken.fleet if taken else fleet),
+        groups=_groups(fleet),
+    )
+
+
+def _groups(fleet: Fleet) -> tuple[GroupDocument, ...]:
+    return tuple(_group(one) for one in fleet.together)
+
+
+def _group(one: Together) -> GroupDocument:
+    return GroupDocument(
+        jobs=one.jobs,
+        placements=one.placements,
+        cost=CostRange(low=cents(one.low), mid=cents(one.cost), high=cents(one.high)),
+        effort_hours=digits(one.effort_hours),
+        moving_usd=cents(one.moving_usd),
+        lines=cost_lines(one.others),
     )
 
 
@@ -119,4 +137,5 @@ def _placement(placement: Placement, places: Mapping[str, int], plan: Plan) -> P
         lines=cost_lines(placement.lines),
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
         risks=risks(placement, there) or None,
+        busy_fraction=digits_of(placement.busy_fraction),
     )

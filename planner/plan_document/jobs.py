@@ -207,6 +207,8 @@ class JobDocument:
         placement: the GPU of the fleet that it is recommended to share; None: its own way.
         shapes: one large machine or many small ones.
         probe: the experiment worth making; None: none.
+        busy_fraction: share of the time that kernels ran today, mean over its GPUs, 0-1; left out
+            where it was not read.
         offers_left_out: of the options that this value no longer holds. Not written.
     """
 
@@ -226,6 +228,7 @@ class JobDocument:
     placement: int | None = None
     shapes: tuple[ShapeDocument, ...] = ()
     probe: ExperimentDocument | None = None
+    busy_fraction: float | None = field(default=None, metadata={"if_known": True})
     offers_left_out: tuple[OfferDocument, ...] = field(
         default=(), compare=False, metadata={"written": False}
     )

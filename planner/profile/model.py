@@ -377,6 +377,12 @@ class Profile:
         known = [s.typical for s in self.readings(slot) if s.typical is not None]
         return sum(known) / len(known) if known else None
 
+    @property
+    def busy_fraction(self) -> float | None:
+        """Share of the time that kernels ran, mean over GPUs; None where it was not read."""
+        loads = (self.mean(slot) for slot in ("util.kernel_time", "util.sm_active"))
+        return next((load for load in loads if load is not None), None)
+
     def peak(self, slot: str) -> float | None:
         """Return the greatest value of a slot on any GPU; None when no GPU reported it."""
         known = [s.peak for s in self.readings(slot) if s.peak is not None]

@@ -23,7 +23,8 @@
   const settings = () => ({
     hours_percent: Number($("hours").value),
     price_percent: Number($("price").value),
-    rate_cents: Math.round(Number($("rate").value)) * 100,
+    rate_cents: $("rate").value === $("rate").defaultValue ? data.table.rate_cents
+      : Math.round(Number($("rate").value)) * 100,
     providers: chosen("provider"),
     purchases: chosen("purchase"),
     cures: chosen("cure"),
@@ -153,7 +154,26 @@
     const points = (kind) => line.phases.filter((one) => one[0] === kind)
       .reduce((sum, one) => sum + one[2] - one[1], 0);
     $("phases-said").textContent = kinds
-      .map((kind) => `${kind} ${(100 * points(kind) / line.busy.length).toFixed(0)} %`).join(", ");
+      .map((kind) => `${kind} ${(100 * points(kind) / line.busy.length).toFixed(0)} %`).join(say(", "));
+  };
+
+  /* GPUs that nobody is to share at these settings are greyed, and named. */
+  const fleetMap = (found) => {
+    if (!$("map-said")) return;
+    const apart = [];
+    document.querySelectorAll("[data-placement]").forEach((one) => {
+      const id = Number(one.dataset.placement);
+      data.table.packings.forEach((groups, number) => groups.forEach((group, at) => {
+        if (!group.placements.includes(id)) return;
+        const shared = found.packing === number && found.groups[number][at].packed;
+        one.classList.toggle("off", !shared);
+        if (!shared) apart.push(...group.jobs);
+      }));
+    });
+    const names = [...new Set(apart)];
+    $("map-said").textContent = names.length === 0 ? ""
+      : say("Greyed: at these settings {n} jobs do not share as planned: {jobs}.",
+        { n: names.length, jobs: names.slice(0, 8).join(say(", ")) + (names.length > 8 ? "..." : "") });
   };
 
   const cell = (row, text, number) => {
@@ -170,7 +190,7 @@
       const told = job.options.find((other) => other.id === one.id);
       const row = body.insertRow();
       if (one.out !== null) row.className = "out";
-      if (one.id === found.best) row.className = "chosen";
+      if (one.id === found.advice && !found.packed) row.className = "chosen";
       cell(row, one.id + (one.id === job.about ? say(" (plan's advice)") : ""));
       cell(row, told.where);
       cell(row, told.gpu);
@@ -212,10 +232,13 @@
       + (data.jobs.length === 1 ? `: ${(job.hours[1] * asked.hours_percent / 100).toFixed(0)} h` : "");
     $("price-said").textContent = `${asked.price_percent > 0 ? "+" : ""}${asked.price_percent} %`;
     $("rate-said").textContent = say("${usd} an hour", { usd: asked.rate_cents / 100 });
-    const what = mine.best === "o0" ? say("leave it") : mine.best;
+    const own = mine.advice === "o0" ? say("leave it") : mine.advice;
+    const what = mine.packed ? say("shares a GPU") : own;
     $("answer").textContent = say(
-      "At these settings, each job on its own: today {today}, best {best} {period}. {job}: {what}.",
-      { today: money(found.today), best: money(found.best), period, job: mine.name, what });
+      "At these settings: today {today}, recommended {total} ({low} to {high}) {period}. {job}: {what}.",
+      { today: money(found.today), total: money(found.total), low: money(found.low),
+        high: money(found.high), period, job: mine.name, what });
+    fleetMap(found);
     costAgainstTime(job, mine);
     ladder(job, mine);
     tornado(job);
@@ -234,6 +257,8 @@
       button.addEventListener("click", () => {
         const down = button.dataset.down !== "yes";
         button.dataset.down = down ? "yes" : "";
+        table.querySelectorAll("th").forEach((head) => head.removeAttribute("aria-sort"));
+        button.parentElement.setAttribute("aria-sort", down ? "descending" : "ascending");
         const body = table.tBodies[0];
         const key = (row) => row.cells[column].dataset.key ?? row.cells[column].textContent;
         [...body.rows].sort((a, b) => {
@@ -252,8 +277,10 @@
     sortable($("jobs"));
     $("find").addEventListener("input", () => {
       const wanted = $("find").value.toLowerCase();
-      for (const row of $("jobs").tBodies[0].rows)
-        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      const rows = [...$("jobs").tBodies[0].rows];
+      for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      $("found").textContent = say("{n} of {all} jobs",
+        { n: rows.filter((row) => !row.hidden).length, all: rows.length });
     });
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from templates.language.speech import (
     told,
     word,
 )
+from templates.page.fleet_map import after, before
 from templates.page.over_time import drawn
 from templates.reports.alike import Alike, alike
 from templates.reports.bottom_line import bottom_line
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
 
 _TOLD = 10  # jobs of which the causes are told: our own choice
 _NOTES = 200
-_RATE = 100  # dollars an hour, where the plan does not say
+_RATE_CENTS = 10_000  # an hour, where the plan does not say
 
 
 def render_page(
@@ -73,7 +73,9 @@ def render_page(
             year=year_words(plan),
             rows=decision(plan.jobs[0], plan) if single else fleet_rows(plan),
             rows_say_where=single,
-            rate=_rate(plan),
+            rate=table.get("rate_cents", _RATE_CENTS) // 100,
+            before=before(plan),
+            after=after(plan),
             ticks=_ticks(plan),
             groups=groups[:_TOLD],
             job_rows=[(job, group_row(Alike(jobs=(job,)), plan)) for job in plan.jobs],
@@ -141,16 +143,6 @@ def _lead(plan: PlanDocument, groups: list[Alike]) -> list[str]:
     else:
         lines = [paid(plan, groups), total(plan), bottom_line(plan)]
     return [line for line in lines if line]
-
-
-def _rate(plan: PlanDocument) -> int:
-    """Return what the plan pays an engineer an hour."""
-    for job in plan.jobs:
-        for option in job.options:
-            worth = option.benefit
-            if worth is not None and worth.effort_hours:
-                return round(worth.effort_usd / Decimal(str(worth.effort_hours)))
-    return _RATE
 
 
 def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:

@@ -14,7 +14,7 @@ from gpucost.files.writing import write_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
-from planner.documents.what_if import what_if_table
+from planner.documents.what_if.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
 from templates.language.currency import ExchangeRate, showing

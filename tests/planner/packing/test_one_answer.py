@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.documents.selection import recommended_usd, select
+from planner.documents.what_if.what_if import WhatIf, what_if, what_if_table
 from planner.plan.plan import Plan
 from planner.plan.teams import teams
 from planner.plan_document.from_plan import plan_document
@@ -60,6 +61,10 @@ def agrees(found: Plan) -> None:
     assert document.recommended.cost.mid == total
     assert document.recommended.cost.low <= total <= document.recommended.cost.high
     assert document.roi.saves_usd == cents(found.recommended.before - found.recommended.mid)
+    table = what_if_table(document)
+    again = what_if(table, WhatIf(rate_cents=table["rate_cents"]))
+    assert (again["total"], tuple(again["packed"])) == (total * 100, document.recommended.packed)
+    assert again["today"] == document.recommended.cost_before * 100
     rows = teams(found)
     for label in {row.by for row in rows}:
         assert sum(row.recommended_usd for row in rows if row.by == label) == total

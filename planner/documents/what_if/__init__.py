@@ -1,0 +1,1 @@
+"""What a plan would cost at other circumstances: one job, and the one total of all."""

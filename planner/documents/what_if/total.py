@@ -1,0 +1,287 @@
+"""The one total of a plan at other circumstances: each job its own way, or sharing a GPU.
+
+Who shares with whom is the plan's; whether that still costs less than each its own way is worked
+out again, group by group, at home and on the machine type that the plan recommends. The page of a
+plan does the same in the browser (templates/page/what_if.js), to the cent.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from planner.plan_document.bill import CostLine, OfferDocument
+from planner.plan_document.document import GroupDocument, PlacementDocument, PlanDocument
+
+TIMED = frozenset(
+    ("compute", "boot", "boot-disk", "address", "control-plane", "lost-work", "checkpoint")
+)
+"""Lines that grow with the hours; storage and traffic of a month do not."""
+
+HUNDRED = 100
+_HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """Other circumstances than the plan's.
+
+    Attributes:
+        hours_percent: of today's hours; 100 = as planned.
+        price_percent: what machines other than today's cost more, below 0 less; 0 = as planned.
+        rate_cents: of an engineer's hour.
+        providers: that may be taken; None: all.
+        purchases: the same.
+        cures: codes of actions that may be taken; None: all.
+    """
+
+    hours_percent: int = 100
+    price_percent: int = 0
+    rate_cents: int = 10_000
+    providers: frozenset[str] | None = None
+    purchases: frozenset[str] | None = None
+    cures: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledBill:
+    """A bill by what makes it larger, dollars of the period, exact.
+
+    Attributes:
+        fixed: what neither hours nor price change.
+        timed: what the hours change.
+        before: compute, as planned.
+        after: compute at the other price.
+    """
+
+    fixed: Fraction
+    timed: Fraction
+    before: Fraction = Fraction(0)
+    after: Fraction = Fraction(0)
+
+    def with_compute(self, usd: Fraction, *, here: bool, asked: WhatIf) -> "ScaledBill":
+        """Return the bill with the compute line of a machine, today's or another."""
+        price = 1 if here else 1 + Fraction(asked.price_percent, HUNDRED)
+        return replace(self, before=self.before + usd, after=self.after + usd * price)
+
+    def at(self, low: str, high: str, asked: WhatIf) -> tuple[Fraction, Fraction, Fraction]:
+        """Return low end, expected and high end, of the ends as planned.
+
+        What is billed by time in an end grows in proportion.
+        """
+        before = self.before + self.timed
+        after = (self.after + self.timed) * Fraction(asked.hours_percent, HUNDRED)
+        grown = after / before if before else Fraction(1)
+        ends = [_end(Fraction(end), self.fixed, grown) for end in (low, high)]
+        return ends[0], self.fixed + after, ends[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """An option at other circumstances, exact; dollars of the period.
+
+    Attributes:
+        id: of the option.
+        out: why it is out of the question; None where it is not.
+        low: at the low end.
+        mid: expected.
+        high: at the high end.
+        saves: against today; None where today's bill is not known.
+        net: what is left over the horizon, at the high end; None as above.
+        once: work and move.
+        leaves: whether it is on another machine than today's.
+        weak: whether the plan would not act on it.
+    """
+
+    id: str
+    out: str | None
+    low: Fraction
+    mid: Fraction
+    high: Fraction
+    saves: Fraction | None
+    net: Fraction | None
+    once: Fraction
+    leaves: bool
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """A job its own way: today's bill, None where unknown, and what it changes to, None to stay."""
+
+    before: Fraction | None
+    way: Way | None
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Low end, expected and high end of its bill; None where it is not known."""
+        if self.way is not None:
+            return self.way.low, self.way.mid, self.way.high
+        return None if self.before is None else (self.before, self.before, self.before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    packing: int | None
+    ends: tuple[Fraction, Fraction, Fraction]
+    once: Fraction
+    packed: frozenset[int] = frozenset()
+
+
+def bill_parts(lines: Iterable[CostLine]) -> dict[str, str]:
+    """Return what lines come to by what makes them larger: compute, timed, fixed."""
+    sums = dict.fromkeys(("compute", "timed", "fixed"), Fraction(0))
+    for line in lines:
+        timed = "timed" if line.what in TIMED else "fixed"
+        sums["compute" if line.what == "compute" else timed] += Fraction(line.usd)
+    return {name: exact(usd) for name, usd in sums.items()}
+
+
+def place_of(offer: OfferDocument) -> tuple[str, str, str, str]:
+    """Return what tells a machine's price from another's."""
+    return offer.provider, offer.instance_type, offer.region, offer.purchase
+
+
+def packings(plan: PlanDocument) -> list[list[dict[str, Any]]]:
+    """Return who shares with whom at home, and on the machine type that is recommended.
+
+    Empty in plans of versions that did not say.
+    """
+    fleet = plan.fleet
+    if fleet is None or fleet.groups is None:
+        return []
+    places = {one.id: one for one in fleet.known}
+    taken = [fleet.taken.groups] if fleet.taken and fleet.taken.groups is not None else []
+    return [[_group(one, places, plan) for one in groups] for groups in (fleet.groups, *taken)]
+
+
+def _group(
+    group: GroupDocument, places: Mapping[int, PlacementDocument], plan: PlanDocument
+) -> dict[str, Any]:
+    today = {
+        place_of(j.baseline.offer) for j in plan.jobs if j.name in group.jobs and j.baseline.offer
+    }
+    there = [places[id_] for id_ in group.placements]
+    away = [one for one in there if place_of(one.offer) not in today]
+    bills = [(one.lines, one not in away) for one in there]
+    bills.append((group.lines, not away))
+    return {
+        "jobs": list(group.jobs),
+        "placements": list(group.placements),
+        "away": len(away) > 0,
+        "providers": sorted({one.offer.provider for one in away}),
+        "purchases": sorted({one.offer.purchase for one in away}),
+        "bills": [{"here": here, **bill_parts(lines)} for lines, here in bills if lines],
+        "low": f"{group.cost.low:f}",
+        "high": f"{group.cost.high:f}",
+        "effort": exact(Fraction(str(group.effort_hours))),
+        "moving": f"{group.moving_usd:f}",
+    }
+
+
+def whole_answer(
+    table: Mapping[str, Any], alone: Mapping[str, Alone], asked: WhatIf
+) -> dict[str, Any]:
+    """Return the one total, and which groups share, of what is best for each job alone.
+
+    The rules are those of planner/plan/recommendation.py.
+    """
+    known = [one for one in alone.values() if one.ends is not None]
+    before = sum((one.before or Fraction(0) for one in alone.values()), Fraction(0))
+    told, answers = [], []
+    for number, groups in enumerate(table["packings"]):
+        bills = [_priced(group, asked) for group in groups]
+        answers.append(_packed(number, groups, bills, alone))
+        packed = answers[-1].packed
+        told.append(
+            [
+                {"packed": at in packed, "out": out, "cost": cents(ends[1]) if not out else None}
+                for at, (ends, _, out) in enumerate(bills)
+            ]
+        )
+    best = answers[0] if answers else _packed(None, [], [], alone)
+    for other in answers[1:]:
+        moved = any(table["packings"][other.packing or 0][at]["away"] for at in other.packed)
+        more = _net(other, before, table) > _net(best, before, table)
+        if moved and other.ends[1] < best.ends[1] and more:
+            best = other
+    groups = table["packings"][best.packing] if best.packed and best.packing is not None else []
+    low, mid, high = best.ends
+    return {
+        "today": cents(sum((one.before or Fraction(0) for one in known), Fraction(0))),
+        "low": cents(low),
+        "total": cents(mid),
+        "high": cents(high),
+        "packed": sorted(name for at in best.packed for name in groups[at]["jobs"]),
+        "packing": best.packing if best.packed else None,
+        "groups": told,
+    }
+
+
+def _net(found: _Answer, before: Fraction, table: Mapping[str, Any]) -> Fraction:
+    return (before - found.ends[2]) * Fraction(table["periods"]) - found.once
+
+
+def _priced(
+    group: Mapping[str, Any], asked: WhatIf
+) -> tuple[tuple[Fraction, Fraction, Fraction], Fraction, str | None]:
+    """Return the ends of a group's bill, what it takes once, and why it is out of the question."""
+    bill = ScaledBill(fixed=Fraction(0), timed=Fraction(0))
+    for one in group["bills"]:
+        fixed, timed = bill.fixed + Fraction(one["fixed"]), bill.timed + Fraction(one["timed"])
+        bill = replace(bill, fixed=fixed, timed=timed)
+        bill = bill.with_compute(Fraction(one["compute"]), here=one["here"], asked=asked)
+    once = Fraction(group["effort"]) * asked.rate_cents / HUNDRED + Fraction(group["moving"])
+    out = None
+    if asked.providers is not None and not asked.providers.issuperset(group["providers"]):
+        out = "provider"
+    elif asked.purchases is not None and not asked.purchases.issuperset(group["purchases"]):
+        out = "purchase"
+    return bill.at(group["low"], group["high"], asked), once, out
+
+
+def _packed(
+    number: int | None,
+    groups: list[Mapping[str, Any]],
+    bills: list[tuple[tuple[Fraction, Fraction, Fraction], Fraction, str | None]],
+    alone: Mapping[str, Alone],
+) -> _Answer:
+    """Return all jobs, those of a group sharing where that costs less than each its own way."""
+    packed, shared, once = set(), set(), Fraction(0)
+    ends = [Fraction(0)] * 3
+    for at, (group, (cost, work, out)) in enumerate(zip(groups, bills, strict=True)):
+        singly = [own[1] for name in group["jobs"] if (own := alone[name].ends) is not None]
+        if out is None and len(singly) == len(group["jobs"]) and cost[1] < sum(singly):
+            packed.add(at)
+            shared.update(group["jobs"])
+            ends, once = [a + b for a, b in zip(ends, cost, strict=True)], once + work
+    for name, one in alone.items():
+        if name not in shared and one.ends is not None:
+            ends = [a + b for a, b in zip(ends, one.ends, strict=True)]
+            once += one.way.once if one.way else 0
+    return _Answer(
+        packing=number, ends=(ends[0], ends[1], ends[2]), once=once, packed=frozenset(packed)
+    )
+
+
+def _end(end: Fraction, fixed: Fraction, grown: Fraction) -> Fraction:
+    """Return an end of an interval; what is billed by time in it has grown in proportion."""
+    return end if end <= fixed else fixed + (end - fixed) * grown
+
+
+def exact(usd: Fraction) -> str:
+    """Return a finite decimal, without a rounding."""
+    digits = 0
+    while usd.denominator != 1 and (usd * 10**digits).denominator != 1:
+        digits += 1
+    whole = abs(usd * 10**digits).numerator
+    text = f"{whole:0{digits + 1}d}"
+    sign = "-" if usd < 0 else ""
+    return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else f"{sign}{text}"
+
+
+def cents(usd: Fraction) -> int:
+    """Return whole cents, half up, away from zero."""
+    scaled = abs(usd) * HUNDRED + _HALF
+    whole = scaled.numerator // scaled.denominator
+    return -whole if usd < 0 else whole
