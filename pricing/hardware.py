@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
@@ -15,7 +15,9 @@ MIB_PER_GIB = 1024
 _VENDOR_WORDS = frozenset(
     {"nvidia", "amd", "tesla", "geforce", "instinct", "corporation", "gpu", "shared"}
 )
-_MIG_SUFFIX = re.compile(r"[\s_-]+mig[\s_-]+(?:\d+c\.)?\d+g\.\d+gb.*$", re.IGNORECASE)
+SLICE_NAME = r"([1-9]\d?c\.)?([1-9]\d?g\.[1-9]\d{0,3}gb)([+-][a-z0-9.]+)*"
+"""NVIDIA's names of slices: 2g.20gb, with media engines 1g.10gb+me, a part of one 1c.3g.40gb."""
+_MIG_SUFFIX = re.compile(rf"[\s_-]+mig[\s_-]+(?P<slice>{SLICE_NAME}).*$", re.IGNORECASE)
 _MEMORY_SUFFIX = re.compile(r"(.*?\D)(\d+)(?:gib|gb|g)")
 _WORDS = re.compile(r"[a-z0-9]+")
 # Products report 2 to 9 % less than they are sold with (B300: 262 GiB of "288"); the closest real
@@ -110,6 +112,20 @@ class Gpu:
 
     def __hash__(self) -> int:
         return hash(self.name)  # of thirty figures it takes longer than what it is looked up for
+
+    def slice_called(self, name: str) -> MigProfile | None:
+        """Return the slice that a driver calls so; None where the model has none, or it is unknown.
+
+        Engines that come with it (`+me`) are left out. A part of a slice (`1c.3g.40gb`) has the
+        memory of all of it.
+        """
+        found = re.fullmatch(SLICE_NAME, name)
+        known = {one.profile: one for one in self.mig}
+        if found is None or found[2] not in known:
+            return None
+        whole = known[found[2]]
+        part = int(found[1][:-2]) if found[1] else whole.compute_slices
+        return replace(whole, compute_slices=part) if part <= whole.compute_slices else None
 
     def why_not_sliced(self, profiles: Sequence[str]) -> str:
         """Return why one GPU cannot be cut so, in a sentence; empty: it can.
@@ -263,6 +279,13 @@ def _of_memory(models: tuple[Gpu, ...], memory_gib: float | None) -> Gpu | None:
 def has_memory(gpu: Gpu, memory_gib: float) -> bool:
     """Return whether a GPU of the model may report that memory: within 10 % of the sold size."""
     return abs(gpu.memory_gib - memory_gib) <= _MEMORY_TOLERANCE * gpu.memory_gib
+
+
+@cache
+def slice_in_name(name: str | None) -> str | None:
+    """Return the slice that a device's name ends in ("NVIDIA A100 MIG 2g.20gb"); None: none."""
+    found = _MIG_SUFFIX.search(name or "")
+    return found["slice"].lower() if found else None
 
 
 def matching(name: str) -> tuple[Gpu, ...]:

@@ -15,11 +15,12 @@ from planner.baseline.baseline import Baseline, gpu_memory_gib
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, consolidate
-from planner.fleet.home import Elsewhere, Home, busy_there, moving_usd
+from planner.fleet.home import Elsewhere, Home, moving_usd
 from planner.fleet.tenant import CONTEXT_GIB, Tenant, tenant, why_alone
 from planner.options.candidate import Candidate
 from planner.options.feasibility import BUSIEST
 from planner.profile.model import Profile
+from planner.signals.compute_share import busy_there
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

@@ -201,7 +201,10 @@ def consolidate(
     # numpy comes in with the search: a plan of one job starts without it.
     from planner.fleet.packing import pack, with_fewer_moves  # noqa: PLC0415 - lazy on purpose
 
-    tenants = [tenant(p, b, today(p, b) if homes is None else homes[p.job.name]) for p, b in jobs]
+    tenants = [
+        tenant(p, b, today(p, b) if homes is None else homes[p.job.name], asked.probes)
+        for p, b in jobs
+    ]
     alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked)) is not None}
     fleet = _Fleet(unmoved=list(alone.values()))
     stop = _at_once if quick else asked.ends_search

@@ -1,7 +1,7 @@
 """The machine on whose GPU a job would share: today's, or what the user's limits leave of it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.baseline.baseline import Baseline
@@ -10,10 +10,12 @@ from planner.models.estimate import Estimate, exactly
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
 from planner.options.data_transfer import data_bytes, move
-from planner.profile.model import Profile, Statistics
+from planner.prediction.sharing.slices import on_whole
+from planner.profile.model import Profile
+from planner.profile.source import source_slice
 from planner.ranking.changes import effort_hours
 from planner.ranking.ranking import may_move
-from planner.signals.compute_share import SHARES
+from planner.signals.compute_share import busy_there
 from pricing.billing.quote import Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -92,7 +94,7 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
         hours=baseline.hours.mid,
         quote=baseline.quote,
         speed=exactly(1.0, "today's machine"),
-        profile=profile,
+        profile=on_whole(profile),
     )
 
 
@@ -180,46 +182,7 @@ def _busier(context: JobContext, candidate: Candidate) -> float:
 
     Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.
     """
-    if candidate.offer.gpu == context.gpu.name:
+    if candidate.offer.gpu == context.gpu.name and source_slice(context.profile) is None:
         return 1.0
     kernels = context.kernel_speed(gpus()[candidate.offer.gpu]).mid
     return (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
-
-
-def busy_there(profile: Profile, factor: float) -> Profile:
-    """Return the profile with its shares of a GPU's time as they would be on another GPU.
-
-    Args:
-        profile: what was measured.
-        factor: share there over share here; 1 leaves the profile as it is.
-    """
-    if factor == 1.0:
-        return profile
-    there = tuple(
-        replace(
-            one,
-            metrics={
-                slot: _times(found, factor)
-                if slot in SHARES and found.typical is not None
-                else found
-                for slot, found in one.metrics.items()
-            },
-        )
-        for one in profile.gpus
-    )
-    return replace(profile, gpus=there)
-
-
-def _times(found: Statistics, factor: float) -> Statistics:
-    """Return mean and peaks of a share of time, times a factor, at most 1."""
-    told = {
-        name: min(1.0, value * factor)
-        for name, value in (
-            ("mean", found.typical),
-            ("p95", found.p95),
-            ("p99", found.p99),
-            ("max", found.max),
-        )
-        if value is not None
-    }
-    return Statistics(**told)

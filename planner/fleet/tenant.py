@@ -8,10 +8,12 @@ from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
+from planner.prediction.probes import speed_on_slice
 from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import peak_share, shared_speed
-from planner.prediction.sharing.slices import compute_of, cut, smallest, speeds_on
+from planner.prediction.sharing.slices import Probes, compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from planner.signals.compute_share import compute_share
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.hardware import Gpu, MigProfile, gpus
@@ -39,6 +41,8 @@ class Tenant:
         share: of a GPU's time, 0-1; None = not measured.
         memory_gib: the most that it held, with room to grow where less than a day of a service
             was recorded; None = not measured.
+        on_slice: a slice that it was measured on too, and its speed there relative to the whole
+            GPU; None where no probe tells.
     """
 
     profile: Profile
@@ -46,6 +50,7 @@ class Tenant:
     home: Home | None
     share: float | None
     memory_gib: float | None
+    on_slice: tuple[str, float] | None = None
 
     @property
     def name(self) -> str:
@@ -92,7 +97,18 @@ def speeds(group: list[Tenant]) -> dict[str, Estimate]:
 def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
     """Return the slice of each job of a group that shares by slices, or why it cannot."""
     gpu = group[0].gpu
-    return "its GPU is not known" if gpu is None else cut(gpu, [one.there for one in group])
+    if gpu is None:
+        return "its GPU is not known"
+    return cut(gpu, [one.there for one in group], _probed(group, gpu))
+
+
+def _probed(group: list[Tenant], gpu: Gpu) -> Probes:
+    """Return the speeds on slices of this GPU that were measured, by job."""
+    return {
+        one.name: one.on_slice
+        for one in group
+        if one.on_slice is not None and source_gpu(one.profile).name == gpu.name
+    }
 
 
 def least_slice(one: Tenant) -> float:
@@ -111,7 +127,7 @@ def _on_slices(group: list[Tenant]) -> tuple[Estimate, ...] | None:
     gpu, pieces = group[0].gpu, slices_of(group) if by_slices(group) else ""
     if gpu is None or isinstance(pieces, str):
         return None
-    return speeds_on(gpu, [one.there for one in group], pieces)
+    return speeds_on(gpu, [one.there for one in group], pieces, _probed(group, gpu))
 
 
 def vcpus_of(group: list[Tenant]) -> float | None:
@@ -126,8 +142,17 @@ def vcpus_of(group: list[Tenant]) -> float | None:
     return home.offer.vcpus or min(seen, default=None)
 
 
-def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
-    """Return a job as the packing sees it, on the machine whose GPU it would share."""
+def tenant(
+    profile: Profile, baseline: Baseline, home: Home | None, probes: tuple[Profile, ...] = ()
+) -> Tenant:
+    """Return a job as the packing sees it, on the machine whose GPU it would share.
+
+    Args:
+        profile: what was measured.
+        baseline: what runs it today.
+        home: the machine.
+        probes: jobs measured elsewhere; those on slices of the job's GPU tell how fast it is there.
+    """
     held = memory_need_gib(profile)
     return Tenant(
         profile=profile,
@@ -135,6 +160,7 @@ def tenant(profile: Profile, baseline: Baseline, home: Home | None) -> Tenant:
         home=home,
         share=compute_share(home.profile if home else profile),
         memory_gib=None if held is None else held * memory_growth(profile),
+        on_slice=speed_on_slice(profile, probes) if probes else None,
     )
 
 

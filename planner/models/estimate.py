@@ -49,9 +49,9 @@ def divide(value: float, by: Estimate, basis: str) -> Estimate:
 
 def product(one: Estimate, other: Estimate) -> Estimate:
     """Return the product of independent factors > 0: widths add in quadrature in log space."""
-    if other.low == other.high == 1.0:
+    if other.low == other.high == 1.0 and not other.weak:
         return one
-    if one.low == one.high == 1.0:
+    if one.low == one.high == 1.0 and not one.weak:
         return other
     mid = one.mid * other.mid
     down = math.hypot(math.log(one.mid / one.low), math.log(other.mid / other.low))

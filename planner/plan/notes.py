@@ -9,6 +9,8 @@ from planner.plan.confidence import thin
 from planner.plan.plan import JobPlan
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
+from planner.prediction.sharing.slices import whole_gpu
+from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog
 from pricing.money import plain, whole_dollars
@@ -25,6 +27,8 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
         found.append(f"{beside}, today and in every option; --machine-only leaves that out.")
     for job in jobs:
         found.extend(job.baseline.notes)
+        if (sliced := _of_slice(job)) is not None:
+            found.append(sliced)
         if job.profile.job.kind == "unknown":
             found.append(f"{job.name}: the kind of job is unknown; hours are taken as held time.")
         if period == "month" and job.work.fixed_work:
@@ -32,6 +36,18 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
                 f"{job.name}: the month's work stays the same, so hours = hours / speed-up."
             )
     return tuple(dict.fromkeys(found))
+
+
+def _of_slice(job: JobPlan) -> str | None:
+    """Return what is taken of the whole GPU where a slice of it was measured; None elsewhere."""
+    if source_slice(job.profile) is None:
+        return None
+    whole = whole_gpu(job.profile)
+    return (
+        f"{job.name}: measured on {slice_named(job.profile)}, a slice; the whole GPU is taken to "
+        f"be {whole.mid:.1f} times as fast ({whole.low:.1f}-{whole.high:.1f}) while it is busy; "
+        "today's bill is that of the whole GPU."
+    )
 
 
 def _of_each_machine(asked: Requirements) -> str:
@@ -84,6 +100,8 @@ def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tup
         found.extend(job.baseline.warnings)
         found.extend(f"{job.name}: {note}" for note in job.profile.provenance.notes)
         found.extend(f"{job.name}: {doubt}." for doubt in contradictions(job.profile))
+        if (unknown := unknown_slice(job.profile)) is not None:
+            found.append(f"{job.name}: {unknown}: no prediction from it is a reason to move.")
         if holds_in_advance(job.profile):
             found.append(
                 f"{job.name}: the GPU memory held is what {job.profile.job.framework} takes when "

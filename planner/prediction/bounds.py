@@ -15,7 +15,7 @@ from planner.models.gpu_speed.arithmetic import peak_tflops
 from planner.prediction.layout import Layout
 from planner.prediction.work_rate import operations_per_s
 from planner.profile.model import Profile
-from planner.profile.source import source_gpu
+from planner.profile.source import memory_measured, part_measured, source_gpu
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 
@@ -147,7 +147,7 @@ def _arithmetic(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     share = utilisation(profile)
     if share is None or not share:
         return
-    here = _peak(source_gpu(profile), profile) * profile.gpu_count
+    here = _peak(source_gpu(profile), profile) * profile.gpu_count * part_measured(profile)
     there = _peak(target.chip, profile) * target.gpu_count
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
@@ -159,7 +159,7 @@ def _bandwidth(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     here, there = source_gpu(profile).memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
     if not busy or here is None or there is None:
         return
-    ratio = there * target.gpu_count / (here * profile.gpu_count)
+    ratio = there * target.gpu_count / (here * profile.gpu_count * memory_measured(profile))
     yield _flat(ratio / busy, f"held to {target.chip.name}'s memory bandwidth")
 
 
@@ -174,7 +174,7 @@ def utilisation(profile: Profile) -> float | None:
     if needed is None or profile.hardware.gpu is None:
         return None
     try:
-        peak = _peak(source_gpu(profile), profile) * _TERA
+        peak = _peak(source_gpu(profile), profile) * part_measured(profile) * _TERA
     except InputError:  # no such GPU, or its rates are not known
         return None
     return needed / (peak * profile.gpu_count)

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from planner.models.coefficients import coefficients
-from planner.models.estimate import Estimate, within
+from planner.models.estimate import Estimate, product, within
 from planner.models.gpu_speed.arithmetic import CUDA, has_tf32, is_single, peak_tflops
 from planner.models.gpu_speed.fitted_speed import (
     Family,
@@ -25,6 +25,7 @@ from planner.models.gpu_speed.gpu_family import family
 from planner.models.gpu_speed.speed_laws import covers, law, predicted
 from planner.models.gpu_speed.work_class import WorkClass, work_class
 from planner.prediction.chip_needs import uses_fp64
+from planner.prediction.sharing.slices import whole_gpu
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError
@@ -47,7 +48,15 @@ _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
 
 
 def kernel_speed_up(profile: Profile, target: Gpu) -> Estimate:
-    """Return how much faster one target GPU runs the job's kernels than the profiled GPU."""
+    """Return how much faster one target GPU runs the job's kernels than what was profiled.
+
+    Where that is a slice of a GPU, the whole GPU comes first.
+    """
+    return product(_from_whole(profile, target), whole_gpu(profile))
+
+
+def _from_whole(profile: Profile, target: Gpu) -> Estimate:
+    """Return the speed-up over the model of the profiled GPU, all of it."""
     source = source_gpu(profile)
     if source.name == target.name:
         return within(1.0, _SAME_GPU_FACTOR, "same GPU model: run-to-run spread")

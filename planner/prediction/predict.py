@@ -26,7 +26,7 @@ from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
 from planner.prediction.profiled_step import ProfiledStep, profiled_step
 from planner.prediction.scaling import speed_up
 from planner.profile.model import Profile
-from planner.profile.source import source_gpu
+from planner.profile.source import slice_named, source_gpu, source_slice
 from planner.signals.reading import reading_cores
 from planner.signals.signals import read_signals
 from planner.signals.thresholds import STARVED
@@ -174,7 +174,8 @@ def _onward(
 
 
 def _where(profile: Profile) -> str:
-    return f"{profile.gpu_count}x {source_gpu(profile).name}"
+    part = f" ({slice_named(profile)})" if source_slice(profile) else ""
+    return f"{profile.gpu_count}x {source_gpu(profile).name}{part}"
 
 
 def predict_on(  # noqa: PLR0913 - what a prediction starts from

@@ -13,8 +13,9 @@ from planner.baseline.workload import rate_per_s
 from planner.models.estimate import Estimate
 from planner.prediction.layout import layout_of
 from planner.profile.model import Profile, Step
-from planner.profile.source import source_gpu
+from planner.profile.source import source_gpu, source_slice, unknown_slice
 from pricing.errors import InputError
+from pricing.hardware import MigProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,27 @@ def _items(profile: Profile) -> float | None:
     return batch * profile.gpu_count / step.mean_s
 
 
+def speed_on_slice(profile: Profile, probes: Iterable[Profile]) -> tuple[str, float] | None:
+    """Return the slice that a job was also measured on, and its speed there, at most 1.
+
+    The speed is relative to the whole GPU of the same model: one of the two measurements is of the
+    slice, the other of the whole GPU. None where no probe, or a rate, shows that.
+    """
+    for probe in probes_of(profile, probes):
+        speed, pair = relative_speed(profile, probe), (profile, probe)
+        gpus = {source_gpu(one).name for one in pair}
+        parts = [source_slice(one) for one in pair]
+        if not speed or len(gpus) > 1 or {one.gpu_count for one in pair} != {1}:
+            continue
+        if any(unknown_slice(one) for one in pair) or parts.count(None) != 1:
+            continue
+        piece = parts[1] or parts[0]
+        there = speed if parts[1] else 1.0 / speed
+        if piece is not None and piece in source_gpu(profile).mig:  # no part of a slice
+            return piece.profile, min(1.0, there)
+    return None
+
+
 def anchors(profile: Profile, probes: Iterable[Profile]) -> tuple[Anchor, ...]:
     """Return the profile and its probes, each with the communication that the others measured."""
     measured = [Anchor(profile=profile, speed=1.0)]
@@ -135,7 +157,7 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
         other
         for other in others
         if other.profile.gpu_count == 1
-        and source_gpu(other.profile).name == source_gpu(anchor.profile).name
+        and _measured_on(other.profile) == _measured_on(anchor.profile)
     ]
     if not single:
         return anchor
@@ -145,6 +167,10 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     mean_s = step.mean_s or 1.0
     timed = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
     return replace(anchor, profile=replace(anchor.profile, step=timed), linear=linear)
+
+
+def _measured_on(profile: Profile) -> tuple[str, MigProfile | None]:
+    return source_gpu(profile).name, source_slice(profile)
 
 
 def narrowest(estimates: Iterable[Estimate]) -> Estimate:

@@ -3,6 +3,7 @@
 import difflib
 import json
 import math
+import re
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -200,6 +201,9 @@ class _Reader:
             return None
         if rule.choices and raw not in rule.choices:
             self.report(path, f"is {_brief(raw)}: one of {', '.join(rule.choices)} is wanted.")
+            return None
+        if rule.pattern and not re.fullmatch(rule.pattern, raw):
+            self.report(path, f"is {_brief(raw)}: {rule.doc} is wanted.")
             return None
         return raw
 

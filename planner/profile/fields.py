@@ -23,6 +23,7 @@ class FieldRule:
         high: greatest accepted number (inclusive).
         choices: accepted words.
         record: the value class of a nested record.
+        pattern: regular expression that the whole of a text matches; empty: any text.
     """
 
     kind: Kind
@@ -32,15 +33,18 @@ class FieldRule:
     high: float | None = None
     choices: tuple[str, ...] = ()
     record: type | None = None
+    pattern: str = ""
 
 
 def _declare(rule: FieldRule, default: object = None) -> Any:  # noqa: ANN401 - stands where a value goes
     return field(default=default, metadata={"rule": rule})
 
 
-def text(doc: str, *, choices: tuple[str, ...] = (), default: str | None = None) -> Any:  # noqa: ANN401
+def text(
+    doc: str, *, choices: tuple[str, ...] = (), pattern: str = "", default: str | None = None
+) -> Any:  # noqa: ANN401
     """Declare a text field."""
-    return _declare(FieldRule(kind="text", doc=doc, choices=choices), default)
+    return _declare(FieldRule(kind="text", doc=doc, choices=choices, pattern=pattern), default)
 
 
 def number(

@@ -33,6 +33,7 @@ from planner.profile.kinds import (
 )
 from planner.profile.serving import Latency, Replicas, Serving
 from pricing.catalog.offer import PURCHASES
+from pricing.hardware import SLICE_NAME
 
 SCHEMA = "gpucost.profile/v1"
 
@@ -124,6 +125,10 @@ class Hardware:
     gpu_count: int | None = integer("GPUs of the job, over all nodes", low=1)
     nodes: int | None = integer("machines", low=1)
     gpu_memory_gib: float | None = number("memory of one GPU, GiB", above=0.0)
+    slice: str | None = text(
+        "the slice (MIG profile, such as 2g.20gb) of each GPU that was measured; null: all of it",
+        pattern=SLICE_NAME,
+    )
     cpu_cores: float | None = number("cores the job may use", above=0.0)
     ram_gib: float | None = number("host memory the job may use, GiB", above=0.0)
     interconnect: str | None = text("between the GPUs: single, pcie, nvlink-bridge, nvlink, xgmi")

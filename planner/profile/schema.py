@@ -67,6 +67,8 @@ def _rule_schema(
         body = {**kinds[rule.kind], **_limits(rule)}
         if rule.choices:
             body["enum"] = [*rule.choices, None]
+        if rule.pattern:
+            body["pattern"] = f"^(?:{rule.pattern})$"
     elif rule.kind == "statistics":
         body = {"type": ["object", "null"], "properties": _slot_schemas(definitions)}
     elif rule.record is Statistics:

@@ -3,7 +3,7 @@
 from planner.profile.model import Profile
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError
-from pricing.hardware import Gpu
+from pricing.hardware import Gpu, MigProfile
 
 
 def source_gpu(profile: Profile) -> Gpu:
@@ -25,3 +25,65 @@ def source_gpu(profile: Profile) -> Gpu:
         raise UnknownGpuError(
             f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
         ) from error
+
+
+def source_slice(profile: Profile) -> MigProfile | None:
+    """Return the slice that was profiled; None for whole GPUs, and where it is not known.
+
+    A slice of all of the compute and memory is the whole GPU.
+    """
+    named = slice_named(profile)
+    if named is None:
+        return None
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    found = gpu.slice_called(named) if gpu is not None else None
+    return None if gpu is None or found is None or _is_whole(gpu, found) else found
+
+
+def slice_named(profile: Profile) -> str | None:
+    """Return what the profile, or the name of its GPU, calls the slice; None: no slice."""
+    return profile.hardware.slice or hardware.slice_in_name(profile.hardware.gpu)
+
+
+def unknown_slice(profile: Profile) -> str | None:
+    """Return why nothing is known of the slice that a profile names; None where it is known."""
+    named = slice_named(profile)
+    if named is None:
+        return None
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    if gpu is None or gpu.slice_called(named) is not None:
+        return None
+    slices = ", ".join(one.profile for one in gpu.mig)
+    has = f"slices of a {gpu.name} are {slices}" if slices else f"a {gpu.name} has none"
+    return f"hardware.slice is {named}, and {has}; what part of the GPU was measured is unknown"
+
+
+def part_measured(profile: Profile) -> float:
+    """Return the share of each GPU's compute that was measured, above 0; 1 = all, or unknown."""
+    piece = source_slice(profile)
+    return 1.0 if piece is None else piece.compute_slices / _compute_slices(source_gpu(profile))
+
+
+def memory_measured(profile: Profile) -> float:
+    """Return the share of each GPU's memory that was measured, above 0; 1 = all, or unknown."""
+    piece = source_slice(profile)
+    if piece is None:
+        return 1.0
+    return piece.memory_gib / max(one.memory_gib for one in source_gpu(profile).mig)
+
+
+def memory_room_gib(profile: Profile) -> float | None:
+    """Return the memory that the job had on one GPU, its slice's; None where it is unknown."""
+    piece = source_slice(profile)
+    if piece is not None:
+        return piece.memory_gib
+    gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
+
+
+def _is_whole(gpu: Gpu, piece: MigProfile) -> bool:
+    return piece.compute_slices == _compute_slices(gpu)
+
+
+def _compute_slices(gpu: Gpu) -> int:
+    return max(one.compute_slices for one in gpu.mig)

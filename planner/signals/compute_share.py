@@ -1,6 +1,8 @@
 """The share of a GPU's time that a job takes: the better of two readings."""
 
-from planner.profile.model import Profile
+from dataclasses import replace
+
+from planner.profile.model import Profile, Statistics
 
 SHARES = ("util.sm_active", "util.kernel_time")
 """What tells the share of a GPU's time that a job takes, the better reading first."""
@@ -9,3 +11,42 @@ SHARES = ("util.sm_active", "util.kernel_time")
 def compute_share(profile: Profile) -> float | None:
     """Return the share of a GPU's time that the job takes: SM activity, else kernel time."""
     return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
+
+
+def busy_there(profile: Profile, factor: float) -> Profile:
+    """Return the profile with its shares of a GPU's time as they would be on another GPU.
+
+    Args:
+        profile: what was measured.
+        factor: share there over share here; 1 leaves the profile as it is.
+    """
+    if factor == 1.0:
+        return profile
+    there = tuple(
+        replace(
+            one,
+            metrics={
+                slot: _times(found, factor)
+                if slot in SHARES and found.typical is not None
+                else found
+                for slot, found in one.metrics.items()
+            },
+        )
+        for one in profile.gpus
+    )
+    return replace(profile, gpus=there)
+
+
+def _times(found: Statistics, factor: float) -> Statistics:
+    """Return mean and peaks of a share of time, times a factor, at most 1."""
+    told = {
+        name: min(1.0, value * factor)
+        for name, value in (
+            ("mean", found.typical),
+            ("p95", found.p95),
+            ("p99", found.p99),
+            ("max", found.max),
+        )
+        if value is not None
+    }
+    return Statistics(**told)

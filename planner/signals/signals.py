@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
+from planner.profile.source import memory_room_gib
 from planner.signals import program_places as places
 from planner.signals.reading import cores_left, reading_cores
 from planner.signals.signal import FRACTION, Signal, Value
@@ -40,13 +41,8 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def _gpu_memory(profile: Profile) -> float | None:
-    gpu = _known_gpu(profile)
-    return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
-
-
 def _memory_share(profile: Profile) -> float | None:
-    return _share(_memory_held_gib(profile), _gpu_memory(profile))
+    return _share(_memory_held_gib(profile), memory_room_gib(profile))
 
 
 def _memory_held_gib(profile: Profile) -> float | None:

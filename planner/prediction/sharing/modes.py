@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from planner.models.estimate import Estimate
 from planner.prediction.sharing.shares import shared_speed
-from planner.prediction.sharing.slices import Probes, cut, measured_slice, speeds_on
+from planner.prediction.sharing.slices import Probes, cut, measured_slice, on_whole, speeds_on
 from planner.prediction.sharing.time_slices import by_turns
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
@@ -27,12 +27,13 @@ def speeds_in(
             slices; the GPU of the first job cannot be cut into slices for them; `on_slice` is of no
             such job, slice or mode, or its speed is not above 0 and at most 1.
     """
+    whole = tuple(on_whole(one) for one in profiles)
     if on_slice:
         _check(profiles, mode, on_slice)
-        return _sliced(profiles, on_slice)
+        return _sliced(whole, on_slice)
     if mode not in _MODES:
         raise InputError(f"no mode of sharing is called {mode!r}; there are {', '.join(_MODES)}.")
-    return _MODES[mode](profiles)
+    return _MODES[mode](whole)
 
 
 def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:

@@ -8,6 +8,7 @@ A100). The interval is the exponent 0.5 x/: its spread there (`planner/models/da
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from planner.models.coefficients import coefficients
@@ -15,7 +16,8 @@ from planner.models.estimate import Estimate, exactly
 from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.slice_probe import speed_by_probe
 from planner.profile.model import Profile
-from planner.signals.compute_share import compute_share
+from planner.profile.source import part_measured, slice_named, source_gpu, unknown_slice
+from planner.signals.compute_share import busy_there, compute_share
 from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
@@ -41,6 +43,36 @@ def slice_speed(busy: float, compute: float) -> Estimate:
         for power in (POWER + width, POWER, POWER - width)
     )
     return Estimate(low=low, mid=mid, high=high, basis=_BASIS)
+
+
+def whole_gpu(profile: Profile) -> Estimate:
+    """Return how much faster a whole GPU runs the kernels than the slice that was measured.
+
+    Exactly 1 where whole GPUs were measured; 1 and weak where the slice is not known.
+    """
+    if (why := unknown_slice(profile)) is not None:
+        return replace(exactly(1.0, f"weak: {why}"), weak=True)
+    part = part_measured(profile)
+    if part == 1.0:
+        return exactly(1.0, "measured on the whole GPU")
+    width = float(coefficients("sharing")["slice"]["width"])
+    low, mid, high = (part ** -max(0.0, p) for p in (POWER - width, POWER, POWER + width))
+    basis = f"measured on {slice_named(profile)}; the whole GPU: busy time x sqrt({part:.2f})"
+    return Estimate(low=low, mid=mid, high=high, basis=basis)
+
+
+def on_whole(profile: Profile) -> Profile:
+    """Return a profile as it would be on the whole GPU: the job takes less of its time there.
+
+    A service answers as many requests; other jobs go on sooner, so they wait as long as before.
+    """
+    faster = whole_gpu(profile).mid
+    busy = compute_share(profile)
+    if faster == 1.0 or busy is None:
+        return profile
+    paced = 1.0 if profile.job.kind.answers else 1.0 / (1.0 - busy + busy / faster)
+    whole = replace(profile.hardware, gpu=source_gpu(profile).name, slice=None)
+    return busy_there(replace(profile, hardware=whole), paced / faster)
 
 
 def cut(

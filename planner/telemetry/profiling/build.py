@@ -28,7 +28,7 @@ from planner.profile.model import (
 from planner.telemetry.parsing.payload import stem
 from planner.telemetry.profiling.doubts import suspicions
 from planner.telemetry.profiling.fill import labels_not_used
-from planner.telemetry.profiling.hardware import hardware_of
+from planner.telemetry.profiling.hardware import hardware_of, slice_of
 from planner.telemetry.profiling.merge import Merged, device_of
 from planner.telemetry.profiling.phases import phases
 from planner.telemetry.profiling.served import server_of, window_served, work_served
@@ -116,6 +116,8 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
     """Return the profile of one job whose GPU readings have been worked on."""
     server, window = server_of(merged.served, label), taken.window
     hardware, notes = hardware_of(merged, hints)
+    piece, of_slices = slice_of(merged.gpus, taken.gpus)
+    hardware = replace(hardware, slice=piece)
     work = _work(merged, window, hints)
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
@@ -140,6 +142,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
                 *(merged.observed.notes if merged.observed else ()),
                 *(server.notes if server else ()),
                 *notes,
+                *of_slices,
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
                 *taken.doubts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,18 @@ from planner.telemetry.recording.observed import Observed
 from pricing import hardware
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.profile.model import GpuReadings
     from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.profiling.merge import Merged
+    from planner.telemetry.recording.recording import GpuIdentity
 
 _DIGITS = 12
+_SEVERAL_SLICES = (
+    "slices of several sizes, or several of one GPU, were measured: hardware.slice is left open, "
+    "and the readings are taken for those of whole GPUs."
+)
 _NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
 
 
@@ -57,6 +66,36 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         machine=seen.identity.machine or _machine(hosts),
     )
     return ready, tuple(notes)
+
+
+def slice_of(
+    gpus: Sequence[GpuIdentity], readings: Sequence[GpuReadings]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the slice (MIG profile) that every GPU of a job was measured on, and notes.
+
+    None where whole GPUs told how busy they were, where the slices differ, and where the job had
+    several of one GPU.
+
+    Args:
+        gpus: the job's devices and instances.
+        readings: what each of them measured, in the same order.
+    """
+    pairs = list(zip(gpus, readings, strict=False))
+    busy = [gpu for gpu, one in pairs if any(slot.startswith("util.") for slot in one.metrics)]
+    used = busy or [gpu for gpu, one in pairs if one.metrics]
+    names = {_slice_named(gpu) for gpu in used}
+    if names <= {None}:
+        return None, ()
+    several = len({device_of(gpu.key) for gpu in used}) < len(used)
+    name = names.pop() if len(names) == 1 else None
+    return (None, (_SEVERAL_SLICES,)) if several else (name, () if name else (_SEVERAL_SLICES,))
+
+
+def _slice_named(gpu: GpuIdentity) -> str | None:
+    """Return the slice that an instance, or the name of a device, says it is; None: a whole GPU."""
+    told = (gpu.partition or "").split(" ")[0].lower()
+    known = re.fullmatch(hardware.SLICE_NAME, told)
+    return told if known else hardware.slice_in_name(gpu.model)
 
 
 def _machine(hosts: set[str]) -> str | None:

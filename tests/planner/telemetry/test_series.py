@@ -10,7 +10,7 @@ from planner.profile.model import Profile
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
-from tests.planner.telemetry.captures import path
+from tests.planner.telemetry.captures import assert_writable, path
 
 START = 1782907200
 
@@ -177,6 +177,46 @@ def test_mig_instances_are_not_added_to_their_gpu() -> None:
     ]
     assert profile.peak("mem.used_gib") == 30.0
     assert profile.peak("util.sm_active") == 1.0
+
+
+MIG = {"UUID": "GPU-a", "modelName": "NVIDIA A100-SXM4-80GB"}
+
+
+def piece(instance: str, profile: str, pod: str) -> list[dict[str, Any]]:
+    """Return what one slice tells of a pod."""
+    labels = {**MIG, "GPU_I_ID": instance, "GPU_I_PROFILE": profile, "pod": pod}
+    return [
+        series("DCGM_FI_PROF_SM_ACTIVE", [0.5, 0.5], **labels),
+        series("DCGM_FI_DEV_FB_USED", [1024, 2048], **labels),
+    ]
+
+
+def test_a_job_on_one_slice_of_a_gpu_says_so(tmp_path: Path) -> None:
+    """Each pod has its own slice; what the device tells of all of them changes nothing."""
+    power = series("DCGM_FI_DEV_POWER_USAGE", [250, 250], **MIG)
+    both = [*piece("1", "2g.20gb", "small"), *piece("2", "3g.40gb", "large")]
+    found = {one.job.name: one for one in imported(tmp_path, *both, power)}
+    assert {name: one.hardware.slice for name, one in found.items()} == {
+        "small": "2g.20gb",
+        "large": "3g.40gb",
+    }
+    assert_writable(tuple(found.values()))
+
+
+@pytest.mark.parametrize("other", ["2g.20gb", "3g.40gb"])
+def test_a_job_on_several_slices_of_a_gpu_is_not_on_one(tmp_path: Path, other: str) -> None:
+    """Two slices of one GPU are no slice of it: that is noted, nothing is claimed."""
+    both = [*piece("1", "2g.20gb", "one"), *piece("2", other, "one")]
+    (profile,) = imported(tmp_path, *both)
+    assert profile.hardware.slice is None
+    assert any("several of one GPU" in note for note in profile.provenance.notes)
+
+
+def test_a_device_whose_name_ends_in_a_slice_is_that_slice(tmp_path: Path) -> None:
+    """What PyTorch calls a device names the slice of it."""
+    named = {"UUID": "MIG-a", "modelName": "NVIDIA A100-SXM4-80GB MIG 1g.10gb"}
+    (profile,) = imported(tmp_path, series("DCGM_FI_PROF_SM_ACTIVE", [0.5, 0.5], **named))
+    assert profile.hardware.slice == "1g.10gb"
 
 
 def test_memory_shares_use_the_size_of_the_model(tmp_path: Path) -> None:
