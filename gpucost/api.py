@@ -98,7 +98,8 @@ def predict_sharing(
 
     Args:
         profiles: the jobs; GPU use must be measured.
-        mode: `mps`, `time-slicing`, or `mig`: each gets a slice of its own, of the first's GPU.
+        mode: `mps`, `time-slicing`, `mig`: each gets a slice of its own, of the first's GPU, or
+            `partition`: each gets a partition of its own, of the first's GPU, one of AMD's.
         on_slice: with `mig`, of jobs that were also measured on a slice: its name, and the speed
             there relative to the whole GPU, by the job's name; it tells the other slices better.
 

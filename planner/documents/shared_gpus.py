@@ -140,6 +140,13 @@ def _impossible(
         yield "--queue: a claim of DRA has none; give --by device-plugin (Kueue) or --by kai."
     if queue is not None and not _NAME.fullmatch(queue):
         yield f"--queue {queue!r}: a name has lower-case letters, digits and dashes, at most 63."
+    foreign = [one for one in packed if not _is_nvidia(one.offer.gpu)]
+    if cluster == "kubernetes" and foreign:
+        yield (
+            f"GPU {', '.join(str(one.id) for one in foreign)}: what is exported to Kubernetes "
+            f"configures sharing by NVIDIA's drivers, and this is a {foreign[0].offer.gpu}. "
+            "`--to slurm` and `gpucost provision --placement N` can share it."
+        )
     of_several = [one.id for one in packed if one.offer.gpu_count > 1]
     if cluster == "kubernetes" and of_several and asked.by != "dra":
         yield (
@@ -147,6 +154,11 @@ def _impossible(
             f"{'KAI' if asked.by == 'kai' else 'the device plugin'} cannot be told which of them. "
             "`--by dra` can share one of several, and so can `gpucost provision --placement N`."
         )
+
+
+def _is_nvidia(name: str) -> bool:
+    gpu = find(name)
+    return gpu is None or gpu.vendor == "NVIDIA"
 
 
 def _serves(plan: PlanDocument, name: str) -> bool:

@@ -21,6 +21,7 @@ from planner.fleet.tenant import (
     Tenant,
     Unmoved,
     by_slices,
+    side_by_side,
     slices_of,
     speeds,
     tenant,
@@ -51,7 +52,7 @@ class Placement:
         id: 1, 2 ... unique within the fleet.
         offer: the machine.
         gpu: index of the GPU in it.
-        mode: `mps` or `mig` when shared, None for a job alone.
+        mode: `mps` (`time-slicing` on AMD's GPUs) or `mig` when shared, None for a job alone.
         slices: with `mig` the profile of each job's slice, in order of `jobs`; else empty.
         jobs: who runs there.
         speed: relative speed of each job, 1.0 = alone.
@@ -372,7 +373,7 @@ class _Fleet:
             id=len(self.placements) + 1,
             offer=offer,
             gpu=gpu,
-            mode=None if len(group) == 1 else "mig" if pieces else "mps",
+            mode=None if len(group) == 1 else "mig" if pieces else side_by_side(offer),
             slices=tuple(one.profile for one in pieces if not isinstance(one, str)),
             jobs=tuple(t.name for t in group),
             speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},

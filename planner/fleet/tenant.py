@@ -10,12 +10,15 @@ from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
 from planner.prediction.probes import speed_on_slice
 from planner.prediction.sharing.growth import memory_growth
+from planner.prediction.sharing.partitions import partitioned
 from planner.prediction.sharing.shares import peak_share, shared_speed
 from planner.prediction.sharing.slices import Probes, compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import compute_share
 from planner.signals.signals import memory_need_gib, worst_latency_ms
+from pricing.catalog.offer import Offer
+from pricing.gpu_partitions import partition_modes
 from pricing.hardware import Gpu, MigProfile, gpus
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
@@ -190,8 +193,28 @@ def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
         (
             one.is_isolated and not (one.gpu is not None and one.gpu.mig),
             "capability",
-            "it must be isolated, and its GPU cannot be cut into slices (MIG)",
+            f"it must be isolated, and {_uncut(one)}",
         ),
     )
     found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
     return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]
+
+
+def _uncut(one: Tenant) -> str:
+    """Return why a job gets no part of a GPU of its own; partitions were measured on nothing."""
+    modes = partition_modes(one.gpu) if one.gpu is not None else ()
+    if one.gpu is None or not modes:
+        return "its GPU cannot be cut into slices (MIG)"
+    found = partitioned(one.gpu, (one.there, one.there))
+    if isinstance(found, str):
+        return found
+    return (
+        f"how fast it runs on a partition of its GPU ({found.name} with {found.own_memory}) was "
+        "measured on nothing: measure one before it shares so"
+    )
+
+
+def side_by_side(offer: Offer) -> str:
+    """Return how jobs share a whole GPU: by MPS, or in turns where it is not one of NVIDIA's."""
+    gpu = gpus().get(offer.gpu)
+    return "mps" if gpu is None or gpu.vendor == "NVIDIA" else "time-slicing"

@@ -1,8 +1,9 @@
-"""How fast jobs run on one GPU in each way of sharing it: MPS, time-slicing, MIG."""
+"""How fast jobs run on one GPU in each way of sharing it: MPS, time-slicing, slices, partitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.models.estimate import Estimate
+from planner.prediction.sharing.partitions import partitioned, speeds_on_partitions
 from planner.prediction.sharing.shares import shared_speed
 from planner.prediction.sharing.slices import Probes, cut, measured_slice, on_whole, speeds_on
 from planner.prediction.sharing.time_slices import by_turns
@@ -18,14 +19,15 @@ def speeds_in(
 
     Args:
         profiles: the jobs.
-        mode: `mps`, `time-slicing` or `mig`.
+        mode: `mps`, `time-slicing`, `mig` (slices of NVIDIA's GPUs) or `partition` (of AMD's).
         on_slice: with `mig` the slice that a job was measured on, and its speed there relative to
             the whole GPU, by its name.
 
     Raises:
         InputError: another mode; GPU use was not measured; an isolated job would share without
-            slices; the GPU of the first job cannot be cut into slices for them; `on_slice` is of no
-            such job, slice or mode, or its speed is not above 0 and at most 1.
+            slices; the GPU of the first job cannot be cut into slices or partitions for them, or is
+            not one that shares so; `on_slice` is of no such job, slice or mode, or its speed is not
+            above 0 and at most 1.
     """
     whole = tuple(on_whole(one) for one in profiles)
     if on_slice:
@@ -78,8 +80,19 @@ def _sliced(profiles: Sequence[Profile], on_slice: Probes | None = None) -> tupl
     return speeds_on(gpu, profiles, pieces, probes)
 
 
+def _in_partitions(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+    if len(profiles) < _SEVERAL:
+        return shared_speed(profiles)
+    mode = partitioned(source_gpu(profiles[0]), profiles)
+    if isinstance(mode, str):
+        raise InputError(f"{mode}.")
+    return speeds_on_partitions(profiles, mode)
+
+
+_SEVERAL = 2
 _MODES: Mapping[str, Callable[[Sequence[Profile]], tuple[Estimate, ...]]] = {
     "mps": _whole,
     "time-slicing": _in_turns,
     "mig": _sliced,
+    "partition": _in_partitions,
 }
