@@ -144,7 +144,8 @@ class JobContext:
         """Return the predicted speed-up, computed once per kind of target."""
         links = (target.interconnect, target.nodes, target.network_gbps)
         codes = tuple(action.code for action in actions)
-        key = (target.gpu_name, target.gpu_count, links, target.cpu_cores, codes)
+        chips = (target.gpu_name, target.slice, target.gpu_count)
+        key = (*chips, links, target.cpu_cores, codes)
         if key not in self._seen:
             self._seen[key] = predict_from(
                 self.profile,

@@ -32,6 +32,7 @@ from planner.options.market import Refused, Sifted, size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
+from planner.profile.source import slice_named, source_slice
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
@@ -172,6 +173,8 @@ def _place(offer: Offer, context: JobContext) -> _Taken:
     layout = Layout.of(offer, count, used)
     if (cores := measured_cores(offer, context)) is not None:
         layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
+    if same_machine(offer, context) and source_slice(context.profile) is not None:
+        layout = replace(layout, slice=slice_named(context.profile))  # it stays where it is
     return _Taken(
         offer=offer,
         machines=count,

@@ -93,7 +93,8 @@ def _ceilings(
     yield from _communication(profile, target, alone)
     if target.cpu_cores is not None and not any(action.part == "input" for action in actions):
         yield from _host(profile, target)
-    key = (target.chip.name, target.gpu_count, tuple(action.code for action in actions))
+    codes = tuple(action.code for action in actions)
+    key = (target.chip.name, target.slice, target.gpu_count, codes)
     known = limits.of_gpus.get(key)
     if known is None:
         known = limits.of_gpus[key] = tuple(_of_gpus(profile, target, actions))
@@ -149,6 +150,7 @@ def _arithmetic(profile: Profile, target: Layout) -> Iterator[Ceiling]:
         return
     here = _peak(source_gpu(profile), profile) * profile.gpu_count * part_measured(profile)
     there = _peak(target.chip, profile) * target.gpu_count
+    there *= part_measured(profile) if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
     yield _flat(most, f"held to {MOST_MFU:.0%} of {target.chip.name}'s peak at this precision")
@@ -159,7 +161,8 @@ def _bandwidth(profile: Profile, target: Layout) -> Iterator[Ceiling]:
     here, there = source_gpu(profile).memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
     if not busy or here is None or there is None:
         return
-    ratio = there * target.gpu_count / (here * profile.gpu_count * memory_measured(profile))
+    part = 1.0 if target.slice else memory_measured(profile)
+    ratio = there * target.gpu_count / (here * profile.gpu_count * part)
     yield _flat(ratio / busy, f"held to {target.chip.name}'s memory bandwidth")
 
 

@@ -47,11 +47,18 @@ _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small 
 _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
 
 
-def kernel_speed_up(profile: Profile, target: Gpu) -> Estimate:
+def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> Estimate:
     """Return how much faster one target GPU runs the job's kernels than what was profiled.
 
     Where that is a slice of a GPU, the whole GPU comes first.
+
+    Args:
+        profile: what was measured.
+        target: the model.
+        piece: the slice of it that the job would have, where it is the one profiled; None: all.
     """
+    if piece is not None:
+        return _from_whole(profile, target)
     return product(_from_whole(profile, target), whole_gpu(profile))
 
 

@@ -21,6 +21,7 @@ class Layout:
         nodes: machines that they stand in, None = as few as hold them.
         network_gbps: between the machines, Gbit/s, None = unknown.
         cpu_cores: host threads for them, over all machines, None = unknown.
+        slice: the slice (MIG profile) of each GPU that is at work, None = all of it.
     """
 
     gpu: Gpu | None = None
@@ -29,6 +30,7 @@ class Layout:
     nodes: int | None = None
     network_gbps: float | None = None
     cpu_cores: float | None = None
+    slice: str | None = None
 
     @classmethod
     def of(cls, offer: Offer, count: int = 1, gpu_count: int | None = None) -> "Layout":

@@ -195,7 +195,7 @@ def predict_on(  # noqa: PLR0913 - what a prediction starts from
     codes = tuple(action.code for action in actions)
     links = (target.interconnect, target.nodes, target.network_gbps)
     cores = target.cpu_cores if parts.input else None  # else they change nothing but a bound
-    key = (target.chip.name, target.gpu_count, links, cores, codes)
+    key = (target.chip.name, target.slice, target.gpu_count, links, cores, codes)
     if key not in known.unbounded:
         if codes not in known.gains:
             known.gains[codes] = _gains(actions)
@@ -224,7 +224,11 @@ def _unbounded(
     profile: Profile, target: Layout, gains: _Gains, parts: Split, known: Known
 ) -> tuple[Estimate, Estimate]:
     """Return the speed-up by the formulas, and the most that one GPU for one gains."""
-    faster = kernels_of(profile, target.chip, known)
+    faster = (
+        kernel_speed_up(profile, target.chip, target.slice)
+        if target.slice
+        else kernels_of(profile, target.chip, known)
+    )
     one = product(faster, gains.kernels)
     count = _scaled(profile, target, parts, faster, known)
     if not parts.input and not parts.host:

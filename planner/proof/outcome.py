@@ -11,6 +11,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import digest, plan_id
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
+from planner.profile.source import slice_named
 from planner.proof.verify import Verification, crowded
 
 SCHEMA = "gpucost.own-accuracy/v1"
@@ -50,7 +51,7 @@ def outcome_of(
 
 
 def _moved(before: Profile, after: Profile) -> bool:
-    one, other = ((p.hardware.gpu, p.gpu_count) for p in (before, after))
+    one, other = ((p.hardware.gpu, slice_named(p), p.gpu_count) for p in (before, after))
     return one != other
 
 

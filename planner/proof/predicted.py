@@ -9,6 +9,7 @@ from planner.plan_document.find import FoundOption, every_option, find_option
 from planner.plan_document.jobs import JobDocument
 from planner.profile.kinds import APPLIED
 from planner.profile.model import Profile
+from planner.profile.source import slice_named
 from planner.proof.interval import MeasuredRatio
 from pricing.errors import InputError
 from pricing.hardware import find
@@ -44,15 +45,20 @@ def option_run(
         InputError: the name fits no option, the named one is of other GPUs, or the plan has several
             jobs and none of this name.
     """
+    piece = slice_named(after)
+    on_a_part = piece is not None and piece != slice_named(before)
     if named is not None:
         found = find_option(plan, named)
-        if found.offer is not None and not _gpus_fit(found.offer, found.count, after):
+        if found.offer and (on_a_part or not _gpus_fit(found.offer, found.count, after)):
             raise InputError(
                 f"--option {named} is on {found.count * found.offer.gpu_count:g}x "
-                f"{found.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}: "
-                "name the option that was run, or leave --option out."
+                f"{found.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}"
+                f"{f' ({piece})' if piece else ''}: name the option that was run, or leave "
+                "--option out."
             )
         return found
+    if on_a_part:
+        return None
     job = _job(plan, before)
     fitting = [
         one

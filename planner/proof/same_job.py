@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
+from planner.profile.source import slice_named
 from pricing.errors import InputError
 from pricing.hardware import find
 
@@ -64,10 +65,13 @@ def _kind(profile: Profile) -> str | None:
 
 
 def _gpu(profile: Profile) -> str | None:
-    """Return the GPU's canonical name, else the name that was recorded."""
+    """Return the GPU's canonical name, else the name that was recorded, with its slice."""
     stated = profile.hardware
     known = find(stated.gpu, memory_gib=stated.gpu_memory_gib)
-    return known.name if known else stated.gpu
+    if known is None:
+        return stated.gpu
+    piece = slice_named(profile)
+    return f"{known.name} {piece}" if piece else known.name
 
 
 def _gpus(profile: Profile) -> float | None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,16 @@ from planner.prediction.probes import speed_on_slice
 from planner.prediction.sharing.modes import speeds_in
 from planner.prediction.sharing.slices import on_whole, whole_gpu
 from planner.profile.codec import dump, parse_profiles
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Hardware, Profile, Statistics
 from planner.profile.source import memory_room_gib, source_slice, unknown_slice
+from planner.proof.same_job import compare
 from planner.signals.compute_share import compute_share
 from planner.signals.signals import read_signals
 from pricing.errors import InputError
 from pricing.hardware import gpus, slice_in_name
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 A100 = gpus()["A100-SXM-80GB"]
 
 
@@ -176,3 +179,30 @@ def test_the_plan_says_that_a_slice_was_measured() -> None:
     made = plan(running(job(slice="2g.20gb")), offers=(TODAY,))
     (said,) = (one for one in made.assumptions if "2g.20gb" in one)
     assert "the whole GPU is taken to be 1.9 times as fast (1.0-3.5)" in said
+
+
+def test_what_stays_on_its_slice_gains_what_is_changed_alone() -> None:
+    """On today's machine the slice is the same; a machine alike gives the whole GPU."""
+    starved = EXAMPLES / "visual-search.json"
+    (example,) = parse_profiles(starved.read_bytes(), starved.name)
+    offers = (TODAY, sold("alike", "1.90"))
+
+    def gains(piece: str | None) -> dict[str, float]:
+        a100 = Hardware(gpu="A100-SXM-80GB", gpu_count=1, slice=piece)
+        made = plan(running(replace(example, hardware=a100)), offers=offers)
+        best: dict[str, float] = {}
+        for one in made.jobs[0].options:
+            place = one.offer.instance_type
+            best[place] = max(best.get(place, 0.0), one.speed.high)
+        return best
+
+    whole, part = gains(None), gains("1g.10gb")
+    assert part["today"] == pytest.approx(whole["today"])
+    assert part["alike"] > 1.1 * whole["alike"]
+
+
+def test_a_run_on_a_slice_is_not_a_run_on_the_gpu() -> None:
+    """Whoever compares two runs is told that one had a part of the GPU."""
+    sameness = compare(probe(100.0), probe(40.0, slice="2g.20gb"))
+    (found,) = (one for one in sameness.differs if one.what == "GPU")
+    assert (found.before, found.after) == ("A100-SXM-80GB", "A100-SXM-80GB 2g.20gb")
