@@ -1,11 +1,13 @@
 """The command table, and the one place where errors become messages and exit codes."""
 
 import contextlib
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from gpucost.interruption import interruptible
 from gpucost.version import __version__
@@ -14,6 +16,7 @@ from pricing.listing import grouped
 from providers.redaction import redacted_output
 
 INTERRUPTED = 130
+VARIABLE = "_GPUCOST_COMPLETE"  # that is set where a shell asks what to offer
 _OWN_SIGNALS = ("profile", "run")
 """Commands that pass signals on to a job."""
 
@@ -59,6 +62,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("completion", "Print shell completion."),
 }
 
+_Item = CompletionItem[str]
+
 # Commands of the contract that this version does not have.
 LATER: tuple[str, ...] = ()
 
@@ -83,6 +88,12 @@ class _Commands(click.Group):
 
         name_variables(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[_Item]:
+        """Return the commands, none of which is imported for that, and the options."""
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(_Item(name, help=COMMANDS[name][1]) for name in names), *options]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -127,6 +138,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if VARIABLE in os.environ:
+        from gpucost.completing import add_values  # noqa: PLC0415 - only where a shell asks
+
+        add_values()
     try:
         result = cli.main(args=list(arguments), prog_name="gpucost", standalone_mode=False)
     except GpucostError as error:

@@ -55,6 +55,7 @@ SLOW = (
     "gpucost/prices/test_prices_feeds.py",
     "gpucost/prices/test_prices_update",
     "gpucost/profiling/",
+    "gpucost/test_completing.py",
     "gpucost/test_import_live.py",
     "gpucost/test_installed_command.py",
     "gpucost/test_name_clashes.py",

@@ -11,7 +11,7 @@ import click
 
 from gpucost.arguments.parameters import today
 from gpucost.arguments.settings import PROJECT_FILE
-from gpucost.files.cache_folder import CACHE
+from gpucost.files.user_folders import CACHE
 from gpucost.launch.checks import check_launches
 from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.schemas.small_documents import InstallationCheck

@@ -11,7 +11,7 @@ from gpucost.commands.machines import down, list_runs
 from gpucost.commands.measuring import diagnose
 from gpucost.commands.money import prices, quote
 from gpucost.commands.planning import explain, plan
-from gpucost.machines.state import state_folder
+from gpucost.files.user_folders import state_folder
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import click
 
+from gpucost.files.user_folders import state_folder
 from gpucost.jobs.job_folder import JobFolder, job_folder
 from gpucost.jobs.job_view import show_outcome
 from gpucost.jobs.remote_tasks import JobMachine, StepFailedError
@@ -18,7 +19,7 @@ from gpucost.jobs.results import JobOutcome, bring_back
 from gpucost.jobs.stepping import RunningJob
 from gpucost.machines.ending import RunToEnd, end
 from gpucost.machines.ssh_access import door_of
-from gpucost.machines.state import open_cloud, session_with, state_folder
+from gpucost.machines.state import open_cloud, session_with
 from gpucost.views.output import Output
 from pricing.errors import (
     GpucostError,

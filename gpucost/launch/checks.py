@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator
 
-from gpucost.machines.state import CLOCK, open_cloud, open_journal, state_folder
+from gpucost.files.user_folders import state_folder
+from gpucost.machines.state import CLOCK, open_cloud, open_journal
 from pricing.errors import GpucostError
 from providers.journal.journal import FILE, JournalError
 from providers.registry import CLOUDS

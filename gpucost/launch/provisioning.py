@@ -3,6 +3,7 @@
 import contextlib
 from datetime import UTC, datetime
 
+from gpucost.files.user_folders import state_folder
 from gpucost.jobs.driving import drive
 from gpucost.jobs.job_folder import job_folder
 from gpucost.jobs.job_view import preview_job
@@ -11,7 +12,7 @@ from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.live_price import Live, read_live
 from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
 from gpucost.machines.ssh_access import login_to
-from gpucost.machines.state import CLOCK, open_journal, session_with, state_folder
+from gpucost.machines.state import CLOCK, open_journal, session_with
 from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from gpucost.files.user_folders import state_folder
 from gpucost.machines.state import (
     Reached,
     job_request_file,
     sessions,
-    state_folder,
     this_owner,
 )
 from gpucost.views.output import Output

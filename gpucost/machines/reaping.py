@@ -1,7 +1,7 @@
 """Carries out what `gpucost reap` judged: each run on its own, so that none hinders another."""
 
+from gpucost.files.user_folders import state_folder
 from gpucost.machines.confirm import confirm
-from gpucost.machines.state import state_folder
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, LaunchInterruptedError
 from providers.lifecycle.reap import Verdict, carry_out

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpucost.arguments.parameters import today
+from gpucost.files.user_folders import state_folder
 from gpucost.machines.ssh_access import login_again
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
@@ -24,19 +25,8 @@ from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
 
 Say = Callable[[str], None]
-STATE = "GPUCOST_STATE_DIR"
 CLOCK = Clock()
 PATIENCE = Patience()
-
-
-def state_folder() -> Path:
-    """Return the folder of the journal: GPUCOST_STATE_DIR, else the user's state folder."""
-    named = os.environ.get(STATE)
-    if named:
-        return Path(named)
-    from platformdirs import user_state_path  # noqa: PLC0415 - only without GPUCOST_STATE_DIR
-
-    return user_state_path("gpucost")
 
 
 def job_request_file(run: str) -> Path:

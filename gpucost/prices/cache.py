@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from gpucost.files.cache_folder import cache_folder
+from gpucost.files.user_folders import cache_folder
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.catalog import load_catalog as load_with
 from pricing.refresh import store

@@ -6,7 +6,7 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
-from gpucost.files.cache_folder import CACHE
+from gpucost.files.user_folders import CACHE
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import price_folder
 from pricing.catalog.catalog import Catalog, load_catalog

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 import click
 
+from gpucost.files.user_folders import state_folder
 from gpucost.machines.ssh_access import door_of
-from gpucost.machines.state import CLOCK, open_journal, sessions, state_folder
+from gpucost.machines.state import CLOCK, open_journal, sessions
 from gpucost.views.output import Output, output_options
 from gpucost.views.run_documents import NONE_SEEN
 from gpucost.views.runs import show_run

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from gpucost.commands.machines import reap
-from gpucost.machines.state import open_cloud, state_folder
+from gpucost.files.user_folders import state_folder
+from gpucost.machines.state import open_cloud
 from gpucost.machines.watch_schedule import (
     MINUTES,
     install_timer,

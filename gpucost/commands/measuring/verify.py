@@ -10,8 +10,8 @@ from gpucost.files.bill_files import read_bills
 from gpucost.files.measured_runs import read_run
 from gpucost.files.outcomes import NAME, record_outcome
 from gpucost.files.plan_file import load_plan
+from gpucost.files.user_folders import state_folder
 from gpucost.files.writing import write_file
-from gpucost.machines.state import state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.verification import print_verification

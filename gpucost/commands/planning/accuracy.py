@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from gpucost.files.outcomes import NAME, read_outcomes
-from gpucost.machines.state import state_folder
+from gpucost.files.user_folders import state_folder
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from gpucost.views.own_accuracy import print_own_record
 from planner.documents.accuracy import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gpucost.files.user_folders import state_folder
 from gpucost.jobs import driving
-from gpucost.machines import state
 from providers.journal.journal import Journal
 from providers.ssh.shell import LostConnectionError, RemoteShell
 from providers.ssh.transfer import Transfer
@@ -72,7 +72,7 @@ def started(quick_machine: Machine, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 
 def _the_run() -> str:
-    journal = Journal(state.state_folder())
+    journal = Journal(state_folder())
     try:
         (run,) = journal.deployments()
         return run.marks.run
