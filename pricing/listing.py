@@ -1,4 +1,4 @@
-"""Many things in a sentence: the first few by name, and how many more there are."""
+"""Many things in a sentence: how many, the first few by name, how many more there are."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,6 +9,14 @@ def listed(names: Sequence[str], shown: int = 5) -> str:
     """Return names as one line: those that are shown, then "and N more"; "none" of no name."""
     more = [f"and {len(names) - shown:,} more"] if len(names) > shown else []
     return ", ".join([*names[:shown], *more]) or "none"
+
+
+def counted(number: float, noun: str) -> str:
+    """Return how many there are: `1 job`, `2 jobs`, `1,200 jobs`."""
+    if number == 1:
+        return f"1 {noun}"
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+    return f"{shown} {noun}s"
 
 
 def grouped(problems: Iterable[str]) -> list[str]:

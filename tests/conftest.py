@@ -59,6 +59,7 @@ SLOW = (
     "gpucost/test_import_live.py",
     "gpucost/test_installed_command.py",
     "gpucost/test_name_clashes.py",
+    "gpucost/test_progress.py",
     "gpucost/test_recording_rules.py",
     "gpucost/test_screens.py",
     "gpucost/test_settings.py",

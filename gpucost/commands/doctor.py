@@ -17,6 +17,7 @@ from gpucost.prices.cache import load_catalog, price_folder
 from gpucost.schemas.small_documents import InstallationCheck
 from gpucost.version import __version__
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from pricing.listing import counted
 from pricing.refresh import store
 from providers.registry import CLOUDS
 
@@ -72,7 +73,7 @@ def _prices() -> tuple[str, str, str]:
     catalog = load_catalog(today())
     stale = sum(catalog.is_stale(offer) for offer in catalog.offers)
     detail = (
-        f"{catalog.count} offers, read {catalog.oldest} to {catalog.newest}; "
+        f"{counted(catalog.count, 'offer')}, read {catalog.oldest} to {catalog.newest}; "
         f"{stale} of {len(catalog.offers)} in force are over 30 days old and may have risen "
         "by over a fifth since, or are undated"
     )

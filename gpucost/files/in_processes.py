@@ -12,7 +12,9 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import IO, Any
+from functools import partial
+from multiprocessing.sharedctypes import RawArray
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from planner.pipeline import Planning
 from planner.plan.plan import JobPlan
@@ -20,15 +22,33 @@ from planner.profile.model import Profile
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 
+if TYPE_CHECKING:
+    import ctypes
+
 Kept = tuple[object, ...] | InputError
 Keep = Callable[[JobPlan, IO[bytes]], object]
 """Cuts a job's plan down to what is kept of it; the rest it writes to the process's own file."""
 
+_A_LOOK_S = 0.2
 _REFERRED = (Offer, Profile)
 
 
+class InFiles(NamedTuple):
+    """Where what is kept lies, and who is told how far the processes are.
+
+    Attributes:
+        folder: of the files; None: where temporary files lie.
+        files: closes them, which are gone then.
+        told: how many jobs are planned, of how many.
+    """
+
+    folder: str | None
+    files: ExitStack
+    told: Callable[[int, int], None]
+
+
 def plan_in(
-    several: int, planning: Planning, keep: Keep, folder: str | None, files: ExitStack
+    several: int, planning: Planning, keep: Keep, where: InFiles
 ) -> Iterator[tuple[Kept, IO[bytes]]]:
     """Yield what is kept of each group, in their order, and the file with the rest.
 
@@ -36,11 +56,11 @@ def plan_in(
         several: processes.
         planning: the groups.
         keep: called once for each job, in the process that plans it.
-        folder: where the files lie; None: where temporary files do.
-        files: closes the files, which are gone then.
+        where: the files, and who is told how far it is.
     """
-    rests = [_file(folder, files) for _ in range(several + 1)]
-    results = [_file(folder, files) for _ in range(several)]
+    rests = [_file(where) for _ in range(several + 1)]
+    results = [_file(where) for _ in range(several)]
+    done, total = RawArray("Q", several), sum(map(len, planning.groups))
     own = rests.pop()
     fork = multiprocessing.get_context("fork")
     children: list[multiprocessing.process.BaseProcess] = []
@@ -48,11 +68,14 @@ def plan_in(
         for number in range(several):
             part = planning.groups[number::several]
             ends = (results[number], rests[number])
-            words = (planning, part, keep, ends, os.getpid())
+            count = partial(_count, done, number)
+            words = (planning, part, keep, ends, (os.getpid(), count))
             children.append(fork.Process(target=_part, args=words))
             children[-1].start()
         for child, file in zip(children, results, strict=True):
-            child.join()
+            while child.is_alive():
+                child.join(_A_LOOK_S)
+                where.told(sum(done), total)
             if child.exitcode != 0:
                 file.truncate(0)
     finally:
@@ -69,8 +92,12 @@ def plan_in(
             yield _kept(planning, group, keep, own), own
 
 
-def _file(folder: str | None, files: ExitStack) -> IO[bytes]:
-    return files.enter_context(tempfile.TemporaryFile(dir=folder))
+def _file(where: InFiles) -> IO[bytes]:
+    return where.files.enter_context(tempfile.TemporaryFile(dir=where.folder))
+
+
+def _count(done: "ctypes.Array[ctypes.c_ulonglong]", number: int, jobs: int) -> None:
+    done[number] += jobs
 
 
 def _kept(planning: Planning, group: tuple[int, ...], keep: Keep, rest: IO[bytes]) -> Kept:
@@ -85,7 +112,7 @@ def _part(
     part: Sequence[tuple[int, ...]],
     keep: Keep,
     ends: tuple[IO[bytes], IO[bytes]],
-    parent: int,
+    told: tuple[int, Callable[[int], None]],
 ) -> None:
     """Plan the groups of one process; the process that began this one is told nothing but by files.
 
@@ -94,13 +121,14 @@ def _part(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    code, (result, rest) = 1, ends
+    code, (result, rest), (parent, count) = 1, ends, told
     try:
         places = {id(one): place for place, one in enumerate(planning.shared)}
         for group in part:
             if os.getppid() != parent:
                 return
             _SharedWriter(result, places).dump(_kept(planning, group, keep, rest))
+            count(len(group))
         result.flush()
         rest.flush()
         code = 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
+from gpucost.files.sources import Told
 from gpucost.files.writing import write_file, write_pieces
 from planner.pipeline import Outcome, Planning, one_by_one
 from planner.plan.brief import in_brief
@@ -50,11 +51,19 @@ class LargePlan:
         as_of: day of prices and rules.
         target: the file that is to be written; None: none.
         several: processes; None: as many as there are cores.
+        told: how many jobs are planned, of how many.
     """
 
-    def __init__(self, as_of: date, target: str | None, several: int | None = None) -> None:
+    def __init__(
+        self,
+        as_of: date,
+        target: str | None,
+        several: int | None = None,
+        told: Told = lambda *_: None,
+    ) -> None:
         self._as_of = as_of
         self._target = target
+        self._told = told
         self._several = processes() if several is None else several
         self._texts: dict[str, tuple[IO[bytes], int, int]] = {}
         self._files = ExitStack()
@@ -76,8 +85,13 @@ class LargePlan:
         Raises:
             InputError: the text of the jobs cannot be kept beside the target.
         """
-        if self._several == 1 or sum(map(len, planning.groups)) < FEWEST_JOBS:
-            yield from one_by_one(planning)
+        total = sum(map(len, planning.groups))
+        if self._several == 1 or total < FEWEST_JOBS:
+            done = 0
+            for group, outcome in zip(planning.groups, one_by_one(planning), strict=True):
+                done += len(group)
+                self._told(done, total)
+                yield outcome
             return
         try:
             yield from self._in_processes(planning)
@@ -86,10 +100,11 @@ class LargePlan:
             raise InputError(f"{where}: cannot be written: {error.strerror}.") from error
 
     def _in_processes(self, planning: Planning) -> Iterator[Outcome]:
-        from gpucost.files.in_processes import plan_in  # noqa: PLC0415 - kept off small plans
+        from gpucost.files.in_processes import InFiles, plan_in  # noqa: PLC0415 - kept off small plans
 
         folder = None if self._target in {None, "-"} else str(Path(self._target or "").parent)
-        for outcome, file in plan_in(self._several, planning, self._keep, folder, self._files):
+        where = InFiles(folder=folder, files=self._files, told=self._told)
+        for outcome, file in plan_in(self._several, planning, self._keep, where):
             if isinstance(outcome, InputError):
                 yield outcome
                 continue

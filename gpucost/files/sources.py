@@ -14,21 +14,23 @@ if TYPE_CHECKING:
 
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
-# Fewer files are read before anybody wonders.
-_MANY_FILES, _A_LINE = 200, 100
+Told = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
 
 
 def read_sources(
     paths: tuple[str, ...],
     say: Callable[[str], None] = lambda _: None,
     jobs_by: str | None = None,
+    told: Told = lambda *_: None,
 ) -> tuple[Profile, ...]:
     """Return the profiles of all sources; parts of one run are one profile.
 
     Args:
         paths: as the command line gives them; none is ./profile.json.
-        say: told what was left out of folders, and how far the reading of many files is.
+        say: told what was left out of folders.
         jobs_by: whether each file of a folder is a job, or what lies in one folder.
+        told: how many files of a folder are read.
 
     Raises:
         InputError: a source is missing, unreadable, or neither a profile nor telemetry; the
@@ -41,7 +43,7 @@ def read_sources(
     from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - the same
     from planner.telemetry.sources import read_source  # noqa: PLC0415 - the same
 
-    manner = FolderManner(jobs_by=jobs_by or "file", told=progress(say))
+    manner = FolderManner(jobs_by=jobs_by or "file", told=told)
     profiles: list[Profile] = []
     problems: list[str] = []
     skipped: list[Skipped] = []
@@ -54,19 +56,6 @@ def read_sources(
         raise InputError(problems)
     tell_skipped(skipped, say)
     return join_runs(profiles)
-
-
-def progress(say: Callable[[str], None]) -> Callable[[int, int], None]:
-    """Return what tells how far the reading of a folder is: a line each hundred files."""
-    lines = 0
-
-    def told(done: int, total: int) -> None:
-        nonlocal lines
-        if total >= _MANY_FILES and done // _A_LINE > lines:
-            lines = done // _A_LINE
-            say(f"read {done:,} of {total:,} files")
-
-    return told
 
 
 def tell_skipped(skipped: Sequence["Skipped"], say: Callable[[str], None]) -> None:

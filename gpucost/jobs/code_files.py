@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pricing.errors import InputError
+from pricing.listing import counted
 
 _MUCH = 10**9
 _LARGEST = 3
@@ -56,7 +57,7 @@ class SentFolder:
     @property
     def text(self) -> str:
         """How much it is, for people."""
-        return f"{len(self.files)} files, {self.size / _MEGABYTE:,.1f} MB"
+        return f"{counted(len(self.files), 'file')}, {self.size / _MEGABYTE:,.1f} MB"
 
     def notes(self) -> list[str]:
         """Return what its user should know before it is sent."""

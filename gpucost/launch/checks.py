@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gpucost.files.user_folders import state_folder
 from gpucost.machines.state import CLOCK, open_cloud, open_journal
 from pricing.errors import GpucostError
+from pricing.listing import counted
 from providers.journal.journal import FILE, JournalError
 from providers.registry import CLOUDS
 
@@ -46,6 +47,8 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     there = seen.resources
     late = {one.marks.run for one in there if one.marks.deadline < CLOCK.at(cloud.skew_s)}
     machines = sum(one.is_machine for one in there)
-    told = f"{machines} machines of ours, {len(late)} runs past their deadline"
+    told = (
+        f"{counted(machines, 'machine')} of ours, {counted(len(late), 'run')} past their deadline"
+    )
     advice = "; gpucost reap removes them" if late else ""
     yield f"{provider} orphans", "fail" if late else "ok", told + advice

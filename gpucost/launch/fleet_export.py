@@ -3,6 +3,7 @@
 from planner.documents.shared_gpus import BY, CLUSTERS, FleetRequest, shared_gpus
 from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
+from pricing.listing import counted
 from templates.report_text import period_words
 from templates.task_files import render_fleet
 
@@ -20,7 +21,8 @@ def fleet_text(tool: str, plan: PlanDocument, asked: FleetRequest) -> tuple[str,
     way = tool if tool != "kubernetes" else asked.by or BY[0]
     text = render_fleet(way, found, period_words(plan), ttl_s, asked.queue)
     jobs = sum(len(gpu.jobs) for gpu in found)
+    there = f"{counted(jobs, 'job')} on {counted(len(found), 'GPU')}"
     return text, (
-        f"{jobs} jobs on {len(found)} GPUs; jobs that keep a GPU of their own are not in it.",
+        f"{there}; jobs that keep a GPU of their own are not in it.",
         "note: gpucost does not watch what other tools start: no cap, no `gpucost down`.",
     )

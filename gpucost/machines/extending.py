@@ -6,6 +6,7 @@ from gpucost.machines.ending import refuse_others
 from gpucost.machines.state import sessions, this_owner
 from gpucost.views.output import Output
 from pricing.errors import InputError, ProviderError, RefusedError
+from pricing.listing import counted
 from pricing.money import show
 from providers.interface import OUTSIDE, Deployment
 from providers.journal.journal import Journal
@@ -49,8 +50,8 @@ def tell(asked: Extension, max_cost: Decimal | None, output: Output) -> None:
     run, count = asked.run, sum(one.is_machine for one in asked.machines)
     before, after = run.marks.deadline, asked.until
     output.say(
-        f"{run.marks.run}: {count} machines end at {after:%Y-%m-%d %H:%M:%S} UTC instead of "
-        f"{before:%Y-%m-%d %H:%M:%S} UTC"
+        f"{run.marks.run}: {counted(count, 'machine')} {'ends' if count == 1 else 'end'} at "
+        f"{after:%Y-%m-%d %H:%M:%S} UTC instead of {before:%Y-%m-%d %H:%M:%S} UTC"
     )
     total = "unknown, for its price is" if asked.usd is None else f"${show(asked.usd)}"
     output.say(f"  at most {total} by the end of the bill, from its launch on")

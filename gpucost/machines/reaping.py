@@ -4,6 +4,7 @@ from gpucost.files.user_folders import state_folder
 from gpucost.machines.confirm import confirm
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, LaunchInterruptedError
+from pricing.listing import counted
 from providers.lifecycle.reap import Verdict, carry_out
 from providers.lifecycle.session import Session
 from providers.ssh.keys import drop_key
@@ -22,7 +23,7 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
     removed = [verdict for _, verdict in pairs if verdict.action == "remove"]
     if removed:
         things = sum(len(verdict.resources) for verdict in removed)
-        confirm(f"Remove {things} resources of {len(removed)} runs?", yes=yes)
+        confirm(f"Remove {counted(things, 'resource')} of {counted(len(removed), 'run')}?", yes=yes)
     troubles: list[GpucostError] = []
     for session, verdict in pairs:
         try:
@@ -35,5 +36,5 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
         except GpucostError as error:
             troubles.append(error)
     if removed and not troubles:
-        output.say(f"{len(removed)} runs removed.")
+        output.say(f"{counted(len(removed), 'run')} removed.")
     return troubles

@@ -17,6 +17,7 @@ from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.regions import known_regions, placed
 from pricing.hardware import matching
+from pricing.listing import counted
 from pricing.money import price_text
 
 _SHOWN, _LEAST_SHOWN = 40, 5
@@ -168,10 +169,10 @@ def _show(
     hidden = len(found) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
     offers = sum(count or 1 for _, count in found)
-    groups = "" if query.group_by is None else f" in {len(found)} groups"
+    groups = "" if query.group_by is None else f" in {counted(len(found), 'group')}"
     output.say(
-        f"{offers} offers{groups} as of {catalog.as_of}{more}. Prices read {catalog.oldest} to "
-        f"{catalog.newest}; 'stale' is over 30 days old and may have risen "
+        f"{counted(offers, 'offer')}{groups} as of {catalog.as_of}{more}. Prices read "
+        f"{catalog.oldest} to {catalog.newest}; 'stale' is over 30 days old and may have risen "
         "by over a fifth since, or undated."
     )
     if found:

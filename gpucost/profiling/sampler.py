@@ -27,6 +27,7 @@ from planner.telemetry.measure.command.witness import ALL
 from planner.telemetry.measure.gpu_thread import GpuThread
 from planner.telemetry.measure.recorder import Recorder, Subject
 from planner.telemetry.measure.serving_thread import ServingThread
+from pricing.listing import counted
 
 
 def main() -> None:
@@ -181,9 +182,10 @@ class _Sampler:
             task = replace(task, wanted=None)
         outcome = self._writer.write(str(self._capture.path), str(target), task)
         if self._capture.problem is not None:
+            lost = counted(self._capture.lost, "line")
             sentence = (
-                f"{self._capture.lost} lines could not be written ({self._capture.problem}); the "
-                "profile is of the others."
+                f"{lost} could not be written ({self._capture.problem}); "
+                "the profile is of the others."
             )
             self._channel.say(said=sentence)
         return outcome

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_table
 from planner.bills.reconcile_document import ComparedLine, MatchedTotal, ReconciliationDocument
+from pricing.listing import counted
 from pricing.money import plain, show
 
 _COLUMNS = (
@@ -37,7 +38,7 @@ def print_reconciliation(document: ReconciliationDocument, output: Output) -> No
         rows.append(_total(totals.matched))
     print_table(_table(tuple(rows)), output)
     if hidden:
-        output.say(f"{len(hidden)} more lines that only the bill has, with -v.")
+        output.say(f"{counted(len(hidden), 'more line')} that only the bill has, with -v.")
     for note in document.notes:
         output.say(f"note: {note}")
     output.say(

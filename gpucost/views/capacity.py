@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_table
 from planner.capacity.capacity_document import CapacityDocument, DrawnRange, SizeDocument
+from pricing.listing import counted
 from pricing.money import show
 
 _COLUMNS = (
@@ -31,7 +32,8 @@ def print_capacity(document: CapacityDocument, output: Output) -> None:
     """Print the table of sizes, what it rests on, and the answer."""
     trace = document.trace
     title = (
-        f"{trace.file}: {trace.jobs:,} jobs of up to {trace.widest} GPUs in {trace.days:g} days, "
+        f"{trace.file}: {counted(trace.jobs, 'job')} of up to "
+        f"{counted(trace.widest, 'GPU')} in {counted(trace.days, 'day')}, "
         f"{trace.load_gpus:g} GPUs busy on average; {document.order}"
     )
     rows = tuple(_row(size, document) for size in document.sizes)
@@ -70,7 +72,7 @@ def answer_text(document: CapacityDocument) -> str:
             f"no pool of up to {most} GPUs serves {kept}; ask for more: --gpus {most}..{2 * most}."
         )
         return f"Yes: more are needed; {found}" if answer.verdict == "more" else f"Unknown: {found}"
-    held = f"{answer.enough} GPUs served {kept} in the trace as it was"
+    held = f"{counted(answer.enough, 'GPU')} served {kept} in the trace as it was"
     if answer.surely is not None:
         held += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"
     elif document.drawn.draws:

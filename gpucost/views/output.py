@@ -17,6 +17,7 @@ import click
 from gpucost.views.terminal.fitting import Fitted, FittedColumn, fitted, room
 from gpucost.views.terminal.paragraphs import message as broken
 from gpucost.views.terminal.paragraphs import paragraph
+from gpucost.views.terminal.progress import Told, progress
 from gpucost.views.terminal.size import message_width, terminal_width
 from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
@@ -25,6 +26,8 @@ from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
 _LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
+READING = "read {done:,} of {total:,} files"
+PLANNING = "planned {done:,} of {total:,} jobs"
 _EDGE = 1  # a blank behind the table
 _PADDING = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}  # by the blanks between columns
 
@@ -49,6 +52,10 @@ class Output:
         """Print a message for people on standard error, unless quiet."""
         if not self.quiet:
             self.insist(message)
+
+    def progress(self, words: str) -> Told:
+        """Return what is told how far work is: a line on a terminal, nothing in a pipe."""
+        return progress(words, quiet=self.quiet)
 
     @staticmethod
     def insist(message: str) -> None:

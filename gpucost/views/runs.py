@@ -17,6 +17,7 @@ from gpucost.views.run_documents import (
     event_documents,
     run_document,
 )
+from pricing.listing import counted
 from pricing.money import show
 from providers.interface import Deployment, JournaledResource
 from providers.journal.ledger import RunCost, bill_run
@@ -69,7 +70,8 @@ def show_list(
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
     source = f"as {', '.join(asked)} answered" if asked else "by the journal; no provider was asked"
-    output.say(f"{machines} machines burn ${show(rate)} an hour ({source}); ${show(spent)} so far.")
+    burn = f"{counted(machines, 'machine')} {'burns' if machines == 1 else 'burn'}"
+    output.say(f"{burn} ${show(rate)} an hour ({source}); ${show(spent)} so far.")
 
 
 _MOST_ENDED = 50
@@ -149,7 +151,7 @@ _SHOWN = 20
 
 def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list[str]:
     bill = bill_run(run, now)
-    machines = f"{bill.machines} of {run.count} machines"
+    machines = f"{bill.machines} of {counted(run.count, 'machine')}"
     spent = f"so far ${_dollars(bill.usd)} ({bill.billed_s} s billed)"
     rate = f"${_dollars(bill.usd_per_hour)}/h"
     lines = [

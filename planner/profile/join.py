@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.profile.join_machine import cores_of, host_of
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
+from pricing.listing import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +64,7 @@ def join(parts: Sequence[Profile]) -> Profile:
     gpus, count = _gpus(ordered)
     own = by_machine[_machine(lead, 0)]
     nodes = sum(same[0].hardware.nodes or 1 for same in by_machine.values())
-    machines = "1 machine" if nodes == 1 else f"{nodes} machines"
+    machines = counted(nodes, "machine")
     run = lead.run.id if lead.run is not None else "?"
     note = _SAME.format(count=len(parts), run=run, gpus=count, nodes=machines)
     return replace(

@@ -7,6 +7,7 @@ from gpucost.machines.ending import end, find_runs, tell
 from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError, PartialError, ProviderError
+from pricing.listing import counted
 
 
 @click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
@@ -28,7 +29,7 @@ def command(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) 
         targets = found.targets
         if targets:
             tell(targets, output)
-            confirm(f"End {len(targets)} runs?", yes=yes)
+            confirm(f"End {counted(len(targets), 'run')}?", yes=yes)
         troubles = [trouble for one in targets for trouble in end(one, journal, output)]
     problems = [problem for one in troubles for problem in one.problems]
     problems += (*found.doubts, *journal.doubts)

@@ -8,6 +8,7 @@ from gpucost.machines.state import CLOCK, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_list
 from pricing.errors import PartialError
+from pricing.listing import counted
 from providers.interface import Deployment
 from providers.journal.journal import Journal
 from providers.lifecycle.presence import Presence
@@ -92,4 +93,4 @@ def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Outpu
         else:
             others += len(one.machines)
     if others:
-        output.say(f"note: {session.cloud.name} has {others} machines of other owners")
+        output.say(f"note: {session.cloud.name} has {counted(others, 'machine')} of other owners")

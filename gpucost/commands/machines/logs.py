@@ -9,6 +9,7 @@ from gpucost.jobs.steps import JOB, STEPS
 from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
+from pricing.listing import counted
 from providers.interface import Deployment
 
 _STEPS = tuple(step.name for step in STEPS)
@@ -48,7 +49,9 @@ def command(run: str, follow: bool, step: str, node: int, output: Output) -> Non
 def _machine(run: Deployment, node: int) -> JobMachine:
     machines = machines_of(run)
     if node >= len(machines):
-        raise InputError(f"--node {node}: {run.marks.run} has {len(machines)} machines, from 0 on.")
+        raise InputError(
+            f"--node {node}: {run.marks.run} has {counted(len(machines), 'machine')}, from 0 on."
+        )
     return machines[node]
 
 

@@ -11,6 +11,7 @@ from gpucost.jobs.driving import machines_of
 from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
+from pricing.listing import counted
 from providers.ssh.shell import destination_of, ssh_words
 
 
@@ -37,7 +38,9 @@ def command(run: str, words: tuple[str, ...], node: int, output: Output) -> None
         raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
     machines = machines_of(found)
     if node >= len(machines):
-        raise InputError(f"--node {node}: {run} has {len(machines)} machines, counted from 0.")
+        raise InputError(
+            f"--node {node}: {run} has {counted(len(machines), 'machine')}, counted from 0."
+        )
     program = shutil.which("ssh")
     if program is None:
         raise InputError("there is no ssh here; on Debian: apt-get install openssh-client.")

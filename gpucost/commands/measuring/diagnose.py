@@ -5,7 +5,7 @@ import click
 from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
 from gpucost.schemas.small_documents import DiagnosedJob, DiagnosisDocument
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import READING, Output, Table, output_options, print_json, print_table
 from gpucost.views.plan_views.findings import print_findings, shown_readings
 from planner.actions import action
 from planner.actions.machine_settings import today_settings
@@ -27,7 +27,8 @@ _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars 
 @output_options
 def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
-    found = [(p, diagnose(p)) for p in name_apart(read_sources(sources, output.say, jobs_by))]
+    read = read_sources(sources, output.say, jobs_by, output.progress(READING))
+    found = [(p, diagnose(p)) for p in name_apart(read)]
     if output.format == "json":
         print_json(_document(found))
         return

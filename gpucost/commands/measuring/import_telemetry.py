@@ -15,18 +15,18 @@ from gpucost.arguments.parameters import (
     jobs_by_option,
 )
 from gpucost.commands.measuring.imported import MANY, tell_profiles
-from gpucost.files.sources import progress, tell_skipped
+from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions, is_server, read_live
 from gpucost.live.warehouse import read_warehouse
-from gpucost.views.output import Output, common_options
+from gpucost.views.output import READING, Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile
 from planner.telemetry.lake.place import is_address
 from planner.telemetry.live.recording_rules import recording_rules
 from pricing.errors import InputError
-from pricing.listing import listed
+from pricing.listing import counted, listed
 
 if TYPE_CHECKING:
     from planner.telemetry.folder import Skipped
@@ -139,7 +139,7 @@ def command(
         **given,
     )
     skipped: list[Skipped] = []
-    manner = FolderManner(jobs_by=jobs_by or "folder", told=progress(output.say))
+    manner = FolderManner(jobs_by=jobs_by or "folder", told=output.progress(READING))
     if any(is_address(source) for source in sources):
         profiles = read_warehouse(sources, hints)
     elif any(is_server(source) for source in sources):
@@ -163,7 +163,7 @@ def _write(profiles: tuple[Profile, ...], target: str, output: Output) -> None:
             output.say(f"wrote {path}" + (", in place of what was there" if there else ""))
     if many:
         instead = f", {replaced:,} in place of what was there" if replaced else ""
-        output.say(f"wrote {len(files):,} files to {target}{instead}")
+        output.say(f"wrote {counted(len(files), 'file')} to {target}{instead}")
 
 
 def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from collections import Counter
 
 from gpucost.views.output import Output
 from planner.profile.model import Profile
+from pricing.listing import counted
 
 # More files than this are said in a table; -v says each.
 MANY = 10
@@ -25,8 +26,8 @@ def tell_profiles(profiles: tuple[Profile, ...], output: Output) -> None:
         output.say("  ".join(cells).rstrip())
     gpus = sum(profile.gpu_count for profile in profiles)
     output.say(
-        f"{len(profiles):,} profiles of {gpus:,} GPU in all; the first {_FIRST} are shown, "
-        "-v shows each."
+        f"{counted(len(profiles), 'profile')} of {counted(gpus, 'GPU')} in all; the first {_FIRST} "
+        "are shown, -v shows each."
     )
     _tell_notes(profiles, output)
 
@@ -36,9 +37,9 @@ def _tell_notes(profiles: tuple[Profile, ...], output: Output) -> None:
     notes = Counter(note for profile in profiles for note in _unnamed(profile))
     common = sorted(notes.items(), key=lambda one: (-one[1], one[0]))
     for note, number in common[:_FIRST]:
-        output.say(f"note of {number:,} profile{'s' if number > 1 else ''}: {note}")
+        output.say(f"note of {counted(number, 'profile')}: {note}")
     if (rest := len(common) - _FIRST) > 0:
-        output.say(f"{rest:,} other note{'s' if rest > 1 else ''}; -v shows them.")
+        output.say(f"{counted(rest, 'other note')}; -v shows them.")
 
 
 def _unnamed(profile: Profile) -> set[str]:
@@ -66,6 +67,8 @@ def _tell(profile: Profile, output: Output) -> None:
     for source in profile.provenance.sources:
         output.say(f"{profile.job.name}: read {source.path} as {source.format}")
     model = profile.hardware.gpu or "model unknown"
-    output.say(f"{profile.job.name}: {profile.gpu_count} GPU ({model}), {_length(profile)}")
+    output.say(
+        f"{profile.job.name}: {counted(profile.gpu_count, 'GPU')} ({model}), {_length(profile)}"
+    )
     for note in profile.provenance.notes:
         output.say(f"note: {note}")

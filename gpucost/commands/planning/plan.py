@@ -24,7 +24,7 @@ from gpucost.files.sources import read_sources
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
 from gpucost.requirements import requirements_of
-from gpucost.views.output import Output, output_options, print_json
+from gpucost.views.output import PLANNING, READING, Output, output_options, print_json
 from gpucost.views.plan_views.screen import print_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
@@ -66,8 +66,9 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    with _without_collecting(), LargePlan(day, target, None if one_screen else 1) as large:
-        profiles = read_sources(sources, output.say, jobs_by)
+    several, told = None if one_screen else 1, output.progress(PLANNING)
+    with _without_collecting(), LargePlan(day, target, several, told) as large:
+        profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
         plan = make_plan(profiles, catalog, requirements_of(asked), as_of=day, spread=large.spread)
         document = plan_document(plan)
         large.write(document)

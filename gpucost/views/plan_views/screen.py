@@ -106,7 +106,7 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     elif fleet and fleet.gpus_after < fleet.gpus_before:
         print_prose(
             say(
-                "Sharing: {before} GPUs -> {after} (at least {least} are needed).",
+                "Sharing: {before} GPUs -> {after} (no fewer than {least}).",
                 before=fleet.gpus_before,
                 after=fleet.gpus_after,
                 least=fleet.gpus_lower_bound,

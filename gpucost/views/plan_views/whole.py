@@ -6,6 +6,7 @@ from gpucost.views.output import Output, Table, print_prose, print_table
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
+from pricing.listing import counted
 from templates import advice, report_text
 from templates.totals import alternative, total
 
@@ -135,7 +136,7 @@ def _finding(finding: FindingDocument) -> str:
 
 def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
     print_prose(
-        f"fleet: {fleet.gpus_before} GPUs -> {fleet.gpus_after} (at least "
+        f"fleet: {counted(fleet.gpus_before, 'GPU')} -> {fleet.gpus_after} (at least "
         f"{fleet.gpus_lower_bound}), {report_text.dollars(fleet.cost_before)} -> "
         f"{report_text.dollars(fleet.cost_after)} {report_text.period_words(plan)}, "
         f"{fleet.saves.fraction or 0.0:.0%} less{_alone(fleet, plan)}"

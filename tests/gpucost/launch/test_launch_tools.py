@@ -50,7 +50,7 @@ def test_an_orphan_is_found(call: Call, tmp_path: Path, monkeypatch: pytest.Monk
         checks = _checks(call)
     assert checks["digitalocean orphans"] == (
         "fail",
-        "1 machines of ours, 1 runs past their deadline; gpucost reap removes them",
+        "1 machine of ours, 1 run past their deadline; gpucost reap removes them",
     )
     assert "1 of 25 Droplets" in checks["digitalocean quota"][1]
     assert checks["digitalocean clock"][0] == "ok"

@@ -18,14 +18,13 @@ def _log(file: Path, node: str, busy: int) -> None:
 
 
 def test_hundreds_of_logs_are_one_call(call: Call, empty_folder: Path) -> None:
-    """`import DIR --jobs-by file`: each file a job with a profile, a line each hundred files."""
+    """`import DIR --jobs-by file`: each file a job with a profile; a pipe is not told how far."""
     for i in range(210):
         _log(Path("logs") / f"node-{i}.csv", f"n{i}", i % 100)
     ran = call("import", "logs", "--jobs-by", "file", "-o", "profiles/")
     assert ran.code == 0, ran.err
     assert len(list((empty_folder / "profiles").glob("*.json"))) == 210
-    assert "read 100 of 210 files" in ran.err
-    assert "read 200 of 210 files" in ran.err
+    assert "of 210 files" not in ran.err
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -35,7 +34,7 @@ def test_many_profiles_are_said_in_a_table_of_the_first_and_a_count(call: Call) 
         _log(Path("logs") / f"node-{i:02}.csv", f"n{i}", 50)
     short = call("import", "logs", "--jobs-by", "file", "-o", "profiles/").err
     assert "wrote 12 files to profiles/\n" in short
-    assert "12 profiles of 12 GPU in all; the first 5 are shown, -v shows each." in short
+    assert "12 profiles of 12 GPUs in all; the first 5 are shown, -v shows each." in short
     assert len([line for line in short.splitlines() if line.startswith("node-")]) == 5
     assert "note of 12 profiles: read as nvidia-smi-csv: 4 of 4 rows used, GPUs: 1." in short
     again = call("import", "logs", "--jobs-by", "file", "-o", "profiles/").err
