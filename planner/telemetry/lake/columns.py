@@ -105,6 +105,10 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     )
 
 
+def _is_counted(name: str) -> bool:
+    return name in _ROLES or (name in SLOTS and SLOTS[name].unit in _STEPS)
+
+
 def _first(lower: dict[str, str]) -> str | None:
     return next((lower[name] for name in _JOBS if name in lower), None)
 
@@ -112,7 +116,12 @@ def _first(lower: dict[str, str]) -> str | None:
 def _refuse(names: Sequence[str], table: str, hints: Hints, there: tuple[bool, bool, bool]) -> None:
     slots, time, job = there
     shown = ", ".join(names[:12])
-    problems = []
+    problems = [
+        f"--map {column}={said}: a table is counted by its GPUs' readings, and {said} is not "
+        f"among those that can be. Leave it out, or export {table} as CSV."
+        for column, said in hints.map
+        if not _is_counted(said.partition(":")[0])
+    ]
     if not time:
         problems.append(f"{table}: no column says when ({shown}). Name it: --map COLUMN=timestamp.")
     if not slots:

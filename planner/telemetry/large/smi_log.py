@@ -21,6 +21,7 @@ from planner.telemetry.parsing import clock, csv_text
 from planner.telemetry.parsing.csv_columns import BITMASK, FLAG, csv_header, meaning
 from planner.telemetry.parsing.payload import decode
 from planner.telemetry.parsing.recording_builder import real_uuid
+from planner.telemetry.parsing.units import HOST_UNITS
 from planner.telemetry.recording.recording import EXTRA
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class SmiLog:
         if targets["timestamp"] != 1 or any(targets[name] > 1 for name in once):
             raise UnfitError
         if not (targets["uuid"] or targets["index"] or targets["bus"]) or any(
-            target in EXTRA for target in targets
+            target in EXTRA or target in HOST_UNITS for target in targets
         ):
             raise UnfitError
         held = tuple(i for i, known in self.wanted.items() if known.target in {BITMASK, FLAG})

@@ -4,8 +4,8 @@ import csv
 import re
 from collections.abc import Sequence
 
-from planner.profile.metrics import SLOTS
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.parsing.mapping.targets import ROLES, meaning_of
 from planner.telemetry.parsing.units import COUNTED_SLOWDOWNS, SLOWDOWNS, Meaning, names, spelled
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
@@ -108,9 +108,9 @@ def _fold(header: str) -> tuple[str, str | None]:
 
 def meaning(header: str, hints: Hints) -> Meaning | None:
     """Return what a column holds by its header, None when gpucost has no use for it."""
-    for column, slot in hints.map:
-        if column.strip().lower() == header.strip().strip('"').lower():
-            return _mapped(header, slot)
+    said = _said_of(header, hints)
+    if said is not None:
+        return meaning_of(said, _fold(header)[1])
     name, unit = _fold(header)
     known = _NAMES.get(name)
     if known is None or unit is None or known.unit == "":
@@ -119,14 +119,10 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
     return renamed if renamed.scale is not None else None
 
 
-def _mapped(header: str, slot: str) -> Meaning:
-    target, _, said = slot.partition(":")
-    unit = spelled(said) or _fold(header)[1]
-    if target in SLOTS:
-        own = SLOTS[target].unit
-        natural = {"fraction": "%", "GiB": "MiB", "°C": "C", "MiB/s": "MiB/s"}.get(own, own)
-        return Meaning(target=target, unit=unit or natural, rank=-1)
-    return Meaning(target=target, unit=unit or "MiB", rank=-1)
+def _said_of(header: str, hints: Hints) -> str | None:
+    """Return what `--map` says of a column, None where it does not name it."""
+    name = header.strip().strip('"').lower()
+    return next((said for column, said in hints.map if column.strip().lower() == name), None)
 
 
 def ambiguous(header: str) -> bool:
@@ -138,9 +134,15 @@ _MEASURES = ("util.", "mem.", "power.board")
 
 
 def is_header(cells: Sequence[str], hints: Hints) -> bool:
-    """Return whether a row of cells names columns, at least one of them a measurement of load."""
+    """Return whether a row of cells names columns, at least one of them a measurement of load.
+
+    One that `--map` gives a slot is a measurement, whatever it measures.
+    """
     if any(re.fullmatch(r"[-+]?[\d.]+( *[%A-Za-z]+)?", cell.strip()) for cell in cells):
         return False
+    mapped = (_said_of(cell, hints) for cell in cells) if hints.map else ()
+    if any(said is not None and said.partition(":")[0] not in ROLES for said in mapped):
+        return True
     known = (meaning(cell, hints) for cell in cells)
     return any(m is not None and m.target.startswith(_MEASURES) for m in known)
 

@@ -6,11 +6,9 @@ from re import fullmatch
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from planner.profile.kinds import KINDS, PRECISIONS
-from planner.profile.metrics import SLOTS
+from planner.telemetry.parsing.mapping import targets
 from pricing.errors import InputError
 
-# What `--map` may name besides the slots: who and when a row is about.
-ROLES = ("timestamp", "host", "index", "uuid", "name", "memory.total")
 # What `--label` may name, and the field of `model.Job`.
 LABELS = {"team": "team", "owner": "owner", "cost-center": "cost_center"}
 
@@ -27,7 +25,7 @@ class Hints:
         batch: items a GPU takes at a time.
         work: unit and number of units done over the whole source, as ("image", 2900000.0).
         tz: zone of local times, an IANA name or an offset such as +08:00; None takes them as UTC.
-        map: pairs of a source's column and the slot (or a name of `ROLES`) it fills; a slot may end
+        map: pairs of a source's column and what it fills (`mapping.targets.NAMES`); a slot may end
             in `:UNIT`. Columns of a file without a header are numbered from 1.
         name: the job's name.
         job: which of several jobs in the source to read.
@@ -55,10 +53,9 @@ class Hints:
 
     def __post_init__(self) -> None:
         problems = [
-            f"--map {column}={slot}: {slot!r} is not a slot, so the column cannot be read. "
-            f"Use one of: {', '.join((*SLOTS, *ROLES))}."
+            problem
             for column, slot in self.map
-            if slot.split(":")[0] not in SLOTS and slot not in ROLES
+            if (problem := targets.problem(column, slot)) is not None
         ]
         problems += [
             f"{option} {word}: not known. Use one of: {', '.join(known)}."

@@ -11,6 +11,7 @@ import numpy as np
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Column, Source
 from planner.telemetry.parsing.cells import MOST
+from planner.telemetry.parsing.units import HOST_UNITS
 from planner.telemetry.recording.recording import (
     GPU,
     JOB,
@@ -105,7 +106,7 @@ class RecordingBuilder:
             gpus: as `Recording.gpus`.
             **more: other fields of `Recording`.
         """
-        samples = samples.reset_index(drop=True)
+        samples = self._without_host(samples.reset_index(drop=True))
         gpus = tuple(with_known_memory(gpu) for gpu in gpus)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
             samples[slot] = self.checked(samples, str(slot), gpus)
@@ -119,6 +120,13 @@ class RecordingBuilder:
             notes=notes,
             **more,
         )
+
+    def _without_host(self, samples: pd.DataFrame) -> pd.DataFrame:
+        """Return the readings of devices; those of the host stand beside devices in CSV alone."""
+        host = [str(column) for column in samples.columns if column in HOST_UNITS]
+        if host:
+            self.notes.append(f"{', '.join(host)}: read from CSV alone, so left out here.")
+        return samples.drop(columns=host)
 
     @property
     def rows_used(self) -> int:

@@ -35,6 +35,15 @@ SCALES = {
     ("B/s", "MiB/s"): 1 / MIB,
     ("MB/s", "MiB/s"): 1e6 / MIB,
     ("MiB/s", "MiB/s"): 1.0,
+    ("KB/s", "MiB/s"): 1e3 / MIB,
+    ("KiB/s", "MiB/s"): 1 / 1024,
+    ("GB/s", "MiB/s"): 1e9 / MIB,
+    ("GiB/s", "MiB/s"): 1024.0,
+    ("kW", "W"): 1e3,
+    ("GHz", "MHz"): 1e3,
+    ("Wh", "J"): 3600.0,
+    ("kWh", "J"): 3.6e6,
+    ("kJ", "J"): 1e3,
     ("J", "J"): 1.0,
     ("mJ", "J"): 1e-3,
     ("uJ", "J"): 1e-6,
@@ -43,6 +52,23 @@ SCALES = {
     ("ns", "s"): 1e-9,
     ("s", "s"): 1.0,
 }
+_AS_WRITTEN = (
+    "kW",
+    "GHz",
+    "J",
+    "mJ",
+    "uJ",
+    "kJ",
+    "Wh",
+    "kWh",
+    "B/s",
+    "KB/s",
+    "KiB/s",
+    "MB/s",
+    "MiB/s",
+    "GB/s",
+    "GiB/s",
+)
 # How people spell the units of the table.
 SPELLINGS = {
     **dict.fromkeys(("%", "percent", "pct", "perc", "percentage"), "%"),
@@ -58,6 +84,7 @@ SPELLINGS = {
     **dict.fromkeys(("mhz",), "MHz"),
     **dict.fromkeys(("hz",), "Hz"),
     **dict.fromkeys(("us",), "us"),
+    **{unit.lower(): unit for unit in _AS_WRITTEN},
 }
 
 
@@ -66,8 +93,19 @@ def spelled(unit: str) -> str | None:
     return SPELLINGS.get(unit.strip().lower())
 
 
+# What the machine around the GPUs did, as the fields of a profile's `host`.
+HOST_UNITS = {
+    "host.cpu_util": "fraction",
+    "host.cpu_busiest_core": "fraction",
+    "host.ram_used_gib": "GiB",
+    "host.disk_read_mib_s": "MiB/s",
+    "host.disk_write_mib_s": "MiB/s",
+    "host.net_rx_mib_s": "MiB/s",
+    "host.net_tx_mib_s": "MiB/s",
+}
 # The unit of what is not a slot.
 _UNITS = {
+    **HOST_UNITS,
     MEMORY_FRACTION: "fraction",
     "memory.total": "GiB",
     "memory.free": "GiB",
@@ -84,7 +122,7 @@ class Meaning:
     """What a name of a source holds.
 
     Attributes:
-        target: a slot, a role of `hints.ROLES`, or a column of `recording.EXTRA`.
+        target: a slot, a role of `mapping.targets.ROLES`, or a column of `recording.EXTRA`.
         unit: the unit of values that carry none; "" for texts.
         rank: among names of one target the lowest rank is used.
     """

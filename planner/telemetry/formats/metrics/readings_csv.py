@@ -19,7 +19,7 @@ from planner.profile.metrics import SLOTS
 from planner.telemetry.formats.metrics.readings_columns import columns_of, delimiter_of, is_filled
 from planner.telemetry.parsing import clock, series
 from planner.telemetry.parsing.csv_columns import meaning
-from planner.telemetry.parsing.hints import ROLES, Hints
+from planner.telemetry.parsing.mapping.targets import ROLES
 from planner.telemetry.parsing.prometheus_metrics import METRICS, key_of
 from planner.telemetry.parsing.recording_builder import RecordingBuilder
 from pricing.errors import InputError
@@ -27,6 +27,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.parsing.payload import Payload
     from planner.telemetry.recording.recording import Recording
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.telemetry.formats.unread import UNREAD_LAST, booking, refusal, unread
 from planner.telemetry.parsing import clock, csv_text
+from planner.telemetry.parsing.mapping.host_columns import host_of
 from planner.telemetry.parsing.positions import keys_by_position
 from planner.telemetry.parsing.recording_builder import RecordingBuilder, real_uuid
 from planner.telemetry.parsing.sheet import Sheet, joined, sheet_of
@@ -99,9 +100,11 @@ def _recording(
         builder.dropped["timestamp not readable"] += int((~known).sum())
     if times is not None and times.stepped_back:
         builder.notes.append("the clock was set back within the file (end of summer time?).")
+    samples, host = host_of(samples[known], builder)
     return builder.recording(
-        samples[known],
+        samples,
         _identities(sheet, keys),
+        host=host,
         absolute=times is not None and times.absolute,
         timed=times is not None,
         local_time=times is not None and times.local,
