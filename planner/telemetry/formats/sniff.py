@@ -1,6 +1,7 @@
 """Recognises a source by its content, by the tables of the families of formats."""
 
 import json
+import re
 
 from planner.telemetry.formats.amd.rows import ROWS as AMD
 from planner.telemetry.formats.cluster.rows import ROWS as CLUSTER
@@ -19,6 +20,8 @@ from pricing.errors import InputError
 
 PROFILE = "profile"
 _MOST_BINARY = 0.1
+_READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
+_FEWEST_READINGS = 3
 
 
 class StrangerError(InputError):
@@ -111,7 +114,20 @@ def _unknown(name: str, head: bytes, text: str) -> str:
         return f"{name}: {_json_problem(head)} {end}"
     first = next(line.strip() for line in text.splitlines() if line.strip())
     shown = first if len(first) <= 80 else first[:77] + "..."  # noqa: PLR2004 - a line of a screen
-    return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{booking(first)} {end}"
+    more = booking(first) or _headless(first)
+    return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{more} {end}"
+
+
+def _headless(first: str) -> str:
+    """Return what to do with rows of readings without a header, "" for other lines."""
+    cells = [cell.strip() for cell in re.split(r"[,;\t|]", first)]
+    readings = sum(_READING.fullmatch(cell) is not None for cell in cells)
+    if readings < _FEWEST_READINGS or readings < len(cells) / 2:
+        return ""
+    return (
+        " It looks like rows of readings without a header: name its columns by number, such as "
+        "--map 1=timestamp --map 2=index --map 3=util.kernel_time."
+    )
 
 
 def _json_problem(head: bytes) -> str:

@@ -137,7 +137,8 @@ def read_log(chunks: Iterable[bytes], hints: Hints) -> SmiLog:
     def special(line: str) -> bool:
         if line == raw:
             return True
-        if clock.is_date_line(line) or csv_text.names(line, DELIMITER, hints) is not None:
+        named = csv_text.names(line, DELIMITER, hints) is not None
+        if named or clock.is_date_line(line) or csv_text.is_summary(line):
             raise UnfitError
         return False
 

@@ -16,6 +16,10 @@ from planner.telemetry.large.profile import Counted, LargeRecording, profile_of
 from planner.telemetry.large.smi_log import SmiLog, columns_by_target, read_log
 from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.parsing.recording_builder import (
+    BUSY,
+    FEWEST_BLANKS,
+    NEVER_ZERO,
+    NOT_WHILE_BUSY,
     RecordingBuilder,
     real_uuid,
     with_known_memory,
@@ -152,6 +156,7 @@ def _slots(
     if memory is not None:
         gpus = tuple(_with_memory(gpu, i, memory, codes) for i, gpu in enumerate(gpus))
     gpus = tuple(with_known_memory(gpu) for gpu in gpus)
+    _leave_out_blanks(found, gpus, codes, builder)
     for slot, one in list(found.items()):
         if not _plausible(slot, one, found, gpus):
             frame = pd.DataFrame({slot: one.floats(slice(None))})
@@ -160,6 +165,36 @@ def _slots(
                 frame[_LIMIT] = found[_LIMIT].floats(slice(None))
             found[slot] = Counted(builder.checked(frame, slot, gpus), 0)
     return gpus, {slot: one for slot, one in found.items() if slot in SLOTS}
+
+
+def _leave_out_blanks(
+    found: dict[str, Counted],
+    gpus: tuple[GpuIdentity, ...],
+    codes: NDArray[np.int32],
+    builder: RecordingBuilder,
+) -> None:
+    """Leave out zeros that stand for a reading that a device does not give."""
+    for slot in (*NEVER_ZERO, *NOT_WHILE_BUSY):
+        one = found.get(slot)
+        extremes = None if one is None else _extremes(one)
+        if one is None or (extremes is not None and extremes[0] != 0):
+            continue
+        values = one.floats(slice(None))
+        blank = np.zeros(len(values), dtype=bool)
+        for place in range(len(gpus)):
+            rows = np.flatnonzero(codes == place)
+            known = np.isfinite(values[rows])
+            all_zero = known.any() and not values[rows][known].any()
+            if all_zero and (slot in NEVER_ZERO or _is_busy(found, rows, int(known.sum()))):
+                blank[rows] = known
+        if blank.any():
+            builder.blanks(slot, int(blank.sum()))
+            found[slot] = Counted(np.where(blank, np.nan, values), 0)
+
+
+def _is_busy(found: dict[str, Counted], rows: NDArray[np.int64], known: int) -> bool:
+    busy = found.get(BUSY)
+    return busy is not None and known >= FEWEST_BLANKS and bool(np.nanmax(busy.floats(rows)) > 0)
 
 
 def _figures(column: NumberColumn, slot: str | None, builder: RecordingBuilder) -> Counted:

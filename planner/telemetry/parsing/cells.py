@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
 _VALUE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?")
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(?!\d)")
+_PAIR = re.compile(r"([\d.]+)\s*([A-Za-z%]*)\s*/\s*[\d.]+\s*([A-Za-z%]*)")
 MOST = 1e30  # nothing measured is greater, and sums of greater numbers overflow
 THROTTLE_MOST = 0xFFFF_FFFF
 _FLAGS = {"active": 1.0, "not active": 0.0, "1": 1.0, "0": 0.0}
@@ -38,7 +40,7 @@ class Numbers:
 
 
 def numbers(
-    texts: pd.Series, *, scale: float, to: str, comma: bool = False, typical: str = ""
+    texts: pd.Series, *, scale: float, to: str, sign: str = ".", typical: str = ""
 ) -> Numbers:
     """Return a column's numbers.
 
@@ -46,7 +48,7 @@ def numbers(
         texts: the cells.
         scale: the column's factor, for cells that carry no unit.
         to: the slot's unit, to which a unit in the cell is converted.
-        comma: whether the decimal sign is a comma.
+        sign: of decimals, "." or ","; "" where a comma parts thousands, as in tables for people.
         typical: the column's unit, for which `scale` holds.
     """
     codes, unique = pd.factorize(texts.fillna(""))
@@ -54,7 +56,7 @@ def numbers(
     said: dict[int, str] = {}
     for i, cell in enumerate(unique):
         text = str(cell).strip()
-        parsed = _VALUE.fullmatch(text.replace(",", ".") if comma else text)
+        parsed = _VALUE.fullmatch(_plain(text, sign))
         factor = _factor(parsed[2], scale, to, typical) if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:
             said[i] = _kind(text)
@@ -66,6 +68,18 @@ def numbers(
     for i, kind in said.items():
         missing[kind] += int(counts[i])
     return Numbers(raw=raw[codes], scaled=scaled[codes], missing=missing)
+
+
+def _plain(text: str, sign: str) -> str:
+    """Return a cell's number with a decimal point; of `412W / 700W` the first."""
+    if sign == "," and "," in text:
+        text = text.replace(",", ".")
+    elif not sign:
+        text = text.strip("*_` ")
+        text = text.replace(",", "") if _THOUSANDS.match(text) else text.replace(",", ".")
+    if "/" in text and (pair := _PAIR.fullmatch(text)):
+        return f"{pair[1]} {pair[2] or pair[3] or ''}".strip()
+    return text
 
 
 def _factor(unit: str | None, scale: float, to: str, typical: str) -> float | None:

@@ -95,6 +95,13 @@ _UNIT_WORDS = re.compile(
 )
 
 
+# As the table of nvidia-smi heads them; a log's own `memory_usage` may as well be a share.
+_AS_PRINTED = {
+    "memory-usage": Meaning(target="mem.used_gib", unit="MiB"),
+    "pwr:usage/cap": Meaning(target="power.board_w", unit="W"),
+}
+
+
 def _fold(header: str) -> tuple[str, str | None]:
     text = header.strip().strip('"').lower()
     unit = None
@@ -111,12 +118,18 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
     said = _said_of(header, hints)
     if said is not None:
         return meaning_of(said, _fold(header)[1])
+    if (printed := _printed(header)) is not None:
+        return printed
     name, unit = _fold(header)
     known = _NAMES.get(name)
     if known is None or unit is None or known.unit == "":
         return known
     renamed = Meaning(target=known.target, unit=unit, rank=known.rank)
     return renamed if renamed.scale is not None else None
+
+
+def _printed(header: str) -> Meaning | None:
+    return _AS_PRINTED.get(header.strip(" *`").lower())
 
 
 def _said_of(header: str, hints: Hints) -> str | None:
@@ -143,11 +156,18 @@ def is_header(cells: Sequence[str], hints: Hints) -> bool:
     mapped = (_said_of(cell, hints) for cell in cells) if hints.map else ()
     if any(said is not None and said.partition(":")[0] not in ROLES for said in mapped):
         return True
-    known = (meaning(cell, hints) for cell in cells)
+    # What nvidia-smi's own table says in its middle heads no column of a log.
+    known = (meaning(cell, hints) for cell in cells if _printed(cell) is None)
     return any(m is not None and m.target.startswith(_MEASURES) for m in known)
 
 
 _DELIMITERS = ",;\t|"
+_RULE = re.compile(r"[\s|+=:-]*")
+
+
+def is_rule(line: str) -> bool:
+    """Return whether a line only separates others, as `|---|:-:|` below a heading."""
+    return _RULE.fullmatch(line) is not None
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
@@ -172,7 +192,7 @@ def csv_header(lines: Sequence[str], hints: Hints) -> tuple[str, list[str], int]
     numbered = any(column.isdigit() for column, _ in hints.map)
     first: tuple[str, list[str], int] | None = None
     for i, line in enumerate(lines):
-        if not line.strip() or re.fullmatch(r"[\s|+=-]*", line):
+        if not line.strip() or is_rule(line):
             continue
         delimiter = max(_DELIMITERS, key=line.count)
         cells = cells_of(line, delimiter)

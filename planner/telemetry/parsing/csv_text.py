@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from planner.telemetry.parsing import clock
-from planner.telemetry.parsing.csv_columns import cells_of, csv_header, fields_of, is_header
+from planner.telemetry.parsing.csv_columns import (
+    cells_of,
+    csv_header,
+    fields_of,
+    is_header,
+    is_rule,
+)
 
 if TYPE_CHECKING:
     from planner.telemetry.parsing.hints import Hints
 
 _HEADER_WITHIN = 5000
 _UNIT = re.compile(r"[%A-Za-z\]]$")
+# People end a table with a line that is no device: its figures are those of the rows above.
+_SUMMARY = re.compile(
+    r"[\s|*_\"]*(mean|avg|average|total|sum|all|max|min|median|overall)[\s*_\"]*[,;\t|]",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,8 +82,10 @@ def split(text: str, hints: Hints) -> Rows | None:
     for line in lines[first + (raw is not None) :]:
         if line == raw:
             block += 1
-        elif not line.strip():
+        elif is_rule(line):  # or empty
             continue
+        elif is_summary(line):
+            dropped["summary of rows"] += 1
         elif line[:1].isalpha() and clock.is_date_line(line):
             block, date = block + 1, line.strip()
         elif cells := names(line, delimiter, hints):
@@ -86,6 +99,11 @@ def split(text: str, hints: Hints) -> Rows | None:
             dropped["cut line" if line is lines[-1] else "wrong number of fields"] += 1
     _last_line(table, text, lines, dropped)
     return Rows(tables=tuple(tables.values()), delimiter=delimiter, dropped=+dropped)
+
+
+def is_summary(line: str) -> bool:
+    """Return whether a line is no device's, but the mean, the sum ... of those above it."""
+    return not line[:1].isdigit() and _SUMMARY.match(line) is not None
 
 
 def header_is_line(header: list[str]) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _MOST_GPUS = 16
 _SAME_SIZE = 0.9
 _LEAST_TICKS = 3
+_ONE_QUERY_S = 0.1
 ONLY = "only"
 
 
@@ -29,17 +30,40 @@ def keys_by_position(
         blocks: how many headers or date lines came before each row.
     """
     ticks = blocks if t_s is None else _ticks(t_s)
+    if t_s is not None and _at_once(t_s):
+        ticks = np.zeros(len(ticks), dtype=np.int64)
     starts = np.flatnonzero(np.diff(ticks, prepend=ticks[:1] - 1))
     sizes = np.diff(np.append(starts, len(ticks)))
-    if len(sizes) < _LEAST_TICKS:
-        return [ONLY] * len(ticks), None
-    inner = sizes[1:-1]
-    size = int(np.median(inner))
-    if not 1 < size <= _MOST_GPUS or (inner == size).mean() < _SAME_SIZE:
+    size = _rows_of_a_tick(sizes, timed=t_s is not None)
+    if size is None and t_s is None and 1 < len(ticks) <= _MOST_GPUS and len(sizes) == 1:
+        note = (
+            f"{len(ticks)} rows without time or index: taken as readings of one GPU after each "
+            "other. If each is a GPU, log index or uuid, too."
+        )
+        return [ONLY] * len(ticks), note
+    if size is None:
         return [ONLY] * len(ticks), None
     place = np.arange(len(ticks)) - np.repeat(starts, sizes)
     note = f"no GPU index: {size} rows at a time, taken as {size} GPUs in their order."
     return [f"row {min(int(p), size - 1)}" for p in place], note
+
+
+def _at_once(t_s: NDArray[np.float64]) -> bool:
+    """Return whether all rows are of one moment: one query that was answered GPU by GPU."""
+    known = t_s[np.isfinite(t_s)]
+    return 1 < len(known) <= _MOST_GPUS and float(np.ptp(known)) <= _ONE_QUERY_S
+
+
+def _rows_of_a_tick(sizes: NDArray[np.int64], *, timed: bool) -> int | None:
+    """Return how many rows nearly every tick has, None where that is one, or differs."""
+    if len(sizes) >= _LEAST_TICKS:
+        inner = sizes[1:-1]
+        size = int(np.median(inner))
+        same = bool((inner == size).mean() >= _SAME_SIZE)
+    else:
+        size = int(sizes[0])
+        same = bool((sizes == size).all()) and (timed or len(sizes) > 1)
+    return size if same and 1 < size <= _MOST_GPUS else None
 
 
 def _ticks(t_s: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -36,6 +36,11 @@ _MOST_WATTS = 3000.0
 _MEMORY_OVER_TOTAL = 1.05
 _LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
+# What cannot be 0 on a device that is on, and what cannot be while its kernels run: loggers write
+# 0 for what the driver does not tell. A few rows of an idle device say nothing.
+NEVER_ZERO, BUSY = ("power.board_w", "power.limit_w"), "util.kernel_time"
+NOT_WHILE_BUSY = ("mem.used_gib", "clock.sm_mhz")
+FEWEST_BLANKS = 3
 _MOST_FIGURE = 1e15  # what a profile may hold
 
 
@@ -108,6 +113,7 @@ class RecordingBuilder:
         """
         samples = self._without_host(samples.reset_index(drop=True))
         gpus = tuple(with_known_memory(gpu) for gpu in gpus)
+        self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
             samples[slot] = self.checked(samples, str(slot), gpus)
         source, notes = self.told(gpus)
@@ -127,6 +133,27 @@ class RecordingBuilder:
         if host:
             self.notes.append(f"{', '.join(host)}: read from CSV alone, so left out here.")
         return samples.drop(columns=host)
+
+    def _leave_out_blanks(self, samples: pd.DataFrame) -> None:
+        """Put NaN where 0 stands for a reading that a device does not give."""
+        slots = [slot for slot in (*NEVER_ZERO, *NOT_WHILE_BUSY) if slot in samples]
+        zeros = [slot for slot in slots if (samples[slot] == 0).any()]
+        if not zeros:
+            return
+        of_gpu = samples.groupby(GPU, observed=True)
+        for slot in zeros:
+            blank = of_gpu[slot].transform("max") == 0
+            if slot in NOT_WHILE_BUSY:
+                busy = of_gpu[BUSY].transform("max") > 0 if BUSY in samples else False
+                blank &= busy & (of_gpu[slot].transform("count") >= FEWEST_BLANKS)
+            self.blanks(slot, int((blank & (samples[slot] == 0)).sum()))
+            samples.loc[blank, slot] = np.nan
+
+    def blanks(self, slot: str, count: int) -> None:
+        """Count readings of 0 that stand for what a device does not tell."""
+        if count:
+            self.missing[f"{slot} 0 throughout"] += count
+            self.notes.append(f"{slot}: 0 in every row of a GPU, so it was not measured there.")
 
     @property
     def rows_used(self) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _THROTTLE = "throttle.fraction"
 _MOSTLY = 0.5
+_SIGNS = {",": ".", "|": ""}  # of decimals, by what stands between cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +115,8 @@ def _readings(
             held = throttled(cells[i])
             columns[_THROTTLE] = np.fmax(columns.get(_THROTTLE, held), held)
         elif known.scale is not None:
-            comma = delimiter != ","
-            got = numbers(cells[i], scale=known.scale, to=known.to, comma=comma, typical=known.unit)
+            sign = _SIGNS.get(delimiter, ",")
+            got = numbers(cells[i], scale=known.scale, to=known.to, sign=sign, typical=known.unit)
             parsed.setdefault(known.target, []).append((known.rank, i, got))
     for target, found in parsed.items():
         best = sorted(found, key=lambda item: (not np.isfinite(item[2].raw).any(), *item[:2]))

@@ -53,6 +53,9 @@ def _cells(rows: list[str], before: str, after: str, every: int = 5) -> list[str
 ROWS = _rows()
 LOGS = {
     "plain": _log(ROWS),
+    "zeros of one GPU": _log(
+        [re.sub(r"\d+ MiB, 81559|[\d.]+ W", "0", r) if f", 0, {UUIDS[0]}" in r else r for r in ROWS]
+    ),
     "windows line ends": _log(ROWS).replace("\n", "\r\n"),
     "no units": _log([r.replace(" %", "").replace(" MiB", "").replace(" W", "") for r in ROWS]),
     "without uuid": _log(
@@ -102,6 +105,8 @@ LOGS = {
     + "".join(f"{1782907200 + s},0,{s % 7}.5,{s % 3}.125\n" for s in range(90)),
 }
 UNPLAIN = {
+    "a summary at the end": _log([*ROWS, "Mean, , , , 50 %"]),
+    "a whole row as summary": _log([*ROWS, ROWS[-1].replace(ROWS[-1].split(",")[0], "Mean")]),
     "some uuids blanked": _log(_cells(ROWS, UUIDS[1], "GPU-00000000-0000-0000-0000-000000000000")),
     "quotes": _log(_cells(ROWS, "NVIDIA H100", '"NVIDIA, H100"')),
     "two tables": _log([*ROWS[:60], "timestamp, index, utilization.gpu [%]", *ROWS[60:]]),

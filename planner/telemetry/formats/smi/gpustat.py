@@ -1,9 +1,12 @@
-"""Reads `gpustat --json`, once or in a loop."""
+"""Reads `gpustat --json`, and what gpustat prints for people, once or in a loop."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from planner.telemetry.formats.smi.gpustat_heads import GPU
+from planner.telemetry.parsing import clock
 from planner.telemetry.parsing.devices.device_rows import SeenDevice, recording
 from planner.telemetry.parsing.devices.json_stream import objects
 from planner.telemetry.parsing.devices.json_texts import text_of, whole_of
@@ -31,6 +34,16 @@ _NAMES = {
     "temperature.gpu": Meaning(target="temp.core_c", unit="C"),
 }
 
+_HEAD = re.compile(r"(?P<host>\S{1,80})\s+(?P<time>\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})(?:\s.*)?")
+_PRINTED = {
+    "temperature": "temperature.gpu",
+    "utilization": "utilization.gpu",
+    "power": "power.draw",
+    "limit": "enforced.power.limit",
+    "used": "memory.used",
+    "total": "memory.total",
+}
+
 
 def read(payload: Payload, hints: Hints) -> Recording:
     """Return the readings of every query.
@@ -39,8 +52,12 @@ def read(payload: Payload, hints: Hints) -> Recording:
         InputError: no GPU is in any of them.
     """
     builder = RecordingBuilder(payload, FORMAT)
-    queries, damaged = objects(payload.text)
-    rows = [row for query in queries for row in _rows(query)]
+    text = payload.text
+    if GPU.search(text):
+        rows, damaged = _printed(text), 0
+    else:
+        queries, damaged = objects(text)
+        rows = [row for query in queries for row in _rows(query)]
     builder.rows_read += len(rows) + damaged
     if damaged:
         builder.dropped["cut query"] += damaged
@@ -69,3 +86,27 @@ def _rows(query: dict[str, object]) -> Iterator[SeenDevice]:
             time=time,
             host=host,
         )
+
+
+def _printed(text: str) -> list[SeenDevice]:
+    """Return the GPUs of every query, by gpustat's names of their readings; "?" is missing."""
+    found = []
+    host = time = None
+    for line in text.splitlines():
+        head = _HEAD.fullmatch(line.strip(" \t>"))
+        if head is not None and clock.is_date_line(head["time"]):
+            host, time = head["host"], head["time"]
+        elif seen := GPU.match(line):
+            cells = {name: seen[part] for part, name in _PRINTED.items() if seen[part] is not None}
+            index = int(seen["index"])
+            found.append(
+                SeenDevice(
+                    device=f"{host or ''} index {index}",
+                    cells={name: cell for name, cell in cells.items() if cell.isdigit()},
+                    index=index,
+                    model=seen["model"].strip(),
+                    time=time,
+                    host=host,
+                )
+            )
+    return found

@@ -3,6 +3,7 @@
 import re
 
 from planner.telemetry.formats.form import Format, json_with, text_with
+from planner.telemetry.formats.smi.gpustat_heads import GPU
 from planner.telemetry.parsing.csv_columns import csv_header
 from planner.telemetry.parsing.hints import Hints
 
@@ -13,6 +14,7 @@ _DMON = (
 )
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
 _HEADER_WITHIN = 200
+_gpustat_json = json_with(r'"query_time"\s*:')
 
 
 def _is_csv(head: str) -> bool:
@@ -71,10 +73,10 @@ ROWS = (
     ),
     Format(
         name="gpustat",
-        title="gpustat --json",
+        title="gpustat, --json and as it prints",
         module="smi.gpustat",
-        fits=json_with(r'"query_time"\s*:'),
-        seen="by its source",
+        fits=lambda head: _gpustat_json(head) or bool(GPU.search(head)),
+        seen="by its source, 0.6 to 1.1",
         tells="busy time, memory, power and temperature of each query",
         lacks="clocks; the zone of its times",
     ),

@@ -67,7 +67,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
 def _rows(text: str, builder: RecordingBuilder) -> Iterator[SeenDevice]:
     time: str | None = None
     who: re.Match[str] | None = None
-    for line in text.split("\n"):
+    for line in (line.lstrip(" \t>") for line in text.split("\n")):  # as quoted in a page of text
         if len(line) > _LONGEST:
             who = None
         elif found := _WHO.match(line):
