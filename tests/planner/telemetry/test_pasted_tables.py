@@ -206,3 +206,10 @@ def test_a_quoted_table_of_nvidia_smi_is_read(tmp_path: Path) -> None:
     for mark in ("> ", "    "):
         quoted = "".join(f"{mark}{line}\n" for line in table.splitlines())
         assert _means(_read(tmp_path, quoted), LOAD) == [0.2]
+
+
+def test_tables_of_several_machines_are_no_log(tmp_path: Path) -> None:
+    """A page of notes that holds tables of years and machines is refused, not averaged."""
+    table = (FOLDER / "pasted" / "nvidia_smi.txt").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="NVIDIA L4, NVIDIA T4"):
+        _read(tmp_path, table + "\n" + table.replace("NVIDIA L4", "NVIDIA T4"))

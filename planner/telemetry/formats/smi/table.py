@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from planner.telemetry.formats.smi import nvidia_smi_csv
@@ -61,7 +62,22 @@ def read(payload: Payload, hints: Hints) -> Recording:
             f"{payload.name}: this is the nvidia-smi table, but no GPU in it is complete, so "
             "nothing was measured. Log `nvidia-smi --query-gpu=... --format=csv -l 1` instead."
         )
+    _refuse_several_machines(payload.name, devices)
     return recording(builder, devices, _NAMES, hints, mig=_MIG in text)
+
+
+def _refuse_several_machines(name: str, devices: list[SeenDevice]) -> None:
+    """Refuse a page on which tables of different machines are kept; it is no log of a job."""
+    models: dict[int | None, set[str | None]] = defaultdict(set)
+    for one in devices:
+        models[one.index].add(one.model)
+    for index, found in sorted(models.items(), key=str):
+        if len(found) > 1:
+            shown = ", ".join(sorted(map(str, found)))
+            raise InputError(
+                f"{name}: GPU {index} is of several models in its tables ({shown}), so they are of "
+                "different machines and not of one job. Keep the tables of one machine in a file."
+            )
 
 
 def _rows(text: str, builder: RecordingBuilder) -> Iterator[SeenDevice]:
