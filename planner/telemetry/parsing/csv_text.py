@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HEADER_WITHIN = 5000
 _UNIT = re.compile(r"[%A-Za-z\]]$")
-# People end a table with a line that is no device: its figures are those of the rows above.
+# People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(
     r"[\s|*_\"]*(mean|avg|average|total|sum|all|max|min|median|overall)[\s*_\"]*[,;\t|]",
     re.IGNORECASE,
@@ -102,7 +102,7 @@ def split(text: str, hints: Hints) -> Rows | None:
 
 
 def is_summary(line: str) -> bool:
-    """Return whether a line is no device's, but the mean, the sum ... of those above it."""
+    """Return whether a line holds the mean, the sum ... of those above it."""
     return not line[:1].isdigit() and _SUMMARY.match(line) is not None
 
 

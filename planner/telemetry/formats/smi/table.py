@@ -67,7 +67,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _refuse_several_machines(name: str, devices: list[SeenDevice]) -> None:
-    """Refuse a page on which tables of different machines are kept; it is no log of a job."""
+    """Refuse a page on which tables of different machines are kept: not a log of one job."""
     models: dict[int | None, set[str | None]] = defaultdict(set)
     for one in devices:
         models[one.index].add(one.model)
