@@ -274,6 +274,21 @@ JobID|JobName|Account|State|Start|End|Elapsed|AllocTRES|TRESUsageInTot|AdminComm
 """
 
 
+def test_hours_of_jobs_that_nobody_watched_are_told(tmp_path: Path) -> None:
+    """How many GPU hours the figures leave out, beside those that were watched and without any."""
+    head = "JobID|JobName|Start|Elapsed|AllocTRES|TRESUsageInTot\n"
+    seen = "1|a|2026-06-01T12:00:00|10:00:00|gres/gpu=1|\n1.0|x||10:00:00||gres/gpuutil=50\n"
+    unseen = (
+        "2|b|2026-06-01T12:00:00|1-00:00:00|gres/gpu=4|\n"
+        "3|c|2026-06-01T12:00:00|01:30:00|gres/gpu=1|\n"
+    )
+    said = "2 of {} jobs held GPUs for 97.5 of {} GPU hours and were not watched"
+    notes = _written(tmp_path, head + seen + unseen)["a"].provenance.notes
+    assert any(said.format(3, 107.5) in note for note in notes)
+    with pytest.raises(InputError, match=said.format(2, 97.5)):
+        _written(tmp_path, head + unseen)
+
+
 def test_accounts_of_slurm_become_jobs(tmp_path: Path) -> None:
     """GPUs typed and untyped count once, percent is shared, 0 everywhere is unknown, requeues."""
     found = _written(tmp_path, SACCT.format(packed=_packed(JS1)))

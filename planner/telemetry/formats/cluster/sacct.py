@@ -27,7 +27,7 @@ from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.telemetry.parsing.hints import Hints
     from planner.telemetry.parsing.payload import Payload
@@ -120,22 +120,39 @@ def recording_of(
     """
     builder.rows_read = len(rows)
     frames, gpus, labels = [], [], {}
-    for number, job in enumerate(_jobs(rows, builder, hints)):
+    unseen: list[_Job] = []
+    jobs = list(_jobs(rows, builder, hints))
+    for number, job in enumerate(jobs):
         found, devices = _readings(job, number, builder)
         frames += found
         gpus += devices
+        unseen += [] if found else [job]
         if found and job.account:
             labels[job.name] = JobLabels(team=job.account)
     if not frames:
         left = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
         raise InputError(
-            f"{builder.name}: no job in it held a GPU and was watched ({left or 'no jobs'}). {_ASK}"
+            f"{builder.name}: no job in it held a GPU and was watched ({left or 'no jobs'})."
+            f"{_hours_unseen(unseen, jobs)} {_ASK}"
         )
+    if unseen:
+        builder.notes.append(_hours_unseen(unseen, jobs).strip())
     return builder.recording(
         pd.DataFrame(frames),
         tuple(gpus),
         labels=labels,
         local_time=not zoned and hints.tz is None,
+    )
+
+
+def _hours_unseen(unseen: Sequence[_Job], jobs: Sequence[_Job]) -> str:
+    """Return how long GPUs were held by jobs of which nobody knows what they did; "" for none."""
+    if not unseen:
+        return ""
+    hours, every = (sum(job.gpus * job.length_s for job in some) / 3600 for some in (unseen, jobs))
+    return (
+        f" {len(unseen):,} of {len(jobs):,} jobs held GPUs for {hours:,.1f} of {every:,.1f} GPU "
+        "hours and were not watched: what they cost is in no figure here."
     )
 
 
