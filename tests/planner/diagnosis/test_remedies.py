@@ -12,7 +12,12 @@ from planner.actions import ACTIONS, Action, action, combined
 from planner.actions.action import PART_OF
 from planner.actions.combine import compatible
 from planner.actions.instructions import FRAMEWORKS, HOW_TO
-from planner.actions.settings import profiled_run, settings
+from planner.actions.settings import (
+    Settings,
+    profiled_run,
+    settings_of_job,
+    settings_of_run,
+)
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes
 from planner.models.failures import checkpoint_every_s, mean_up_s
@@ -24,6 +29,12 @@ from tests.planner.factories import a_profile
 
 each_action = pytest.mark.parametrize("one", ACTIONS.values(), ids=lambda a: a.code)
 BUSY, SM, HELD = "util.kernel_time", "util.sm_active", "mem.used_gib"
+
+
+def settings(code: str, profile: Profile) -> Settings:
+    """What an action sets in a job where it runs today."""
+    found = settings_of_job(code, read_signals(profile))
+    return settings_of_run(code, profiled_run(profile)) if found is None else found
 
 
 @each_action
@@ -134,14 +145,12 @@ def test_what_does_not_apply_gains_nothing(code: str, profile: Profile) -> None:
 
 def test_a_larger_batch_follows_the_batch_law() -> None:
     """Nine times the batch fits, eight are tried; half of the empty SMs are taken as fixed time."""
-    signals = read_signals(
-        a_profile({BUSY: 1.0, SM: 0.2, HELD: Statistics(max=8.0)}, batch_per_gpu=4)
-    )
-    low, mid, high = action("larger-batch", signals).effect or (0, 0, 0)
+    profile = a_profile({BUSY: 1.0, SM: 0.2, HELD: Statistics(max=8.0)}, batch_per_gpu=4)
+    low, mid, high = action("larger-batch", read_signals(profile)).effect or (0, 0, 0)
     assert low == 0.9
     assert mid == pytest.approx(8 / (0.4 + 0.6 * 8))
     assert high == pytest.approx(8 / (0.8 + 0.2 * 8))
-    assert settings("larger-batch", signals, profiled_run(a_profile())) == {"batch_per_gpu": 32}
+    assert settings("larger-batch", profile) == {"batch_per_gpu": 32}
 
 
 def test_no_checkpoint_is_hours_away() -> None:
@@ -151,8 +160,7 @@ def test_no_checkpoint_is_hours_away() -> None:
     assert checkpoint_every_s(8) == 3600.0
     assert checkpoint_every_s(8, CheckpointCosts(write_s=1200.0, restart_s=0.0)) == 12000.0
     assert checkpoint_every_s(16384) == pytest.approx(math.sqrt(2 * 120 * mean_up_s(16384)) - 120)
-    run = profiled_run(a_profile(gpu_count=8))
-    assert settings("checkpoint-interval", few, run) == {"interval_s": 3600}
+    assert settings("checkpoint-interval", a_profile(gpu_count=8)) == {"interval_s": 3600}
     low, mid, high = action("checkpoint-interval", few).effect or (0, 0, 0)
     assert (low, mid) == (1.0, pytest.approx(0.3 / (300 / 3900)))
     assert high == pytest.approx(0.3 / (30 / 3630))
@@ -189,7 +197,7 @@ def test_settings_follow_the_machine(
     code: str, profile: Profile, expected: dict[str, object]
 ) -> None:
     """Workers from cores and memory, dtype from the GPU, restarts from the failure rate."""
-    assert settings(code, read_signals(profile), profiled_run(profile)) == expected
+    assert settings(code, profile) == expected
 
 
 def test_fixes_leave_results_unchanged() -> None:
