@@ -251,14 +251,16 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
-    findings = diagnose(profile, cost=baseline.machine_cost)
+    signals = read_signals(profile)
+    findings = diagnose(profile, cost=baseline.machine_cost, signals=signals)
     return JobContext(
         profile=profile,
         baseline=baseline,
         work=work,
         findings=findings,
         parts=split_time(findings),
-        fixes=fixes(findings, read_signals(profile)),
+        signals=signals,
+        fixes=fixes(findings, signals),
         idle_share=reclaimable(findings, profile),
         catalog=catalog,
         asked=asked,

@@ -91,4 +91,7 @@ class Action:
 
     def applies(self, signals: Signals) -> bool:
         """Return whether nothing that was measured stands against it."""
-        return all(test.holds(signals) for test in self.when)
+        for test in self.when:  # noqa: SIM110 - asked very often, and half as fast with `all`
+            if not test.holds(signals):
+                return False
+        return True

@@ -221,7 +221,8 @@ def fitted(one: Action, signals: Signals) -> Action:
     if one.code == "compile" and _kernels_limit(signals):
         mechanism = "arithmetic"
     changed = replace(one, effect=effect, mechanism=mechanism)
-    return replace(changed, share=_share(changed, signals)) if mechanism else changed
+    share = _share(changed, signals) if mechanism else changed.share
+    return changed if share == changed.share else replace(changed, share=share)
 
 
 def _share(one: Action, signals: Signals) -> float:

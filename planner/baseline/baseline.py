@@ -68,7 +68,10 @@ class Baseline:
 
     def has_size(self, offer: Offer) -> bool:
         """Return whether an offer is today's size, wherever and however bought."""
-        return self.offer is not None and offer.name == self.offer.name
+        today = self.offer
+        if today is None or offer.instance_type != today.instance_type:
+            return False
+        return offer.provider == today.provider
 
     def has_size_bought_alike(self, offer: Offer) -> bool:
         """Return whether it is that size, bought in the same way."""

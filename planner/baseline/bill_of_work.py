@@ -12,6 +12,8 @@ from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 
+_NO_TIME = Decimal(0)
+
 
 def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
     offer: Offer,
@@ -48,8 +50,8 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     return _usage(
         _seconds(hours * 3600.0),
         count,
-        _seconds(extra.lost_s) if extra else 0,
-        _seconds(extra.checkpoint_s) if extra else 0,
+        _seconds(extra.lost_s) if extra else _NO_TIME,
+        _seconds(extra.checkpoint_s) if extra else _NO_TIME,
         work.boot_disk_bytes if bought else 0,
         count if work.public_address and bought else 0,
         work.egress_bytes,

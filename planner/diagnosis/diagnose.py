@@ -31,7 +31,9 @@ _WORTH_SAYING = 0.01  # of the bill; a cause with nothing left to claim repeats 
 _SEVERITY_FROM: tuple[tuple[float, Severity], ...] = ((0.3, "high"), (0.1, "medium"), (0.0, "low"))
 
 
-def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding, ...]:
+def diagnose(
+    profile: Profile, *, cost: Decimal | None = None, signals: Signals | None = None
+) -> tuple[Finding, ...]:
     """Return what the profile shows, the verdict first.
 
     No second of the bill is claimed twice: causes share the idle and the busy part of the time, the
@@ -41,8 +43,9 @@ def diagnose(profile: Profile, *, cost: Decimal | None = None) -> tuple[Finding,
         profile: what was measured.
         cost: the bill of the job's machines for the period; without it findings carry shares, not
             dollars.
+        signals: of the profile, where they were read before.
     """
-    signals = read_signals(profile)
+    signals = read_signals(profile) if signals is None else signals
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
     if is_snapshot(profile):
         hits = [(case, _doubt(finding)) for case, finding in hits]

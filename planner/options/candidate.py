@@ -121,7 +121,7 @@ class Candidate:
             amount += max(Decimal(0), (most or Decimal(0)) - known)
         return amount
 
-    @cached_property
+    @property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
         return self._sums.exact

@@ -19,7 +19,7 @@ from planner.prediction.predict import Known, Split, kernels_of, predict_from, s
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
-from planner.signals.signals import memory_need_gib, read_signals
+from planner.signals.signals import memory_need_gib
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
@@ -34,6 +34,7 @@ class JobContext:
         profile: what was measured.
         baseline: what runs today.
         work: the hours and data of the period.
+        signals: every signal of the profile.
         parts: where the time goes.
         fixes: safe actions with a known effect.
         findings: the causes, as diagnosed.
@@ -54,6 +55,7 @@ class JobContext:
     baseline: Baseline
     work: Workload
     findings: tuple[Finding, ...]
+    signals: Signals
     parts: Split
     fixes: tuple[Action, ...]
     idle_share: float | None
@@ -71,11 +73,6 @@ class JobContext:
     def gpu(self) -> Gpu:
         """The GPU that was profiled."""
         return source_gpu(self.profile)
-
-    @cached_property
-    def signals(self) -> Signals:
-        """Every signal of the profile."""
-        return read_signals(self.profile)
 
     @cached_property
     def market(self) -> Market:
@@ -99,11 +96,10 @@ class JobContext:
 
     def sizing(self, offer: Offer) -> Sizing:
         """Return the machines of a size that one copy of the job would take, and their GPUs."""
-        known = self.alike.sizings
-        key = (offer.provider, offer.instance_type, offer.gpu, offer.gpu_count, offer.purchase)
-        if key not in known:
-            known[key] = _sizing(offer, self)
-        return known[key]
+        known = self.alike.sizings.get(id(offer))
+        if known is None or known[0] is not offer:
+            known = self.alike.sizings[id(offer)] = (offer, _sizing(offer, self))
+        return known[1]
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""
@@ -119,6 +115,15 @@ class JobContext:
     def memory_gib(self) -> float | None:
         """The most memory that one GPU held."""
         return memory_need_gib(self.profile)
+
+    @cached_property
+    def load(self) -> float | None:
+        """The share of time in which requests keep the GPU busy; None where not measured.
+
+        Kernels of one job run one after another, so it is their time that a slower GPU stretches.
+        """
+        known = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
+        return max((share for share in known if share is not None), default=None)
 
     @cached_property
     def stays_on(self) -> str | None:

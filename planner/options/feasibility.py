@@ -8,7 +8,6 @@ from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, machines, same_machine
 from planner.options.host_room import HostNeed, host_lacks, host_unknown
 from planner.prediction.chip_needs import missing
-from planner.profile.model import Profile
 from planner.signals.signals import holds_in_advance, worst_latency_ms
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
@@ -259,7 +258,7 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
             return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
     elif target is not None and not same:
         return "latency", "there is a latency target and no measured latency to predict from"
-    busy = load(profile)
+    busy = context.load
     if busy is not None and busy / speed.mid > BUSIEST and not same and candidate.scaling is None:
         return (
             "slowdown",
@@ -270,12 +269,3 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
         flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
         return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
     return None
-
-
-def load(profile: Profile) -> float | None:
-    """Return the share of time in which requests keep the GPU busy; None where not measured.
-
-    Kernels of one job run one after another, so it is their time that a slower GPU stretches.
-    """
-    known = (profile.mean("util.kernel_time"), profile.mean("util.sm_active"))
-    return max((share for share in known if share is not None), default=None)

@@ -66,11 +66,11 @@ class Standing:
     """What holds for all jobs on the same machines today that want the same GPUs.
 
     Attributes:
-        sizings: by provider, type, GPU, GPUs of a machine, and way of buying.
+        sizings: by the identity of an offer, which stands beside it.
         sifted: by whether the price that is paid today is known.
     """
 
-    sizings: dict[object, Sizing] = field(default_factory=dict)
+    sizings: dict[int, tuple[Offer, Sizing]] = field(default_factory=dict)
     sifted: dict[bool, Sifted] = field(default_factory=dict)
 
 
@@ -151,27 +151,17 @@ class Market:
         has for as long as it lives is asked for once, for a machine and a month.
         """
         if what in _OF_EACH_MACHINE:
-            month = replace(
-                usage,
-                duration_s=_MONTH_S,
-                count=1,
-                addresses=1,
-                boot_s=0,
-                lost_work_s=0,
-                checkpoint_s=0,
-                idle_tail_s=0,
-            )
-            most = self._most(what, usage.boot_disk_bytes, month)
+            key = (what, usage.boot_disk_bytes)
+            if key not in self._dearest:
+                self._dearest[key] = dearest(what, _month_of_one(usage), self._places)
+            most = self._dearest[key]
             return None if most is None else most * usage.count * usage.life_s / _MONTH_S
         kept = what == "disk" and usage.storage_h is not None
-        key = (usage.storage_bytes, usage.storage_kind, usage.storage_h) if kept else usage
-        return self._most(what, key, usage)
-
-    def _most(self, what: str, key: object, usage: Usage) -> Decimal | None:
-        known = self._dearest
-        if (what, key) not in known:
-            known[what, key] = dearest(what, usage, self._places)
-        return known[what, key]
+        stored = (usage.storage_bytes, usage.storage_kind, usage.storage_h)
+        use: tuple[str, object] = (what, stored if kept else usage)
+        if use not in self._dearest:
+            self._dearest[use] = dearest(what, usage, self._places)
+        return self._dearest[use]
 
     @cached_property
     def _places(self) -> tuple[Offer, ...]:
@@ -202,6 +192,20 @@ class Market:
                 min((o.ram_gib / o.gpu_count for o in sold if o.ram_gib), default=None),
             )
         return known[gpu]
+
+
+def _month_of_one(usage: Usage) -> Usage:
+    """Return the use of one machine for a month."""
+    return replace(
+        usage,
+        duration_s=_MONTH_S,
+        count=1,
+        addresses=1,
+        boot_s=0,
+        lost_work_s=0,
+        checkpoint_s=0,
+        idle_tail_s=0,
+    )
 
 
 def size_of(offer: Offer) -> Size:

@@ -16,7 +16,7 @@ from planner.baseline.rejection import Reason
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate, exactly
 from planner.options.context import JobContext, machines
-from planner.options.feasibility import BUSIEST, load
+from planner.options.feasibility import BUSIEST
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.profile.model import Profile
 from planner.signals.gpu_parts import PARTS
@@ -197,7 +197,7 @@ def _may_end(context: JobContext, least: int | None) -> bool:
 
 def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
     same = offer.gpu == context.gpu.name
-    profile, share = context.profile, load(context.profile)
+    profile, share = context.profile, context.load
     latency = worst_latency_ms(profile)
     peak = min(1.0, max(share or 0.0, _peak(context)) / speed.mid)
     slowdown = 1.0 if same else min(1.0, speed.low)

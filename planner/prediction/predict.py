@@ -10,7 +10,7 @@ measurement and machine allow.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from planner.actions import Action, action, combined
@@ -333,11 +333,12 @@ def _unexplained(
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
 
-    found = replace(
-        whole,
+    found = Estimate(
         low=min(whole.low, waiting_stays(whole.low, more), waiting_stays(whole.low, 1.0)),
+        mid=whole.mid,
         high=max(whole.high, waiting_stays(whole.high, more)),
         basis=f"{whole.basis}; the GPU waits {1.0 - busy:.0%} of the time and why is unmeasured",
+        weak=whole.weak,
     )
     return found, _greatest(one, exactly(1.0, "waiting"))
 

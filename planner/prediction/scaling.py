@@ -100,7 +100,10 @@ def _between_filled(before: Layout, after: Layout, step: ProfiledStep, faster: f
 
 def _filled(one: Layout, other: Layout) -> Layout:
     network = one.network_gbps or (other.network_gbps if other.machines > 1 else None)
-    return replace(one, interconnect=one.interconnect or other.interconnect, network_gbps=network)
+    interconnect = one.interconnect or other.interconnect
+    if (interconnect, network) == (one.interconnect, one.network_gbps):
+        return one
+    return replace(one, interconnect=interconnect, network_gbps=network)
 
 
 def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:

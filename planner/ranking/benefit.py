@@ -8,6 +8,7 @@ best is told by what they spend at the price as it was read (`Candidate.compared
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext
@@ -61,7 +62,7 @@ def most_net(candidate: Candidate, context: JobContext) -> Decimal:
     at least nothing. Today's cost must be known.
     """
     cost = context.baseline.cost or Decimal(0)
-    effort = usd(str(effort_hours(candidate, context))) * context.asked.engineer_usd_per_hour
+    effort = _hours(effort_hours(candidate, context)) * context.asked.engineer_usd_per_hour
     return (cost - candidate.expected) * context.periods - effort
 
 
@@ -70,7 +71,7 @@ def least_spent(candidate: Candidate, context: JobContext) -> Decimal:
 
     It is never above that, as no bill is lower at the high end of its hours.
     """
-    effort = usd(str(effort_hours(candidate, context))) * context.asked.engineer_usd_per_hour
+    effort = _hours(effort_hours(candidate, context)) * context.asked.engineer_usd_per_hour
     return candidate.comparable * context.periods + effort
 
 
@@ -79,7 +80,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
     periods = context.periods
     today, low, high = context.baseline.cost, candidate.cost_at("low"), candidate.cost_at("high")
     hours = effort_hours(candidate, context)
-    effort = usd(str(hours)) * context.asked.engineer_usd_per_hour
+    effort = _hours(hours) * context.asked.engineer_usd_per_hour
     moved = _move(candidate, context)
     once = moved.once_usd if moved else Decimal(0)
     saves = None if today is None else (today - high) * periods
@@ -98,6 +99,12 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
         ),
         spends=candidate.compared * periods + effort + (once or 0),
     )
+
+
+@lru_cache(maxsize=256)
+def _hours(value: float) -> Decimal:
+    """Return hours of work as a factor of dollars."""
+    return usd(str(value))
 
 
 def _move(candidate: Candidate, context: JobContext) -> Move | None:

@@ -1,5 +1,6 @@
 """One documented term of a provider's bill, and the files it is read from."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -158,20 +159,21 @@ class BillingRule:
         Raises:
             InputError: the unit names neither GB nor GiB.
         """
-        for part in self.unit.replace("-", "/").split("/"):
-            if part in BYTES_PER_UNIT:
-                return part
-        raise InputError(
-            f"billing rule {self.provider}/{self.name} has the unit {self.unit!r}, which is "
-            f"neither GB nor GiB; correct data/billing/{self.provider}.toml"
-        )
+        found = _printed(self.unit)
+        if found is None:
+            raise InputError(
+                f"billing rule {self.provider}/{self.name} has the unit {self.unit!r}, which is "
+                f"neither GB nor GiB; correct data/billing/{self.provider}.toml"
+            )
+        return found
 
     @property
     def bytes_per_unit(self) -> Decimal:
         """Bytes of one unit: 2^30 of a GiB, what the provider says of a GB, else 10^9."""
-        if self.printed == "GB" and self.gigabyte is not None:
+        printed = self.printed
+        if printed == "GB" and self.gigabyte is not None:
             return self.gigabyte.bytes
-        return BYTES_PER_UNIT[self.printed]
+        return BYTES_PER_UNIT[printed]
 
     @property
     def per(self) -> str:
@@ -307,3 +309,8 @@ def _rule_from_egress_row(
         tier_until=Decimal(row["until_gb"] or OPEN_END),
         gigabyte=gigabyte,
     )
+
+
+@lru_cache(maxsize=256)
+def _printed(unit: str) -> str | None:
+    return next((part for part in re.split("[-/]", unit) if part in BYTES_PER_UNIT), None)

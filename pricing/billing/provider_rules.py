@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 
 from pricing.billing.billing_rule import (
@@ -140,6 +140,7 @@ class ProviderRules:
         return _egress(self.provider, self.day, region, kind)
 
 
+@lru_cache(maxsize=4096)
 def rules_of(provider: str, day: date, instance_type: str = "") -> ProviderRules:
     """Return the billing rules of a provider on a day; all unknown for a provider without a file.
 

@@ -15,7 +15,9 @@ _ADDITIONAL = (
     ("checkpoint", "checkpoint_s"),
     ("idle-tail", "idle_tail_s"),
 )
-_DURATIONS = ("duration_s", *(name for _, name in _ADDITIONAL))
+_TIMES = ("duration_s", *(name for _, name in _ADDITIONAL), "storage_h")
+_TIMED, _ADDED = attrgetter(*_TIMES), attrgetter(*(name for _, name in _ADDITIONAL))
+_ZERO = Decimal(0)
 _COUNTS = (
     "egress_bytes",
     "ingress_bytes",
@@ -111,10 +113,10 @@ class Usage:
     nat_gateways: int = 0
     nat_bytes: int = 0
     control_plane: str = ""
-    lost_work_s: Decimal | float = 0
-    checkpoint_s: Decimal | float = 0
-    boot_s: Decimal | float = 0
-    idle_tail_s: Decimal | float = 0
+    lost_work_s: Decimal | float = _ZERO
+    checkpoint_s: Decimal | float = _ZERO
+    boot_s: Decimal | float = _ZERO
+    idle_tail_s: Decimal | float = _ZERO
     start: datetime | None = None
     additional: tuple[tuple[str, Decimal], ...] = field(init=False, repr=False, compare=False)
     life_s: Decimal = field(init=False, repr=False, compare=False)
@@ -124,16 +126,14 @@ class Usage:
 
     def __post_init__(self) -> None:
         problems = []
-        for name in (*_DURATIONS, "storage_h"):
-            value = getattr(self, name)
-            if value is None:
+        for name, value in zip(_TIMES, _TIMED(self), strict=True):
+            if value is None or value is _ZERO:
                 continue
             if not math.isfinite(value) or value < 0:
                 problems.append(f"usage: {name} is {value}; it must be 0 or more")
                 continue
-            if isinstance(value, float):
-                value = str(round(value, _MICROSECOND_DIGITS))
-            object.__setattr__(self, name, Decimal(value))
+            exact = str(round(value, _MICROSECOND_DIGITS)) if isinstance(value, float) else value
+            object.__setattr__(self, name, Decimal(exact))
         counts = _COUNTED(self)
         if self.count < 1 or min(counts) < 0:
             problems += self._too_few()
@@ -143,8 +143,8 @@ class Usage:
             problems.append(f"usage: start is {self.start}, which is not on the day {self.as_of}")
         if problems:
             raise InputError(problems)
-        more = ((what, Decimal(getattr(self, name))) for what, name in _ADDITIONAL)
-        additional = tuple((what, seconds) for what, seconds in more if seconds)
+        more = zip(_ADDITIONAL, _ADDED(self), strict=True)
+        additional = tuple((what, seconds) for (what, _), seconds in more if seconds)
         life_s = sum((seconds for _, seconds in additional), Decimal(self.duration_s))
         beside = bool(self.control_plane) or any(counts)
         object.__setattr__(self, "additional", additional)
