@@ -53,6 +53,22 @@ class Benefit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Dollars of the period for one cause of doubt each, the others as expected.
+
+    Attributes:
+        speed: how fast the job is predicted to run there.
+        cure: what the actions on the job gain.
+        use: how long machines are held for other reasons: interruptions, idle time that is saved,
+            copies by the hour.
+    """
+
+    speed: UsdRange
+    cure: UsdRange
+    use: UsdRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A way to run the job.
 
@@ -69,6 +85,7 @@ class Option:
         cost_high: the bill at the high end, what an old price may have risen by included.
         by_hours: what it may be for its hours alone.
         by_price: what it may be for the age of its price alone.
+        doubts: what `by_hours` comes from; None but for the option that is told most about.
         saves: against today, expected.
         work_cost: what an amount of work costs; None where work is not measured.
         energy: of the period.
@@ -103,6 +120,7 @@ class Option:
     distribution: Distribution | None = None
     machine: MachineSettings = field(default_factory=MachineSettings)
     scaling: Scaling | None = None
+    doubts: Doubts | None = None
 
     @property
     def cost(self) -> Decimal:

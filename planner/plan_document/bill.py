@@ -1,6 +1,6 @@
 """What is rented and what it costs, as in plan.json."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
@@ -154,6 +154,12 @@ class OptionCost:
         unknown: those parts.
         by_hours: dollars for the range of the hours alone; None where the plan does not say.
         by_price: for what the price may have moved by since it was read.
+        by_speed: for the predicted speed there alone, the rest as expected; this and the next two
+            make up by_hours in quadrature, and are left out but for the option that is recommended,
+            else the cheapest.
+        by_cure: for what the actions on the job gain alone.
+        by_use: for how long machines are held otherwise: interruptions, idle time that is saved,
+            copies by the hour.
         basis: where the two come from.
     """
 
@@ -165,6 +171,9 @@ class OptionCost:
     unknown: tuple[str, ...] = ()
     by_hours: UsdEnds | None = None
     by_price: UsdEnds | None = None
+    by_speed: UsdEnds | None = field(default=None, metadata={"if_known": True})
+    by_cure: UsdEnds | None = field(default=None, metadata={"if_known": True})
+    by_use: UsdEnds | None = field(default=None, metadata={"if_known": True})
     basis: str = ""
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from planner.models.estimate import Estimate
 from planner.models.power import Cap
 from planner.models.saving import Saving
 from planner.models.work_cost import WorkCost
+from planner.options.candidate import UsdRange
 from planner.options.energy import Energy
 from planner.options.option import Move, Option
 from planner.options.parallelism import Distribution
@@ -71,6 +72,7 @@ def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
 
 def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument:
     """Return one way to run a job."""
+    doubts = option.doubts
     return OptionDocument(
         id=option.id,
         offer=offer_document(option.offer, as_of),
@@ -89,8 +91,11 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
             lines=cost_lines(option.quote.lines),
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
-            by_hours=UsdEnds(low=cents(option.by_hours.low), high=cents(option.by_hours.high)),
-            by_price=UsdEnds(low=cents(option.by_price.low), high=cents(option.by_price.high)),
+            by_hours=_ends(option.by_hours),
+            by_price=_ends(option.by_price),
+            by_speed=_ends(doubts.speed) if doubts else None,
+            by_cure=_ends(doubts.cure) if doubts else None,
+            by_use=_ends(doubts.use) if doubts else None,
             basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),
@@ -102,6 +107,10 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
         why=option.why,
         scaling=_scaling(option.scaling) if option.scaling else None,
     )
+
+
+def _ends(found: UsdRange) -> UsdEnds:
+    return UsdEnds(low=cents(found.low), high=cents(found.high))
 
 
 def _basis(option: Option, as_of: date) -> str:

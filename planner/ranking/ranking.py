@@ -8,7 +8,7 @@ on.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.models.saving import saving
 from planner.options.candidate import Candidate
@@ -18,6 +18,7 @@ from planner.options.option import Option
 from planner.options.running import how_it_runs
 from planner.ranking.benefit import Weighed, most_net
 from planner.ranking.changes import codes, why
+from planner.ranking.doubts import find_doubts
 from planner.ranking.first_step import must_end
 from planner.ranking.weighing import Weighing
 from planner.signals.signals import is_snapshot, saw_no_gpu
@@ -74,7 +75,13 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
     )
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return Ranking(
-        options=tuple(_option(ids[id(one)], one, context, worth.of(one)) for one in listed),
+        options=tuple(
+            replace(
+                _option(ids[id(one)], one, context, worth.of(one)),
+                doubts=find_doubts(one, context) if one is (best or cheapest) else None,
+            )
+            for one in listed
+        ),
         recommended=ids.get(id(best), STAY),
         named=Named(
             smallest_change=ids.get(id(smallest), STAY),

@@ -100,8 +100,13 @@
     const about = job.options.find((one) => one.id === job.about);
     $("tornado-figure").hidden = !about || !about.by_hours;
     if ($("tornado-figure").hidden) return;
-    const rows = [[say("all of it"), about.cost], [say("speed and cure (hours)"), about.by_hours],
-      [say("price since it was read"), about.by_price]];
+    const apart = [[say("speed there"), about.by_speed], [say("cures"), about.by_cure],
+      [say("hours held"), about.by_use]];
+    const hours = about.by_speed ? apart : [[say("speed and cure (hours)"), about.by_hours]];
+    const width = ([, ends]) => Number(ends[1]) - Number(ends[0]);
+    const rows = [[say("all of it"), about.cost],
+      ...[...hours, [say("price since it was read"), about.by_price]]
+        .sort((a, b) => width(b) - width(a))];
     bars("tornado", rows.map((row) => row[0]),
       rows.map((row) => [Number(row[1][0]), Number(row[1][1])]),
       rows.map(() => Number(about.mid)), say("USD {period} of {id}, as planned", { period, id: about.id }));

@@ -177,7 +177,8 @@ def _job(job: JobDocument) -> dict[str, Any]:
 
 def _option(option: OptionDocument) -> dict[str, Any]:
     cost, offer = option.cost, option.offer
-    ends = {"by_hours": cost.by_hours, "by_price": cost.by_price, "cost": cost}
+    parts = ("by_hours", "by_price", "by_speed", "by_cure", "by_use")
+    ends = {**{name: getattr(cost, name) for name in parts}, "cost": cost}
     return {
         "id": option.id,
         "where": report_text.place(offer, option.count),
