@@ -289,7 +289,10 @@
     });
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  addEventListener("beforeprint", show);
-  addEventListener("afterprint", show);
+  /* What is folded on the screen is printed. */
+  const folded = [...document.querySelectorAll("details")];
+  const unfold = (open) => folded.forEach((one) => { one.open = open; });
+  addEventListener("beforeprint", () => { unfold(true); show(); });
+  addEventListener("afterprint", () => { unfold(false); show(); });
   show();
 })();
