@@ -1,19 +1,25 @@
 "use strict";
 /* What a plan would cost at other hours, prices, rates and choices: the same arithmetic as
    planner/documents/what_if, exact in whole numbers, so that both agree to the cent.
-   A fraction is a pair of BigInts, the lower one above 0; nothing here is a float. */
+   An amount is a pair of BigInts, the lower one a power of ten; nothing here is a float. */
 const whatIf = (() => {
   const NAMES = ["low", "mid", "high", "saves", "net"];
   const ZERO = [0n, 1n];
-  const fraction = (text) => {
-    const [whole, part = ""] = text.replace("-", "").split(".");
-    const top = BigInt(whole + part);
-    return [text.startsWith("-") ? -top : top, 10n ** BigInt(part.length)];
+  const read = new Map();
+  const amount = (text) => {
+    if (!read.has(text)) {
+      const [whole, part = ""] = text.replace("-", "").split(".");
+      const top = BigInt(whole + part);
+      read.set(text, [text.startsWith("-") ? -top : top, 10n ** BigInt(part.length)]);
+    }
+    return read.get(text);
   };
-  const plus = (a, b) => [a[0] * b[1] + b[0] * a[1], a[1] * b[1]];
+  const plus = (a, b) => {
+    if (a[1] < b[1]) return plus(b, a);
+    return [a[0] + b[0] * (a[1] / b[1]), a[1]];
+  };
   const minus = (a, b) => plus(a, [-b[0], b[1]]);
   const times = (a, b) => [a[0] * b[0], a[1] * b[1]];
-  const by = (a, b) => (b[0] < 0n ? [-a[0] * b[1], -a[1] * b[0]] : [a[0] * b[1], a[1] * b[0]]);
   const above = (a, b) => a[0] * b[1] > b[0] * a[1];
   const sum = (all) => all.reduce(plus, ZERO);
   const cents = ([top, bottom]) => {
@@ -21,9 +27,18 @@ const whatIf = (() => {
     const whole = (size * 200n + bottom) / (bottom * 2n);
     return Number(top < 0n ? -whole : whole);
   };
-  const end = (given, fixed, grown) => {
+  const BILLION = 10n ** 9n;
+  /* A quotient to a billionth, half up, away from zero, so that sums of many stay short. */
+  const quotient = ([top, bottom], [by, under]) => {
+    const negative = (top < 0n) !== (by < 0n);
+    const [up, down] = [top * under * BILLION, bottom * by].map((one) => (one < 0n ? -one : one));
+    const whole = (up * 2n + down) / (down * 2n);
+    return [negative ? -whole : whole, BILLION];
+  };
+  const end = (given, fixed, after, before) => {
     const timed = minus(given, fixed);
-    return timed[0] <= 0n ? given : plus(fixed, times(timed, grown));
+    if (timed[0] <= 0n || before[0] === 0n) return given;
+    return plus(fixed, quotient(times(timed, after), before));
   };
   const out = (option, asked) => {
     if (asked.providers !== null && !asked.providers.includes(option.provider)) return "provider";
@@ -35,17 +50,17 @@ const whatIf = (() => {
   const share = (percent) => [BigInt(percent), 100n];
   /* Low end, expected and high end of bills, each on today's machine or another. */
   const ends = (bills, low, high, asked) => {
-    const total = (name) => sum(bills.map((one) => fraction(one[name])));
+    const total = (name) => sum(bills.map((one) => amount(one[name])));
     const [fixed, timed] = [total("fixed"), total("timed")];
     const price = (one) => share(one.here ? 100 : 100 + asked.price_percent);
-    const compute = sum(bills.map((one) => times(fraction(one.compute), price(one))));
+    const compute = sum(bills.map((one) => times(amount(one.compute), price(one))));
     const before = plus(total("compute"), timed);
     const after = times(plus(compute, timed), share(asked.hours_percent));
-    const grown = before[0] === 0n ? [1n, 1n] : by(after, before);
-    return [end(fraction(low), fixed, grown), plus(fixed, after), end(fraction(high), fixed, grown)];
+    const [from, to] = [low, high].map((one) => end(amount(one), fixed, after, before));
+    return [from, plus(fixed, after), to];
   };
   const once = (one, asked) =>
-    plus(times(fraction(one.effort), share(asked.rate_cents)), fraction(one.moving));
+    plus(times(amount(one.effort), share(asked.rate_cents)), amount(one.moving));
   const wayOf = (option, today, asked) => {
     const [low, mid, high] = ends([option], option.low, option.high, asked);
     const why = out(option, asked);
@@ -53,7 +68,7 @@ const whatIf = (() => {
     const spent = once(option, asked);
     return { id: option.id, out: why, low, mid, high, once: spent, leaves: !option.here,
       weak: option.weak, saves: known ? minus(today, mid) : null,
-      net: known ? minus(times(minus(today, high), fraction(option.periods)), spent) : null };
+      net: known ? minus(times(minus(today, high), amount(option.periods)), spent) : null };
   };
   const bestOf = (ways) => {
     let best = null;
@@ -65,7 +80,7 @@ const whatIf = (() => {
   /* The plan's advice while it is worth as much of the best as in the plan; null: leave it. */
   const advised = (job, ways) => {
     const best = bestOf(ways);
-    const [advice, most] = [fraction(job.worth.advice), fraction(job.worth.best)];
+    const [advice, most] = [amount(job.worth.advice), amount(job.worth.best)];
     if (job.recommended === "o0") return most[0] <= 0n ? best : null;
     const mine = ways.find((one) => one.id === job.recommended);
     if (mine.out !== null) return best;
@@ -119,7 +134,7 @@ const whatIf = (() => {
     const bills = table.packings.map((groups) => groups.map((group) => priced(group, asked)));
     const found = table.packings.map((groups, at) => packedIn(at, groups, bills[at], alone));
     const net = (one) =>
-      minus(times(minus(before, one.ends[2]), fraction(table.periods)), one.once);
+      minus(times(minus(before, one.ends[2]), amount(table.periods)), one.once);
     let best = found.length ? found[0] : packedIn(null, [], [], alone);
     for (const other of found.slice(1)) {
       const moved = other.packed.some((at) => table.packings[other.packing][at].away);
@@ -151,8 +166,8 @@ const whatIf = (() => {
   return (table, asked) => {
     const todays = table.jobs.map((job) => {
       if (job.today === null) return null;
-      const timed = plus(fraction(job.today.compute), fraction(job.today.timed));
-      return plus(fraction(job.today.fixed), times(timed, share(asked.hours_percent)));
+      const timed = plus(amount(job.today.compute), amount(job.today.timed));
+      return plus(amount(job.today.fixed), times(timed, share(asked.hours_percent)));
     });
     const ways = table.jobs.map((job, at) =>
       job.options.map((option) => wayOf(option, todays[at], asked)));

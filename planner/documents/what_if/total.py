@@ -7,7 +7,7 @@ plan does the same in the browser (templates/page/what_if.js), to the cent.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from planner.plan_document.bill import CostLine, OfferDocument
@@ -19,7 +19,10 @@ TIMED = frozenset(
 """Lines that grow with the hours; storage and traffic of a month do not."""
 
 HUNDRED = 100
-_HALF = Fraction(1, 2)
+_BILLIONTH = Decimal("1e-9")
+
+EXACTLY = Context(prec=100)
+"""Sums and products of amounts keep every digit in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +57,24 @@ class ScaledBill:
         after: compute at the other price.
     """
 
-    fixed: Fraction
-    timed: Fraction
-    before: Fraction = Fraction(0)
-    after: Fraction = Fraction(0)
+    fixed: Decimal
+    timed: Decimal
+    before: Decimal = Decimal(0)
+    after: Decimal = Decimal(0)
 
-    def with_compute(self, usd: Fraction, *, here: bool, asked: WhatIf) -> "ScaledBill":
+    def with_compute(self, usd: Decimal, *, here: bool, asked: WhatIf) -> "ScaledBill":
         """Return the bill with the compute line of a machine, today's or another."""
-        price = 1 if here else 1 + Fraction(asked.price_percent, HUNDRED)
+        price = 1 if here else 1 + Decimal(asked.price_percent) / HUNDRED
         return replace(self, before=self.before + usd, after=self.after + usd * price)
 
-    def at(self, low: str, high: str, asked: WhatIf) -> tuple[Fraction, Fraction, Fraction]:
+    def at(self, low: str, high: str, asked: WhatIf) -> tuple[Decimal, Decimal, Decimal]:
         """Return low end, expected and high end, of the ends as planned.
 
         What is billed by time in an end grows in proportion.
         """
         before = self.before + self.timed
-        after = (self.after + self.timed) * Fraction(asked.hours_percent, HUNDRED)
-        grown = after / before if before else Fraction(1)
-        ends = [_end(Fraction(end), self.fixed, grown) for end in (low, high)]
+        after = (self.after + self.timed) * asked.hours_percent / Decimal(HUNDRED)
+        ends = [_end(Decimal(end), self.fixed, after, before) for end in (low, high)]
         return ends[0], self.fixed + after, ends[1]
 
 
@@ -95,12 +97,12 @@ class Way:
 
     id: str
     out: str | None
-    low: Fraction
-    mid: Fraction
-    high: Fraction
-    saves: Fraction | None
-    net: Fraction | None
-    once: Fraction
+    low: Decimal
+    mid: Decimal
+    high: Decimal
+    saves: Decimal | None
+    net: Decimal | None
+    once: Decimal
     leaves: bool
     weak: bool
 
@@ -109,11 +111,11 @@ class Way:
 class Alone:
     """A job its own way: today's bill, None where unknown, and what it changes to, None to stay."""
 
-    before: Fraction | None
+    before: Decimal | None
     way: Way | None
 
     @property
-    def ends(self) -> tuple[Fraction, Fraction, Fraction] | None:
+    def ends(self) -> tuple[Decimal, Decimal, Decimal] | None:
         """Low end, expected and high end of its bill; None where it is not known."""
         if self.way is not None:
             return self.way.low, self.way.mid, self.way.high
@@ -123,17 +125,17 @@ class Alone:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     packing: int | None
-    ends: tuple[Fraction, Fraction, Fraction]
-    once: Fraction
+    ends: tuple[Decimal, Decimal, Decimal]
+    once: Decimal
     packed: frozenset[int] = frozenset()
 
 
 def bill_parts(lines: Iterable[CostLine]) -> dict[str, str]:
     """Return what lines come to by what makes them larger: compute, timed, fixed."""
-    sums = dict.fromkeys(("compute", "timed", "fixed"), Fraction(0))
+    sums = dict.fromkeys(("compute", "timed", "fixed"), Decimal(0))
     for line in lines:
         timed = "timed" if line.what in TIMED else "fixed"
-        sums["compute" if line.what == "compute" else timed] += Fraction(line.usd)
+        sums["compute" if line.what == "compute" else timed] += Decimal(line.usd)
     return {name: exact(usd) for name, usd in sums.items()}
 
 
@@ -174,7 +176,7 @@ def _group(
         "bills": [{"here": here, **bill_parts(lines)} for lines, here in bills if lines],
         "low": f"{group.cost.low:f}",
         "high": f"{group.cost.high:f}",
-        "effort": exact(Fraction(str(group.effort_hours))),
+        "effort": exact(Decimal(str(group.effort_hours))),
         "moving": f"{group.moving_usd:f}",
     }
 
@@ -187,7 +189,7 @@ def whole_answer(
     The rules are those of planner/plan/recommendation.py.
     """
     known = [one for one in alone.values() if one.ends is not None]
-    before = sum((one.before or Fraction(0) for one in alone.values()), Fraction(0))
+    before = sum((one.before or Decimal(0) for one in alone.values()), Decimal(0))
     told, answers = [], []
     for number, groups in enumerate(table["packings"]):
         bills = [_priced(group, asked) for group in groups]
@@ -208,7 +210,7 @@ def whole_answer(
     groups = table["packings"][best.packing] if best.packed and best.packing is not None else []
     low, mid, high = best.ends
     return {
-        "today": cents(sum((one.before or Fraction(0) for one in known), Fraction(0))),
+        "today": cents(sum((one.before or Decimal(0) for one in known), Decimal(0))),
         "low": cents(low),
         "total": cents(mid),
         "high": cents(high),
@@ -218,20 +220,20 @@ def whole_answer(
     }
 
 
-def _net(found: _Answer, before: Fraction, table: Mapping[str, Any]) -> Fraction:
-    return (before - found.ends[2]) * Fraction(table["periods"]) - found.once
+def _net(found: _Answer, before: Decimal, table: Mapping[str, Any]) -> Decimal:
+    return (before - found.ends[2]) * Decimal(table["periods"]) - found.once
 
 
 def _priced(
     group: Mapping[str, Any], asked: WhatIf
-) -> tuple[tuple[Fraction, Fraction, Fraction], Fraction, str | None]:
+) -> tuple[tuple[Decimal, Decimal, Decimal], Decimal, str | None]:
     """Return the ends of a group's bill, what it takes once, and why it is out of the question."""
-    bill = ScaledBill(fixed=Fraction(0), timed=Fraction(0))
+    bill = ScaledBill(fixed=Decimal(0), timed=Decimal(0))
     for one in group["bills"]:
-        fixed, timed = bill.fixed + Fraction(one["fixed"]), bill.timed + Fraction(one["timed"])
+        fixed, timed = bill.fixed + Decimal(one["fixed"]), bill.timed + Decimal(one["timed"])
         bill = replace(bill, fixed=fixed, timed=timed)
-        bill = bill.with_compute(Fraction(one["compute"]), here=one["here"], asked=asked)
-    once = Fraction(group["effort"]) * asked.rate_cents / HUNDRED + Fraction(group["moving"])
+        bill = bill.with_compute(Decimal(one["compute"]), here=one["here"], asked=asked)
+    once = Decimal(group["effort"]) * asked.rate_cents / HUNDRED + Decimal(group["moving"])
     out = None
     if asked.providers is not None and not asked.providers.issuperset(group["providers"]):
         out = "provider"
@@ -243,12 +245,12 @@ def _priced(
 def _packed(
     number: int | None,
     groups: list[Mapping[str, Any]],
-    bills: list[tuple[tuple[Fraction, Fraction, Fraction], Fraction, str | None]],
+    bills: list[tuple[tuple[Decimal, Decimal, Decimal], Decimal, str | None]],
     alone: Mapping[str, Alone],
 ) -> _Answer:
     """Return all jobs, those of a group sharing where that costs less than each its own way."""
-    packed, shared, once = set(), set(), Fraction(0)
-    ends = [Fraction(0)] * 3
+    packed, shared, once = set(), set(), Decimal(0)
+    ends = [Decimal(0)] * 3
     for at, (group, (cost, work, out)) in enumerate(zip(groups, bills, strict=True)):
         singly = [own[1] for name in group["jobs"] if (own := alone[name].ends) is not None]
         if out is None and len(singly) == len(group["jobs"]) and cost[1] < sum(singly):
@@ -264,24 +266,21 @@ def _packed(
     )
 
 
-def _end(end: Fraction, fixed: Fraction, grown: Fraction) -> Fraction:
-    """Return an end of an interval; what is billed by time in it has grown in proportion."""
-    return end if end <= fixed else fixed + (end - fixed) * grown
+def _end(end: Decimal, fixed: Decimal, after: Decimal, before: Decimal) -> Decimal:
+    """Return an end of an interval; what is billed by time in it has grown in proportion.
+
+    A quotient is rounded to a billionth of a dollar, so that sums of many stay short.
+    """
+    if end <= fixed or not before:
+        return end
+    return fixed + ((end - fixed) * after / before).quantize(_BILLIONTH, ROUND_HALF_UP)
 
 
-def exact(usd: Fraction) -> str:
-    """Return a finite decimal, without a rounding."""
-    digits = 0
-    while usd.denominator != 1 and (usd * 10**digits).denominator != 1:
-        digits += 1
-    whole = abs(usd * 10**digits).numerator
-    text = f"{whole:0{digits + 1}d}"
-    sign = "-" if usd < 0 else ""
-    return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else f"{sign}{text}"
+def exact(usd: Decimal) -> str:
+    """Return an amount as text, every digit of it."""
+    return f"{usd:f}"
 
 
-def cents(usd: Fraction) -> int:
+def cents(usd: Decimal) -> int:
     """Return whole cents, half up, away from zero."""
-    scaled = abs(usd) * HUNDRED + _HALF
-    whole = scaled.numerator // scaled.denominator
-    return -whole if usd < 0 else whole
+    return int((usd * HUNDRED).to_integral_value(ROUND_HALF_UP))

@@ -13,11 +13,11 @@ The page of a plan does the same in the browser (templates/page/what_if.js), to 
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Decimal, localcontext
 from typing import Any
 
 from planner.documents.what_if.total import (
+    EXACTLY,
     HUNDRED,
     Alone,
     ScaledBill,
@@ -42,16 +42,17 @@ _STAY = "o0"
 def what_if_table(plan: PlanDocument) -> dict[str, Any]:
     """Return the figures that can be worked out again, amounts as text: the page's own data."""
     rate = engineer_cents(plan)
-    jobs = [_job(job) for job in plan.jobs]
-    for job in jobs:
-        job["worth"] = _worth(job, WhatIf(rate_cents=rate))
-    return {
-        "period": plan.period,
-        "rate_cents": rate,
-        "periods": _periods(plan),
-        "jobs": jobs,
-        "packings": packings(plan),
-    }
+    with localcontext(EXACTLY):
+        jobs = [_job(job) for job in plan.jobs]
+        for job in jobs:
+            job["worth"] = _worth(job, WhatIf(rate_cents=rate))
+        return {
+            "period": plan.period,
+            "rate_cents": rate,
+            "periods": _periods(plan),
+            "jobs": jobs,
+            "packings": packings(plan),
+        }
 
 
 def engineer_cents(plan: PlanDocument) -> int:
@@ -83,11 +84,11 @@ def _job(job: JobDocument) -> dict[str, Any]:
 
 def _worth(job: Mapping[str, Any], planned: WhatIf) -> dict[str, str]:
     """Return what the plan's advice leaves, and the best of all: exact, 0 where nothing pays."""
-    ways = _ways(job, _today(job, Fraction(1)), planned)
-    nets = {way.id: way.net or Fraction(0) for way in ways}
+    ways = _ways(job, _today(job, Decimal(1)), planned)
+    nets = {way.id: way.net or Decimal(0) for way in ways}
     best = _best(ways)
-    advice = nets.get(job["recommended"], Fraction(0))
-    return {"advice": exact(advice), "best": exact(best.net if best and best.net else Fraction(0))}
+    advice = nets.get(job["recommended"], Decimal(0))
+    return {"advice": exact(advice), "best": exact(best.net if best and best.net else Decimal(0))}
 
 
 def _option(option: OptionDocument, job: JobDocument) -> dict[str, Any]:
@@ -125,7 +126,12 @@ def what_if(table: Mapping[str, Any], asked: WhatIf) -> dict[str, Any]:
         out of the question, else None; `low`, `mid`, `high`, `saves` and `net`, None where it is
         out or today's bill is not known.
     """
-    hours = Fraction(asked.hours_percent, HUNDRED)
+    with localcontext(EXACTLY):
+        return _answer(table, asked)
+
+
+def _answer(table: Mapping[str, Any], asked: WhatIf) -> dict[str, Any]:
+    hours = asked.hours_percent / Decimal(HUNDRED)
     todays = [_today(job, hours) for job in table["jobs"]]
     ways = [_ways(job, today, asked) for job, today in zip(table["jobs"], todays, strict=True)]
     advised = _together(table["jobs"], list(map(_advised, table["jobs"], ways)))
@@ -150,27 +156,27 @@ def what_if(table: Mapping[str, Any], asked: WhatIf) -> dict[str, Any]:
     return {**found, "jobs": jobs}
 
 
-def _today(job: Mapping[str, Any], hours: Fraction) -> Fraction | None:
+def _today(job: Mapping[str, Any], hours: Decimal) -> Decimal | None:
     if job["today"] is None:
         return None
-    parts = {name: Fraction(text) for name, text in job["today"].items()}
+    parts = {name: Decimal(text) for name, text in job["today"].items()}
     return parts["fixed"] + (parts["compute"] + parts["timed"]) * hours
 
 
-def _ways(job: Mapping[str, Any], today: Fraction | None, asked: WhatIf) -> list[Way]:
+def _ways(job: Mapping[str, Any], today: Decimal | None, asked: WhatIf) -> list[Way]:
     return [_way(one, today, asked) for one in job["options"]]
 
 
-def _way(option: Mapping[str, Any], today: Fraction | None, asked: WhatIf) -> Way:
+def _way(option: Mapping[str, Any], today: Decimal | None, asked: WhatIf) -> Way:
     out = _out(option, asked)
-    bill = ScaledBill(fixed=Fraction(option["fixed"]), timed=Fraction(option["timed"]))
-    bill = bill.with_compute(Fraction(option["compute"]), here=option["here"], asked=asked)
+    bill = ScaledBill(fixed=Decimal(option["fixed"]), timed=Decimal(option["timed"]))
+    bill = bill.with_compute(Decimal(option["compute"]), here=option["here"], asked=asked)
     low, mid, high = bill.at(option["low"], option["high"], asked)
-    work = Fraction(option["effort"]) * asked.rate_cents / HUNDRED
-    moving = Fraction(option["moving"])
+    work = Decimal(option["effort"]) * asked.rate_cents / HUNDRED
+    moving = Decimal(option["moving"])
     net = None
     if today is not None and out is None:
-        net = (today - high) * Fraction(option["periods"]) - work - moving
+        net = (today - high) * Decimal(option["periods"]) - work - moving
     return Way(
         id=option["id"],
         out=out,
@@ -208,7 +214,7 @@ def _advised(job: Mapping[str, Any], ways: list[Way]) -> Way | None:
     None is to leave it.
     """
     best = _best(ways)
-    advice, most = Fraction(job["worth"]["advice"]), Fraction(job["worth"]["best"])
+    advice, most = Decimal(job["worth"]["advice"]), Decimal(job["worth"]["best"])
     if job["recommended"] == _STAY:
         return best if most <= 0 else None
     mine = next(way for way in ways if way.id == job["recommended"])
