@@ -50,7 +50,39 @@ def _look(page: Page, page_path: Path, axe: str, picture: Path) -> list[str]:
     before, after, state = page.evaluate(_SETTINGS)
     if before == after or "h=50" not in state:
         wrong.append(f"half the hours change nothing: {after}")
+    return wrong + _jobs(page) + _map(page)
+
+
+def _jobs(page: Page) -> list[str]:
+    """Sort and search the table of jobs by keyboard."""
+    if not page.locator("#jobs").count():
+        return []
+    wrong: list[str] = []
+    page.locator("#jobs th button").nth(1).focus()
+    page.keyboard.press("Enter")
+    if page.locator("#jobs th[aria-sort]").count() != 1:
+        wrong.append("a sorted table does not say by what")
+    page.fill("#find", "no job is called so")
+    if page.locator("#jobs tbody tr:visible").count():
+        wrong.append("searching the jobs hides none")
+    page.fill("#find", "")
     return wrong
+
+
+def _map(page: Page) -> list[str]:
+    """Leave every provider out: who moved to share is greyed and named; what stays is not."""
+    away = page.evaluate("data => data.table.packings[1] || []", _data(page))
+    if not away:
+        return []
+    for box in page.locator('input[name="provider"]').all():
+        box.uncheck()
+    greyed = page.locator(".gpu.off").count()
+    named = page.locator("#map-said").inner_text()
+    return [] if greyed and named else [f"{greyed} greyed, said: {named}"]
+
+
+def _data(page: Page) -> Any:
+    return page.evaluate('JSON.parse(document.getElementById("data").textContent)')
 
 
 def _is_own(url: str) -> bool:
