@@ -8,7 +8,7 @@ on.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.models.saving import saving
 from planner.options.candidate import Candidate
@@ -76,10 +76,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
     return Ranking(
         options=tuple(
-            replace(
-                _option(ids[id(one)], one, context, worth.of(one)),
-                doubts=find_doubts(one, context) if one is (best or cheapest) else None,
-            )
+            _option(ids[id(one)], one, context, worth.of(one), told_most=one is (best or cheapest))
             for one in listed
         ),
         recommended=ids.get(id(best), STAY),
@@ -192,7 +189,9 @@ def _machine(candidate: Candidate) -> object:
     return (offer.provider, offer.gpu, offer.gpu_count, candidate.count, offer.purchase)
 
 
-def _option(id_: str, candidate: Candidate, context: JobContext, weighed: Weighed) -> Option:
+def _option(
+    id_: str, candidate: Candidate, context: JobContext, weighed: Weighed, *, told_most: bool
+) -> Option:
     actions = codes(candidate, context)
     spread, machine = how_it_runs(candidate, context, actions)
     return Option(
@@ -218,4 +217,5 @@ def _option(id_: str, candidate: Candidate, context: JobContext, weighed: Weighe
         distribution=spread,
         machine=machine,
         scaling=candidate.scaling,
+        doubts=find_doubts(candidate, context) if told_most else None,
     )
