@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test mcp-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -96,6 +96,12 @@ export-test: $(VENV)/.dev .venv-tools/.ready ## hold every exported task against
 
 chaos: $(VENV)/.dev ## launches killed in worlds that lag, lie and fail: what is left, late, untrue; PAGE=docs/explanation/ending.md rewrites its tables
 	$(BIN)/python -m tests.chaos --jobs 2 $(if $(PAGE),--into $(PAGE))
+
+N ?= 3000
+mcp-test: $(VENV)/.dev ## N hostile calls to the tools for agents, a third of them to real processes that are killed, too: dollars at risk, orphans
+	$(BIN)/python -m tests.mcp_hostile $$(( $(N) / 3 )) --seed 1
+	$(BIN)/python -m tests.mcp_hostile $$(( $(N) / 3 )) --seed 2
+	$(BIN)/python -m tests.mcp_hostile $$(( $(N) / 3 )) --seed 3 --real
 
 vm-test: $(VENV)/.dev ## boot the rendered user data on a real virtual machine (qemu; Debian: apt-get install qemu-system-x86 mmdebstrap genisoimage)
 	GPUCOST_VM=1 $(BIN)/pytest -q -n 0 -s -rs tests/vm

@@ -1,12 +1,14 @@
-"""Hostile calls to the tools for agents: `python -m tests.mcp_hostile N --seed S`, on the fakes."""
+"""Hostile calls to the tools for agents: `python -m tests.mcp_hostile N --seed S [--real]`."""
 
 import argparse
 import json
 import random
+import signal
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,13 +16,15 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
+from gpucost.agents.answers import MOST_ANSWER
 from gpucost.agents.budget import Budget
-from gpucost.agents.server import MOST_ANSWER, make_server
+from gpucost.agents.server import make_server
 from gpucost.agents.spending import Spending
 from gpucost.cli import run as gpucost
 from gpucost.commands.mcp import COMMANDS
+from tests.agent_server import served, told_to_end
 from tests.gpucost.launching import prepare
 from tests.providers.fakes.account import REAPER, TOKEN, a_digitalocean
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault
@@ -108,14 +112,21 @@ class Attack:
     seen: Seen = field(default_factory=Seen)
     tokens: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     clock: float = 0.0
+    real: bool = False
+
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """A client of a server in this process, or in one of its own."""
+        if self.real:
+            return served(self.root.parent, "--budget", str(BUDGET))
+        return Client(self.server())
 
     def server(self) -> Any:
         """A server as `gpucost mcp --budget 200` makes it, of the same state folder as before."""
         budget = Budget(usd=BUDGET, folder=self.root.parent / "state")
         return make_server(COMMANDS, self.root, Spending(budget, clock=lambda: self.clock))
 
-    async def calls(self, client: Client, most: int) -> None:
-        """Make calls; look at the fake after each."""
+    async def calls(self, client: Client, most: int) -> int:
+        """Make calls, and look at the fake after each; return how many before the server died."""
         kinds: list[tuple[int, Callable[[Client], Coroutine[Any, Any, None]]]] = [
             (70, self.nonsense),
             (7, self.preview),
@@ -127,12 +138,16 @@ class Attack:
             (2, self.liar),
             (3, self.greedy),
             (4, self.end),
+            (2 if self.real else 0, self.kill),
         ]
         weights, makers = zip(*kinds, strict=True)
-        for _ in range(most):
+        for made in range(1, most + 1):
             (make,) = self.draw.choices(makers, weights)
             await make(client)
             self.look()
+            if make == self.kill:
+                return made
+        return most
 
     def look(self) -> None:
         """Hold what is at the fake against the budget: each machine for its hour, at its price."""
@@ -235,6 +250,21 @@ class Attack:
         )
         await self.ask(client, "provision", {**LAUNCH, **more}, "greedy")
 
+    async def kill(self, client: Client) -> None:
+        """The server is told to end, or killed, while a launch is under way."""
+        await self.preview(client)
+        number = self.draw.choice((signal.SIGTERM, signal.SIGINT, signal.SIGKILL))
+        self.seen.outcomes[number.name] += 1
+
+        async def launch() -> None:
+            with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await self.confirm(client)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(launch)
+            await anyio.sleep(self.draw.uniform(0.0, 0.3))
+            await told_to_end(self.root.parent, number)
+
     async def end(self, client: Client) -> None:
         """A run is ended; sometimes one that is not theirs."""
         runs = sorted(Budget(usd=None, folder=self.root.parent / "state").runs())
@@ -242,7 +272,9 @@ class Attack:
         await self.ask(client, "down", {"run": run}, "end")
 
 
-def attack(most: int, seed: int, folder: Path, patch: pytest.MonkeyPatch) -> Seen:
+def attack(
+    most: int, seed: int, folder: Path, patch: pytest.MonkeyPatch, *, real: bool = False
+) -> Seen:
     """Make so many turns, the server restarted now and then; end what is known, and look."""
     prepare(patch, folder)
     patch.setenv("GPUCOST_DIGITALOCEAN_REAPER_TOKEN", REAPER)
@@ -255,17 +287,19 @@ def attack(most: int, seed: int, folder: Path, patch: pytest.MonkeyPatch) -> See
         size = next(one for one in cloud.sizes if one["slug"] == SIZE)
         size |= {"regions": ["nyc2"], "price_hourly": PRICE}
         draw = random.Random(seed)  # noqa: S311 - repeatable, not secret
-        attacker = Attack(draw=draw, cloud=cloud, root=root)
+        attacker = Attack(draw=draw, cloud=cloud, root=root, real=real)
 
         async def servers() -> None:
             left = most
             while left > 0:
-                async with Client(attacker.server()) as client:
-                    await attacker.calls(client, min(left, 100))
-                left -= 100
+                async with attacker.client() as client:
+                    left -= await attacker.calls(client, min(left, 100))
 
         anyio.run(servers)
         cloud.faults.clear()
+        said = folder / "stderr"
+        if said.exists() and "Traceback" in said.read_text("utf-8"):
+            attacker.seen.wrong.append("a traceback")
         gpucost(["down", "--all", "--yes", "-q"])
         gpucost(["reap", "--yes", "-q"])
         things = cloud.estate.things
@@ -280,11 +314,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("most", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--real", action="store_true", help="processes that are killed, too")
     asked = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPUCOST_CACHE_DIR", f"{folder}/cache")
-        seen = attack(asked.most, asked.seed, Path(folder), patch)
+        seen = attack(asked.most, asked.seed, Path(folder), patch, real=asked.real)
     for kind, count in sorted(seen.outcomes.items()):
         print(f"{kind}: {count}")
     took_s = time.monotonic() - began

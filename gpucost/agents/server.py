@@ -1,35 +1,30 @@
 """The server of the Model Context Protocol: each tool calls what a command of gpucost calls."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import anyio.to_thread
-import click
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from gpucost.agents import inputs
+from gpucost.agents.answers import planned, priced, shortened
+from gpucost.agents.desk import Answer, Commands, Desk, Runner, heard, in_a_thread
 from gpucost.agents.spending import AgentLaunch, Spending
 from gpucost.arguments.parameters import DURATION
+from gpucost.files.plan_file import load_plan
+from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.plan_document.encode import encode
-from pricing.errors import GpucostError, InputError, RefusedError
-from providers.redaction import redact
+from pricing.errors import InputError, RefusedError
 
-MOST_ANSWER = 20_000
-"""Characters of an answer; what is longer is cut, and says so."""
-
-Commands = Mapping[str, click.Command]
 Text = Annotated[str, Field(max_length=1_000)]
 Names = Annotated[list[Text], Field(max_length=100)]
+Call = Context[Any, Any]
 
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ASKS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
@@ -37,161 +32,171 @@ _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_wor
 _SPENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    """What all tools share: the commands, the only folder that is read, what may be spent."""
-
-    commands: Commands
-    root: Path
-    spending: Spending
-    one: threading.Lock
-
-    async def do(self, work: Callable[[], str]) -> str:
-        """Return an answer that is not too long; one call at a time, errors in sentences."""
-        return await anyio.to_thread.run_sync(self._do, work)
-
-    def _do(self, work: Callable[[], str]) -> str:
-        try:
-            with self.one:
-                text = redact(work())
-        except GpucostError as error:
-            raise ToolError(_cut(redact("\n".join(error.problems)))) from None
-        except click.ClickException as error:
-            raise ToolError(_cut(redact(error.format_message()))) from None
-        except OSError as error:
-            raise ToolError(redact(f"{error.strerror or error}; nothing was answered")) from None
-        except Exception as error:  # noqa: BLE001 - an agent gets a sentence, never a traceback
-            raise ToolError(f"unexpected failure, a bug: {type(error).__name__}") from None
-        return _cut(text)
-
-    def command(self, name: str, *arguments: str) -> str:
-        """Return what a command prints; what it says beside that stands below."""
-        printed, said = StringIO(), StringIO()
-        with redirect_stdout(printed), redirect_stderr(said):
-            self.commands[name].main(
-                [*arguments], prog_name=f"gpucost {name}", standalone_mode=False
-            )
-        notes = said.getvalue().strip()
-        return printed.getvalue() + (f"\n{notes}\n" if notes else "")
-
-
-def make_server(commands: Commands, root: Path, spending: Spending) -> MCPServer:
+def make_server(
+    commands: Commands, root: Path, spending: Spending, runner: Runner = in_a_thread
+) -> MCPServer:
     """Return the server.
 
     Args:
         commands: of the command line, by name: explain, prices, quote, diagnose, plan, list, down.
         root: the folder below which files are read and plans are written.
         spending: previews and launches.
+        runner: where calls are worked off, one after another.
     """
-    server = MCPServer(
+    desk = Desk(commands=commands, root=root.resolve(), spending=spending, runner=runner)
+    tools = [*_reading(desk), _plan(desk), *_machines(desk)]
+    tools += [] if spending.budget.usd is None else [_provision(desk)]
+    return MCPServer(
         "gpucost",
         version=__version__,
         instructions="Measured GPU jobs in; the cheapest way to run them out. Start with diagnose "
         "or plan. Launches need two calls: a preview, then the same call with its token.",
         log_level="WARNING",
+        tools=tools,
     )
-    desk = _Desk(commands, root.resolve(), spending, threading.Lock())
-    _add_reading(server, desk)
-    _add_plan(server, desk)
-    _add_machines(server, desk)
-    if spending.budget.usd is not None:
-        _add_provision(server, desk)
-    return server
 
 
-def _add_reading(server: MCPServer, desk: _Desk) -> None:
-    async def explain(code: Text) -> str:
+def _tool(
+    work: Callable[..., Any], document: str, annotations: ToolAnnotations, name: str | None = None
+) -> Tool:
+    """Return a tool whose answers are documents of that name."""
+    made = Tool.from_function(work, name, annotations=annotations, structured_output=False)
+    made.fn_metadata.output_schema = {"type": "object", **DOCUMENTS[document].schema}
+    return made
+
+
+def _reading(desk: Desk) -> list[Tool]:
+    async def explain(code: Text, call: Call) -> CallToolResult:
         """Explain a finding or an action of a plan by its code."""
-        return await desk.do(lambda: desk.command("explain", inputs.word("code", code)))
 
-    async def prices(
-        gpu: Text = "", provider: Text = "", region: Text = "", gpus: Text = "", max_usd: Text = ""
-    ) -> str:
+        def work() -> Answer:
+            printed, notes = desk.command("explain", inputs.word("code", code), "-f", "json")
+            return Answer(document=json.loads(printed), notes=notes)
+
+        return await desk.do(work, call, "explaining")
+
+    async def prices(  # noqa: PLR0913, PLR0917 - what an agent may say
+        call: Call,
+        gpu: Text = "",
+        provider: Text = "",
+        region: Text = "",
+        gpus: Text = "",
+        max_usd: Text = "",
+    ) -> CallToolResult:
         """List known prices by the hour, cheapest first, with the day of each."""
         asked = {"gpu": gpu, "provider": provider, "region": region, "gpus": gpus}
-        return await desk.do(
-            lambda: desk.command(
-                "prices", "list", *_options({**asked, "max-price": max_usd}), "-f", "csv"
-            )
-        )
+
+        def work() -> Answer:
+            options = _options({**asked, "max-price": max_usd})
+            printed, notes = desk.command("prices", "list", *options, "-f", "json")
+            return Answer(document=priced(json.loads(printed)), notes=notes)
+
+        return await desk.do(work, call, "looking up prices")
 
     async def quote(
         type: Text,  # noqa: A002 - the name that agents see
         duration: Text,
+        call: Call,
         count: Annotated[int, Field(ge=1, le=64)] = 1,
-    ) -> str:
+    ) -> CallToolResult:
         """Price one use of PROVIDER/TYPE[/REGION], to the cent, such as for 90m."""
         asked = {"duration": duration, "count": str(count)}
-        return await desk.do(
-            lambda: desk.command("quote", inputs.word("type", type), *_options(asked), "-f", "json")
-        )
 
-    async def diagnose(sources: Names) -> str:
+        def work() -> Answer:
+            place = inputs.word("type", type)
+            printed, notes = desk.command("quote", place, *_options(asked), "-f", "json")
+            return Answer(document=json.loads(printed), notes=notes)
+
+        return await desk.do(work, call, "pricing")
+
+    async def diagnose(sources: Names, call: Call) -> CallToolResult:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
-        return await desk.do(
-            lambda: desk.command("diagnose", *inputs.sources(desk.root, sources), "-f", "json")
-        )
 
-    for tool in (explain, prices, quote, diagnose):
-        server.add_tool(tool, annotations=_READS, structured_output=False)
+        def work() -> Answer:
+            paths = inputs.sources(desk.root, sources)
+            printed, notes = desk.command("diagnose", *paths, "-f", "json")
+            jobs = json.loads(printed)["jobs"]
+            return Answer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
+
+        return await desk.do(work, call, "reading what was measured")
+
+    rows = (
+        (explain, "explanation"),
+        (prices, "agent-prices"),
+        (quote, "quote"),
+        (diagnose, "agent-diagnosis"),
+    )
+    return [_tool(work, document, _READS) for work, document in rows]
 
 
-def _add_plan(server: MCPServer, desk: _Desk) -> None:
-    async def plan(sources: Names, save_as: Text = "plan.json", hours_per_month: Text = "") -> str:
+def _plan(desk: Desk) -> Tool:
+    async def plan(
+        sources: Names, call: Call, save_as: Text = "plan.json", hours_per_month: Text = ""
+    ) -> CallToolResult:
         """Find the cheapest way to run measured jobs; the whole answer is saved as a plan."""
 
-        def work() -> str:
+        def work() -> Answer:
             paths = inputs.sources(desk.root, sources)
             where = inputs.new_plan(desk.root, save_as)
             options = _options({"hours-per-month": hours_per_month})
-            told = desk.command("plan", *paths, *options, "-o", where)
-            return f"{told}\nThe whole plan: {where}\n"
+            screen, notes = desk.command("plan", *paths, *options, "-o", where)
+            document = planned(load_plan(where), where)
+            text = f"{screen}\n{notes}\nThe whole plan: {where}\n"
+            return Answer(document=document, text=text)
 
-        return await desk.do(work)
+        return await desk.do(work, call, "reading what was measured, and planning")
 
-    server.add_tool(plan, annotations=_WRITES, structured_output=False)
+    return _tool(plan, "agent-plan", _WRITES)
 
 
-def _add_machines(server: MCPServer, desk: _Desk) -> None:
-    async def list_() -> str:
+def _machines(desk: Desk) -> list[Tool]:
+    async def list_(call: Call) -> CallToolResult:
         """List what runs, with its cost so far."""
-        return await desk.do(lambda: desk.command("list", "-f", "json"))
 
-    async def down(run: Text) -> str:
+        def work() -> Answer:
+            printed, notes = desk.command("list", "-f", "json")
+            told = {key: one for key, one in json.loads(printed).items() if key != "schema"}
+            return Answer(document=shortened(told, "runs"), notes=notes)
+
+        return await desk.do(work, call, "asking the providers")
+
+    async def down(run: Text, call: Call) -> CallToolResult:
         """End a run that was launched through these tools, and prove that it is gone."""
 
-        def work() -> str:
+        def work() -> Answer:
             if run not in desk.spending.budget.runs():
                 raise RefusedError(
                     f"{inputs.shown(run)}: not a run that was launched through these tools; only "
                     "those are ended here."
                 )
-            return desk.command("down", run, "--yes") or f"{run} is gone\n"
+            _, notes = desk.command("down", run, "--yes")
+            return Answer(document={"run": run, "gone": True, "said": notes.splitlines()})
 
-        return await desk.do(work)
+        return await desk.do(work, call, "ending it")
 
-    server.add_tool(list_, name="list", annotations=_ASKS, structured_output=False)
-    server.add_tool(down, annotations=_SPENDS, structured_output=False)
+    listing = _tool(list_, "agent-runs", _ASKS, "list")
+    return [listing, _tool(down, "agent-end", _SPENDS)]
 
 
-def _add_provision(server: MCPServer, desk: _Desk) -> None:
+def _provision(desk: Desk) -> Tool:
     async def provision(  # noqa: PLR0913, PLR0917 - what an agent may say
         lease: Text,
         max_usd: Text,
+        call: Call,
         type: Text = "",  # noqa: A002 - the name that agents see
         region: Text = "",
         plan: Text = "",
         option: Text = "",
         count: Annotated[int | None, Field(ge=1, le=64)] = None,
         confirm: Text = "",
-    ) -> str:
+    ) -> CallToolResult:
         """Launch machines that end themselves after the lease (such as 2h), at most for max_usd.
 
         Give type (PROVIDER/TYPE) or plan with option (JOB/ID). The first call launches nothing: it
         returns a preview and a token. The same call with confirm=token launches just that.
         """
 
-        def work() -> str:
+        def work() -> Answer:
             asked = AgentLaunch(
                 type=inputs.word("type", type) if type else "",
                 region=inputs.word("region", region) if region else "",
@@ -205,21 +210,17 @@ def _add_provision(server: MCPServer, desk: _Desk) -> None:
                 raise InputError("region goes with type; an option of a plan has its own.")
             if option and not plan:
                 raise InputError("option goes with plan.")
-            if confirm:
-                return desk.spending.launch(asked, confirm)
-            return json.dumps(encode(desk.spending.preview(asked)), indent=1, ensure_ascii=False)
+            with heard() as said:
+                if confirm:
+                    launched = json.loads(desk.spending.launch(asked, confirm))
+                    return Answer(document=launched, notes=said.getvalue().strip())
+                return Answer(document=encode(desk.spending.preview(asked)))
 
-        return await desk.do(work)
+        return await desk.do(work, call, "launching" if confirm else "asking the provider")
 
-    server.add_tool(provision, annotations=_SPENDS, structured_output=False)
+    return _tool(provision, "agent-provision", _SPENDS)
 
 
 def _options(values: Mapping[str, str]) -> list[str]:
     """Return options of a command line; one that is empty is not given."""
     return [f"--{name}={inputs.word(name, value)}" for name, value in values.items() if value]
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MOST_ANSWER:
-        return text
-    return f"{text[:MOST_ANSWER]}\n... cut here: {len(text)} characters. Ask for less.\n"

@@ -13,7 +13,7 @@ from gpucost.commands.money import prices, quote
 from gpucost.commands.planning import explain, plan
 from gpucost.files.user_folders import state_folder
 from gpucost.views.output import Output, common_options
-from pricing.errors import InputError
+from pricing.errors import InputError, LaunchInterruptedError
 
 COMMANDS: dict[str, click.Command] = {
     "explain": explain.command,
@@ -46,8 +46,12 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
         raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")
     from gpucost.agents.budget import Budget  # noqa: PLC0415 - only with the package
     from gpucost.agents.server import make_server  # noqa: PLC0415 - the same
+    from gpucost.agents.serving import MainThread, leave  # noqa: PLC0415 - the same
     from gpucost.agents.spending import Spending  # noqa: PLC0415 - the same
 
     output.say(f"serving over standard input and output; files below {root.resolve()}")
     spending = Spending(Budget(usd=budget, folder=state_folder()))
-    make_server(COMMANDS, root, spending).run("stdio")
+    here = MainThread()
+    if here.serve(make_server(COMMANDS, root, spending, here.run)):
+        output.insist("gpucost: told to end. What was launched is written down: `gpucost list`.")
+        leave(LaunchInterruptedError.exit_code)

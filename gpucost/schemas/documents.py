@@ -43,6 +43,7 @@ class WrittenDocument:
 _DOCUMENTS = "planner.plan_document.document"
 _QUOTES, _RUNS = "gpucost.files.quote_values", "gpucost.views.run_documents"
 _SMALL = "gpucost.schemas.small_documents"
+_ANSWERS = "gpucost.agents.answers"
 _LINES = "gpucost.schemas.capture_lines"
 
 _ROWS = (
@@ -74,11 +75,12 @@ _ROWS = (
     ("batch-search", "`run --find-batch -o`", "gpucost.profiling.batch_search:BatchSearch"),
     ("prices-check", "`prices check -f json`", "gpucost.prices.check:CheckedPrices"),
     ("explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
-    (
-        "agent-preview",
-        "`provision` of `mcp`, the first call",
-        "gpucost.agents.spending:AgentPreview",
-    ),
+    ("agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
+    ("agent-diagnosis", "`diagnose` of `mcp`", f"{_ANSWERS}:AgentDiagnosis"),
+    ("agent-plan", "`plan` of `mcp`", f"{_ANSWERS}:AgentPlan"),
+    ("agent-runs", "`list` of `mcp`", f"{_ANSWERS}:AgentRuns"),
+    ("agent-end", "`down` of `mcp`", f"{_ANSWERS}:AgentEnd"),
+    ("agent-provision", "`provision` of `mcp`", f"{_ANSWERS}:provision_schema"),
 )
 _LISTS = (
     ("prices", "`prices -f json`", "gpucost.prices.listing:ListedOffer"),

@@ -30,6 +30,7 @@ from tests.gpucost.documents import AS_OF, EXAMPLES
 from tests.gpucost.written import BY_COMMAND, faults, hold
 
 PACKAGES = ("gpucost", "planner", "pricing", "providers", "templates")
+AGENTS = {name for name in DOCUMENTS if name.startswith("agent-")}
 SCHEMA = re.compile(r"\bgpucost\.([a-z-]+)/v1")
 JOBS = sorted(path for path in EXAMPLES.rglob("*.json") if "pods" not in str(path))
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -38,7 +39,7 @@ BLOCK = Block(begin_s=1.0, end_s=2.0, n=2, points={"a": [(0.5, 1.0)]}, means={"a
 
 VALUES: dict[str, Any] = {
     "agent-launch": encode(AgentCap(run="k3f9xw2m", cap_usd=Decimal("12.50"))),
-    "agent-preview": encode(
+    "agent-provision": encode(
         AgentPreview(
             preview=("1 x aws/g6.xlarge",),
             worst_case_usd=Decimal("5.00"),
@@ -103,8 +104,7 @@ def test_every_named_document_has_a_schema() -> None:
     assert named <= set(DOCUMENTS)
     assert set(DOCUMENTS) - named == {
         *BY_COMMAND.values(),
-        "agent-launch",
-        "agent-preview",
+        *AGENTS,
         "steps",
     }
 
