@@ -21,7 +21,7 @@ from gpucost.views.terminal.progress import Told, progress
 from gpucost.views.terminal.size import message_width, terminal_width
 from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
-from templates.language.speech import ENGLISH, spoken
+from templates.language.speech import ENGLISH, join, say, spoken
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
@@ -223,7 +223,8 @@ def _print_rich(table: Table, output: Output) -> None:
         console.print(drawn)
     click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
     if fit.left_out:
-        output.say(f"left out in {width} columns: {', '.join(fit.left_out)} (-f md has all)")
+        names = join(fit.left_out)
+        output.say(say("left out in {n} columns: {names} (-f md has all)", n=width, names=names))
 
 
 def _cells(table: Table, cells: Sequence[str], fit: Fitted) -> list[str]:

@@ -143,7 +143,11 @@ def _clauses(text: str) -> str:
     clauses = text.split("; ")
     if len(clauses) == 1:
         return text
-    return say("; ").join(_recognised(one, spoken()) or one for one in clauses)
+    known = [_recognised(one, spoken()) for one in clauses]
+    if not any(known):  # a note of the user's
+        return text
+    both = zip(known, clauses, strict=True)
+    return say("; ").join(said or clause for said, clause in both)
 
 
 def _recognised(text: str, language: str, kind: str = "finished") -> str | None:

@@ -4,10 +4,10 @@ from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_json, print_prose, print_table
 from planner.documents.plan_change import JobChange, PlanChange
-from pricing.listing import listed
 from pricing.money import show
+from templates.language.speech import join, say, word
+from templates.report_text import period_name
 
-_COLUMNS = ("job", "what", "before", "after", "change", "by price", "by use", "by machine")
 _SHOWN = 15
 
 
@@ -20,25 +20,46 @@ def print_change(change: PlanChange, output: Output) -> None:
     moved.sort(key=lambda job: -abs((job.after or Decimal(0)) - (job.before or Decimal(0))))
     whole = output.format != "table" or output.verbose
     shown = moved if whole else moved[:_SHOWN]
+    columns = _columns()
     table = Table(
-        columns=_COLUMNS,
+        columns=columns,
         rows=tuple(_row(job) for job in shown),
-        right=frozenset(_COLUMNS[2:]),
-        spare=("by machine", "by use", "by price"),
+        right=frozenset(columns[2:]),
+        spare=columns[:-4:-1],
     )
     print_table(table, output)
     if output.format != "table":
         return
     if len(moved) > len(shown):
-        print_prose(f"{len(moved) - len(shown)} more jobs changed: -v.")
-    for what, word in (("new", "New waste"), ("gone", "Gone waste")):
-        found = [one for one in change.waste if one.what == what]
-        if found:
-            names = listed([f"{one.job}: {one.code}" for one in found], _SHOWN)
-            print_prose(f"{word}: {names}.")
+        print_prose(say("{n} more jobs changed: -v.", n=len(moved) - len(shown)))
+    if new := _waste(change, "new"):
+        print_prose(say("New waste: {names}.", names=new))
+    if gone := _waste(change, "gone"):
+        print_prose(say("Gone waste: {names}.", names=gone))
     if change.unknown:
-        print_prose(f"In no total, for their cost is unknown: {', '.join(change.unknown)}.")
+        jobs = join(change.unknown)
+        print_prose(say("In no total, for their cost is unknown: {jobs}.", jobs=jobs))
     print_prose(change_text(change))
+
+
+def _columns() -> tuple[str, ...]:
+    return (
+        say("job"),
+        say("what"),
+        say("before"),
+        say("after"),
+        say("change"),
+        say("by price"),
+        say("by use"),
+        say("by machine"),
+    )
+
+
+def _waste(change: PlanChange, what: str) -> str:
+    """Return what came or went, by job; empty where nothing did."""
+    found = [say("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
+    more = len(found) - _SHOWN
+    return join(found[:_SHOWN]) + (say(", and {n} more", n=more) if more > 0 else "")
 
 
 def change_text(change: PlanChange) -> str:
@@ -46,19 +67,26 @@ def change_text(change: PlanChange) -> str:
     totals = change.totals
     moved = totals.after - totals.before
     causes = (
-        ("prices", totals.price_usd),
-        ("use", totals.usage_usd),
-        ("other machines", totals.machine_usd),
-        ("new jobs", totals.new_jobs_usd),
-        ("jobs that ended", totals.gone_jobs_usd),
+        (say("prices"), totals.price_usd),
+        (say("use"), totals.usage_usd),
+        (say("other machines"), totals.machine_usd),
+        (say("new jobs"), totals.new_jobs_usd),
+        (say("jobs that ended"), totals.gone_jobs_usd),
     )
-    parts = ", ".join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
-    span = f"{change.earlier} to {change.later}"
+    parts = join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
+    said = {
+        "span": say("{low} to {high}", low=change.earlier, high=change.later),
+        "after": f"${show(totals.after)}",
+        "period": period_name(change.period),
+    }
     if not parts:
-        return f"{span}: ${show(totals.after)} a {change.period}, unchanged."
-    return (
-        f"{span}: ${show(totals.before)} -> ${show(totals.after)} a {change.period} "
-        f"({_signed(moved)}): {parts}."
+        return say("{span}: {after} {period}, unchanged.", **said)
+    return say(
+        "{span}: {before} -> {after} {period} ({change}): {causes}.",
+        **said,
+        before=f"${show(totals.before)}",
+        change=_signed(moved),
+        causes=parts,
     )
 
 
@@ -68,10 +96,10 @@ def _row(job: JobChange) -> tuple[str, ...]:
         moved = (job.after or Decimal(0)) - (job.before or Decimal(0))
     return (
         job.job,
-        job.what,
+        word("change", job.what),
         _dollars(job.before),
         _dollars(job.after),
-        "unknown" if moved is None else _signed(moved),
+        say("unknown") if moved is None else _signed(moved),
         *(
             "" if usd is None else _signed(usd)
             for usd in (job.price_usd, job.usage_usd, job.machine_usd)

@@ -6,12 +6,11 @@ from gpucost.views.output import Output, Table, print_prose, print_table
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
-from pricing.listing import counted
 from templates import advice, report_text
+from templates.language.speech import join, say, told, word
 from templates.totals import alternative, total
 
-_RIGHT = frozenset(("hours", "saves"))
-_SPARE = ("price read", "per work", "hours", "GPU", "how")
+_SPARE = (8, 7, 4, 2, 3)  # columns that a narrow terminal leaves out, the first one first
 _CSV = (
     "job option recommended provider instance_type region gpus gpu count purchase actions "
     "hours_low hours_mid hours_high usd_low usd_mid usd_high saves_usd saves_fraction "
@@ -33,15 +32,15 @@ def print_whole_plan(plan: PlanDocument, output: Output) -> None:
     for job in plan.jobs:
         _print_job(job, plan, output)
     for note in (*plan.assumptions, *plan.warnings) if output.verbose else ():
-        output.say(f"note: {note}")
+        output.say(say("note: {note}", note=told(note)))
 
 
 def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     paid, todo = advice.headline(job, plan)
-    print_prose(f"{job.name}: {paid}")
+    print_prose(say("{job}: {paid}", job=job.name, paid=paid))
     print_prose(todo)
     if output.verbose:
-        print_prose(f"Confidence {report_text.confidence(job)}.")
+        print_prose(say("Confidence {sure}.", sure=report_text.confidence(job)))
         for finding in job.findings:
             print_prose(_finding(finding), indent="  ")
     columns = _columns(plan)
@@ -49,21 +48,30 @@ def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     table = Table(
         columns=columns,
         rows=tuple(_rows(job)),
-        right=_RIGHT,
-        spare=_SPARE,
+        right=frozenset((columns[4], columns[6])),
+        spare=tuple(columns[at] for at in _SPARE),
         whole=frozenset((*columns[4:], "GPU")),
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
     if job.options:
-        print_prose(f"named: {advice.named(job)}", indent="  ")
+        print_prose(say("named: {what}", what=advice.named(job)), indent="  ")
     if job.probe:
-        print_prose(f"probe: {report_text.probe(job.probe)}", indent="  ")
+        print_prose(say("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
 
 
 def _columns(plan: PlanDocument) -> tuple[str, ...]:
-    dollars = f"USD {report_text.period_words(plan)}"
-    return ("option", "where", "GPU", "how", "hours", dollars, "saves", "per work", "price read")
+    return (
+        say("option"),
+        say("where"),
+        "GPU",
+        say("how"),
+        say("hours"),
+        say("USD {period}", period=report_text.period_words(plan)),
+        say("saves"),
+        say("per work"),
+        say("price read"),
+    )
 
 
 def _rows(job: JobDocument) -> list[tuple[str, ...]]:
@@ -72,9 +80,9 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             f"{report_text.STAY}" + ("*" if job.recommended == report_text.STAY else ""),
-            report_text.place(offer, today.count) + (" (assumed)" if today.assumed else ""),
-            f"{offer.gpu_count}x {offer.gpu}" if offer else "unknown",
-            "as today",
+            report_text.place(offer, today.count) + (say(" (assumed)") if today.assumed else ""),
+            f"{offer.gpu_count}x {offer.gpu}" if offer else say("unknown"),
+            say("as today"),
             report_text.hours(today.hours),
             report_text.today_cost(today.cost),
             "",
@@ -94,7 +102,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
                 report_text.changes(option),
                 report_text.hours(option.hours),
                 report_text.cost_range(option),
-                "unknown" if fraction is None else f"{most}{fraction:.0%}",
+                say("unknown") if fraction is None else f"{most}{fraction:.0%}",
                 report_text.per_work(option),
                 report_text.read_on(option.offer),
             )
@@ -129,37 +137,60 @@ def _record(found: FoundOption) -> tuple[str, ...]:
 
 def _finding(finding: FindingDocument) -> str:
     waste = finding.waste_usd
-    cost = "" if waste is None else f", costs {report_text.whole_dollars(waste)}"
-    readings = report_text.evidence(finding)
-    return f"{finding.code} ({finding.confidence}{cost}): {readings or finding.cause}"
+    cost = "" if waste is None else say(", costs {usd}", usd=report_text.whole_dollars(waste))
+    return say(
+        "{code} ({sure}{cost}): {what}",
+        code=finding.code,
+        sure=word("confidence", finding.confidence),
+        cost=cost,
+        what=report_text.evidence(finding) or told(finding.cause),
+    )
 
 
 def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
+    held = fleet.gpus_before
     print_prose(
-        f"fleet: {counted(fleet.gpus_before, 'GPU')} -> {fleet.gpus_after} (at least "
-        f"{fleet.gpus_lower_bound}), {report_text.dollars(fleet.cost_before)} -> "
-        f"{report_text.dollars(fleet.cost_after)} {report_text.period_words(plan)}, "
-        f"{fleet.saves.fraction or 0.0:.0%} less{_alone(fleet, plan)}"
+        say(
+            "fleet: {held} -> {after} (at least {least}), {usd} -> {then} {period}, "
+            "{share} less{alone}",
+            held=say("{n} GPUs", n=held) if held != 1 else say("1 GPU"),
+            after=fleet.gpus_after,
+            least=fleet.gpus_lower_bound,
+            usd=report_text.dollars(fleet.cost_before),
+            then=report_text.dollars(fleet.cost_after),
+            period=report_text.period_words(plan),
+            share=f"{fleet.saves.fraction or 0.0:.0%}",
+            alone=_alone(fleet, plan),
+        )
     )
     rows = tuple(
-        (str(p.id), report_text.place(p.offer), p.mode or "alone", ", ".join(p.jobs))
+        (str(p.id), report_text.place(p.offer), p.mode or say("alone"), join(p.jobs))
         for p in fleet.recommended
     )
-    print_table(Table(columns=("GPU", "machine", "mode", "jobs"), rows=rows), output)
+    columns = ("GPU", say("machine"), say("mode"), say("jobs"))
+    print_table(Table(columns=columns, rows=rows), output)
     for placement in fleet.recommended:
         for risk in placement.risks or ():
-            print_prose(f"GPU {placement.id}: {risk}", indent="  ")
+            print_prose(say("GPU {id}: {risk}", id=placement.id, risk=told(risk)), indent="  ")
     if fleet.roll_back:
-        print_prose(fleet.roll_back)
+        print_prose(told(fleet.roll_back))
     for one in () if fleet.taken else fleet.unmoved:
-        output.say(f"note: {one.job} stays on its GPU: {one.reason}, {one.detail}")
+        output.say(
+            say(
+                "note: {job} stays on its GPU: {reason}, {detail}",
+                job=one.job,
+                reason=word("reason", one.reason),
+                detail=told(one.detail),
+            )
+        )
     for other in fleet.alternatives:
-        word = "recommended:" if other is fleet.taken else "or"
-        print_prose(f"{word} {alternative(other, plan)}")
-    click.echo("Job by job, on its own:\n")
+        what = alternative(other, plan)
+        taken = other is fleet.taken
+        print_prose(say("recommended: {what}", what=what) if taken else say("or {what}", what=what))
+    click.echo(say("Job by job, on its own:") + "\n")
 
 
 def _alone(fleet: FleetDocument, plan: PlanDocument) -> str:
     """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
     whole = plan.recommended is None or plan.recommended.cost.mid == fleet.cost_after
-    return "" if whole else ", by sharing GPUs alone"
+    return "" if whole else say(", by sharing GPUs alone")

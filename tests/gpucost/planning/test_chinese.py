@@ -1,6 +1,7 @@
 """`--lang zh` and `--fx` at the terminal."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,14 @@ from tests.gpucost.documents import AS_OF
 ROOT = Path(__file__).parents[3]
 ONE = str(ROOT / "examples/visual-search.json")
 FLEET = str(ROOT / "examples/fleet")
+SOURCES = (
+    ONE,
+    FLEET,
+    *(str(ROOT / f"examples/{name}.json") for name in ("notebook", "train-8xh100-aws")),
+    *(str(ROOT / f"examples/hard/{name}") for name in ("llm-35-mfu.json", "pods-one-machine")),
+)
+# Three words of English side by side, as no code, name or unit is written.
+ENGLISH = re.compile(r"(?<![\w/.=(-])[A-Za-z][a-z']+,? [a-z][a-z']+ [a-z][a-z']+")
 RATE = ("--fx", "CNY=7.1@2026-11-20")
 
 
@@ -30,6 +39,52 @@ def test_a_chinese_plan_fits_the_terminal(
     assert "每月" in ran.out
     assert "CNY" in ran.out
     assert lines[-1].endswith("。")
+
+
+def _notes(source: Path) -> list[str]:
+    """What stands in profiles as a user's own words, which are not ours to translate."""
+    files = sorted(source.glob("*.json")) if source.is_dir() else [source]
+    found = (json.loads(path.read_text("utf-8"))["provenance"]["notes"] for path in files)
+    return [note for notes in found for note in notes]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("whole", ["-v", "--all"])
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: Path(path).stem)
+def test_all_of_a_plan_is_chinese_and_fits(
+    source: str, whole: str, columns: int, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With -v and --all nothing but a user's own notes is English, and no line is too wide."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = call("plan", source, "--lang", "zh", "--as-of", AS_OF, whole)
+    assert ran.code == 0
+    assert max(map(wcswidth, ran.out.splitlines())) <= columns
+    said = (ran.out + ran.err).replace("gpucost prices update", "")
+    for note in _notes(Path(source)):
+        said = said.replace(note, "")
+    assert ENGLISH.findall(said) == []
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_changed_is_chinese_and_fits(
+    columns: int, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`diff` on the screen, of a job that is new, one that is gone and one that is dearer."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    old, new = str(tmp_path / "old.json"), str(tmp_path / "new.json")
+    hours = ("--hours-per-month", "300")
+    assert call("plan", ONE, SOURCES[3], "--as-of", AS_OF, "-o", old).code == 0
+    assert call("plan", ONE, SOURCES[2], "--as-of", AS_OF, *hours, "-o", new).code == 0
+    ran = call("diff", old, new, "--lang", "zh")
+    assert ran.code == 0
+    assert max(map(wcswidth, ran.out.splitlines())) <= columns
+    assert "新出现" in ran.out
+    assert ENGLISH.findall(ran.out + ran.err) == []
+    for form in ("json", "csv"):
+        asked = ("diff", old, new, "-f", form)
+        assert call(*asked, "--lang", "zh").out == call(*asked).out
+    assert "unchanged" in call("diff", old, old).out
+    assert "没有变化" in call("diff", old, old, "--lang", "zh").out
 
 
 def test_data_for_programs_stay_english(call: Call) -> None:
