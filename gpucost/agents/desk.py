@@ -25,7 +25,7 @@ from pricing.errors import GpucostError
 from providers.redaction import redact
 
 Commands = Mapping[str, click.Command]
-Work = Callable[[], "Answer"]
+Work = Callable[[], "ToolAnswer"]
 Runner = Callable[[Callable[[], CallToolResult]], Awaitable[CallToolResult]]
 
 BEAT_S = 2.0
@@ -33,7 +33,7 @@ BEAT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ToolAnswer:
     """What a tool answers.
 
     Attributes:
@@ -101,7 +101,7 @@ class Desk:
 
     def command(self, name: str, *arguments: str) -> tuple[str, str]:
         """Return what a command prints, and what it says beside that."""
-        printed, said = StringIO(), _Lines(_listener.get())
+        printed, said = StringIO(), _SaidLines(_listener.get())
         with redirect_stdout(printed), redirect_stderr(said):
             self.commands[name].main(
                 [*arguments], prog_name=f"gpucost {name}", standalone_mode=False
@@ -116,8 +116,8 @@ async def in_a_thread(work: Callable[[], CallToolResult]) -> CallToolResult:
 
 @contextmanager
 def heard() -> Iterator[StringIO]:
-    """Catch what is said in the block on standard error, and tell it as progress."""
-    said = _Lines(_listener.get())
+    """Tell what is said in the block on standard error as progress; yield it, too."""
+    said = _SaidLines(_listener.get())
     with redirect_stderr(said):
         yield said
 
@@ -125,7 +125,7 @@ def heard() -> Iterator[StringIO]:
 _listener: ContextVar[Callable[[str], None]] = ContextVar("_listener")
 
 
-class _Lines(StringIO):
+class _SaidLines(StringIO):
     """What is said, each whole line told at once."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:

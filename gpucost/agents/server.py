@@ -13,7 +13,7 @@ from pydantic import Field
 
 from gpucost.agents import inputs
 from gpucost.agents.answers import planned, priced, shortened
-from gpucost.agents.desk import Answer, Commands, Desk, Runner, heard, in_a_thread
+from gpucost.agents.desk import Commands, Desk, Runner, ToolAnswer, heard, in_a_thread
 from gpucost.agents.spending import AgentLaunch, Spending
 from gpucost.arguments.parameters import DURATION
 from gpucost.files.plan_file import load_plan
@@ -44,7 +44,7 @@ def make_server(
         runner: where calls are worked off, one after another.
     """
     desk = Desk(commands=commands, root=root.resolve(), spending=spending, runner=runner)
-    tools = [*_reading(desk), _plan(desk), *_machines(desk)]
+    tools = [*_known(desk), _diagnose(desk), _plan(desk), *_machines(desk)]
     tools += [] if spending.budget.usd is None else [_provision(desk)]
     return MCPServer(
         "gpucost",
@@ -65,13 +65,15 @@ def _tool(
     return made
 
 
-def _reading(desk: Desk) -> list[Tool]:
+def _known(desk: Desk) -> list[Tool]:
+    """Return the tools that look up what gpucost knows."""
+
     async def explain(code: Text, call: Call) -> CallToolResult:
         """Explain a finding or an action of a plan by its code."""
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             printed, notes = desk.command("explain", inputs.word("code", code), "-f", "json")
-            return Answer(document=json.loads(printed), notes=notes)
+            return ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "explaining")
 
@@ -86,10 +88,10 @@ def _reading(desk: Desk) -> list[Tool]:
         """List known prices by the hour, cheapest first, with the day of each."""
         asked = {"gpu": gpu, "provider": provider, "region": region, "gpus": gpus}
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             options = _options({**asked, "max-price": max_usd})
             printed, notes = desk.command("prices", "list", *options, "-f", "json")
-            return Answer(document=priced(json.loads(printed)), notes=notes)
+            return ToolAnswer(document=priced(json.loads(printed)), notes=notes)
 
         return await desk.do(work, call, "looking up prices")
 
@@ -102,31 +104,30 @@ def _reading(desk: Desk) -> list[Tool]:
         """Price one use of PROVIDER/TYPE[/REGION], to the cent, such as for 90m."""
         asked = {"duration": duration, "count": str(count)}
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             place = inputs.word("type", type)
             printed, notes = desk.command("quote", place, *_options(asked), "-f", "json")
-            return Answer(document=json.loads(printed), notes=notes)
+            return ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "pricing")
 
+    rows = ((explain, "explanation"), (prices, "agent-prices"), (quote, "quote"))
+    return [_tool(work, document, _READS) for work, document in rows]
+
+
+def _diagnose(desk: Desk) -> Tool:
     async def diagnose(sources: Names, call: Call) -> CallToolResult:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             paths = inputs.sources(desk.root, sources)
             printed, notes = desk.command("diagnose", *paths, "-f", "json")
             jobs = json.loads(printed)["jobs"]
-            return Answer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
+            return ToolAnswer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
 
         return await desk.do(work, call, "reading what was measured")
 
-    rows = (
-        (explain, "explanation"),
-        (prices, "agent-prices"),
-        (quote, "quote"),
-        (diagnose, "agent-diagnosis"),
-    )
-    return [_tool(work, document, _READS) for work, document in rows]
+    return _tool(diagnose, "agent-diagnosis", _READS)
 
 
 def _plan(desk: Desk) -> Tool:
@@ -135,14 +136,14 @@ def _plan(desk: Desk) -> Tool:
     ) -> CallToolResult:
         """Find the cheapest way to run measured jobs; the whole answer is saved as a plan."""
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             paths = inputs.sources(desk.root, sources)
             where = inputs.new_plan(desk.root, save_as)
             options = _options({"hours-per-month": hours_per_month})
             screen, notes = desk.command("plan", *paths, *options, "-o", where)
             document = planned(load_plan(where), where)
             text = f"{screen}\n{notes}\nThe whole plan: {where}\n"
-            return Answer(document=document, text=text)
+            return ToolAnswer(document=document, text=text)
 
         return await desk.do(work, call, "reading what was measured, and planning")
 
@@ -153,24 +154,24 @@ def _machines(desk: Desk) -> list[Tool]:
     async def list_(call: Call) -> CallToolResult:
         """List what runs, with its cost so far."""
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             printed, notes = desk.command("list", "-f", "json")
             told = {key: one for key, one in json.loads(printed).items() if key != "schema"}
-            return Answer(document=shortened(told, "runs"), notes=notes)
+            return ToolAnswer(document=shortened(told, "runs"), notes=notes)
 
         return await desk.do(work, call, "asking the providers")
 
     async def down(run: Text, call: Call) -> CallToolResult:
         """End a run that was launched through these tools, and prove that it is gone."""
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             if run not in desk.spending.budget.runs():
                 raise RefusedError(
                     f"{inputs.shown(run)}: not a run that was launched through these tools; only "
                     "those are ended here."
                 )
             _, notes = desk.command("down", run, "--yes")
-            return Answer(document={"run": run, "gone": True, "said": notes.splitlines()})
+            return ToolAnswer(document={"run": run, "gone": True, "said": notes.splitlines()})
 
         return await desk.do(work, call, "ending it")
 
@@ -196,7 +197,7 @@ def _provision(desk: Desk) -> Tool:
         returns a preview and a token. The same call with confirm=token launches just that.
         """
 
-        def work() -> Answer:
+        def work() -> ToolAnswer:
             asked = AgentLaunch(
                 type=inputs.word("type", type) if type else "",
                 region=inputs.word("region", region) if region else "",
@@ -213,8 +214,8 @@ def _provision(desk: Desk) -> Tool:
             with heard() as said:
                 if confirm:
                     launched = json.loads(desk.spending.launch(asked, confirm))
-                    return Answer(document=launched, notes=said.getvalue().strip())
-                return Answer(document=encode(desk.spending.preview(asked)))
+                    return ToolAnswer(document=launched, notes=said.getvalue().strip())
+                return ToolAnswer(document=encode(desk.spending.preview(asked)))
 
         return await desk.do(work, call, "launching" if confirm else "asking the provider")
 

@@ -40,7 +40,7 @@ class MainThread:
         return await asyncio.wrap_future(made)
 
     def serve(self, server: MCPServer) -> bool:
-        """Work until the client ends it, and then return; return whether a signal ended it."""
+        """Answer calls until the client ends the server; return whether a signal did."""
         thread = threading.Thread(target=self._serve, args=(server,), daemon=True)
         thread.start()
         try:

@@ -10,7 +10,12 @@ from planner.plan_document.encode import IF_KNOWN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedMonth:
-    """The whole bill of a month of so many hours, in cents."""
+    """The whole bill of a month of so many hours, in cents.
+
+    Attributes:
+        hours: of the month [h].
+        total: the bill [USD].
+    """
 
     hours: int
     total: Decimal
@@ -74,7 +79,12 @@ class QuoteDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCost:
-    """Dollars a year for one thing, in cents."""
+    """Dollars a year for one thing, in cents.
+
+    Attributes:
+        what: it is for.
+        usd: a year.
+    """
 
     what: str
     usd: Decimal
@@ -82,7 +92,12 @@ class OwnCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRate:
-    """Dollars for a GPU-hour that is used, at a share of the year's hours."""
+    """Dollars for a GPU-hour that is used, at a share of the year's hours.
+
+    Attributes:
+        used_fraction: of the year's hours.
+        usd: for a GPU-hour.
+    """
 
     used_fraction: float
     usd: Decimal
@@ -90,7 +105,15 @@ class OwnRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalSwing:
-    """How the break-even share moves with one figure between its low and its high end."""
+    """How the break-even share moves with one figure between its low and its high end.
+
+    Attributes:
+        figure: that moves.
+        low: its low end, in words.
+        high: its high end, in words.
+        break_even_at_low: share of the hours there [0 to 1; above 1 never].
+        break_even_at_high: share of the hours there [0 to 1; above 1 never].
+    """
 
     figure: str
     low: str

@@ -44,7 +44,14 @@ class Age:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPrices:
-    """What `gpucost prices check` found: the age of each provider's prices, and sentences."""
+    """What `gpucost prices check` found: the age of each provider's prices, and sentences.
+
+    Attributes:
+        as_of: day of the question.
+        providers: how old the prices of each are.
+        conflicts: readings of one day that disagree, a sentence each.
+        doubtful: rows that fail a check, a sentence each.
+    """
 
     as_of: date
     providers: tuple[Age, ...]

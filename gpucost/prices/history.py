@@ -33,7 +33,14 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedPrice:
-    """What a machine cost on one day: USD an hour, how sure that is, and where it was read."""
+    """What a machine cost on one day: USD an hour, how sure that is, and where it was read.
+
+    Attributes:
+        date: day of the reading.
+        usd_per_hour: of the whole machine.
+        confidence: high, medium or low.
+        source: where it was read.
+    """
 
     date: date
     usd_per_hour: Decimal

@@ -14,7 +14,13 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedPrice:
-    """A price that was not taken: of which offer, the fault in a word, and the sentence."""
+    """A price that was not taken: of which offer, the fault in a word, and the sentence.
+
+    Attributes:
+        offer: its place.
+        fault: one word.
+        detail: one sentence.
+    """
 
     offer: str
     fault: str

@@ -140,7 +140,7 @@ def schema() -> Schema:
     """Return the JSON Schema (2020-12) of a line of a capture."""
     made = one_of("capture", "A line of a capture.", _KINDS)
     known = made["$defs"]
-    known["CaptureBegin"]["properties"]["capture"] = {"const": CAPTURE_SCHEMA}
+    known["CaptureBegin"]["properties"]["capture"]["const"] = CAPTURE_SCHEMA
     for kind in ("CaptureBegin", "CaptureEvent"):
         known[kind]["additionalProperties"] = True
     known["CaptureReadings"] = {

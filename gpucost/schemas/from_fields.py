@@ -63,7 +63,7 @@ def schema_of(name: str, cls: type, *, many: bool = False, tagged: bool = False)
         whole["properties"] = {**own, **whole["properties"]}
         whole["required"] = ["schema", *whole["required"]]
     elif "schema" in whole["properties"]:
-        whole["properties"] |= own
+        whole["properties"]["schema"] = own["schema"]
     if many:
         definitions[cls.__name__] = {"description": said, **whole}
         whole = {"type": "array", "items": _reference(cls.__name__)}

@@ -24,7 +24,14 @@ _NOTHING = Decimal("0.00")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDocument:
-    """A changing call of a launch, the kind and name of what it makes, and its arguments."""
+    """A changing call of a launch, the kind and name of what it makes, and its arguments.
+
+    Attributes:
+        call: of the provider's API.
+        kind: of what it makes.
+        name: of what it makes.
+        arguments: as they are sent, without secrets.
+    """
 
     call: str
     kind: str
@@ -34,7 +41,13 @@ class CallDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolDocument:
-    """A node pool: its cluster, and the limits of its autoscaler, None where it has none."""
+    """A node pool: its cluster, and the limits of its autoscaler, None where it has none.
+
+    Attributes:
+        cluster: its name.
+        min_nodes: fewest.
+        max_nodes: most.
+    """
 
     cluster: str
     min_nodes: int | None

@@ -63,7 +63,12 @@ class BilledResource(ResourceDocument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDocument:
-    """What happened to a run, and when."""
+    """What happened to a run, and when.
+
+    Attributes:
+        at: when, with the offset from UTC.
+        what: one sentence.
+    """
 
     at: str
     what: str
@@ -122,7 +127,13 @@ class DeploymentDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentListDocument:
-    """Runs, and the providers that were asked about them."""
+    """Runs, and the providers that were asked about them.
+
+    Attributes:
+        schema: `gpucost.runs/v1`.
+        asked: providers that were; none: this is what the journal knows.
+        runs: with their cost so far.
+    """
 
     schema: str
     asked: tuple[str, ...]

@@ -19,7 +19,14 @@ Match = Literal["both", "plan", "bill", "apart"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPlan:
-    """The plan that is compared."""
+    """The plan that is compared.
+
+    Attributes:
+        id: SHA-256 of its values.
+        as_of: day of its prices.
+        period: every dollar of it is for a `month` or a `run`.
+        options: JOB/ID of those that are compared.
+    """
 
     id: str
     as_of: date
@@ -29,7 +36,13 @@ class ComparedPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillFile:
-    """A file of the bill: its name, its form, how many lines it has."""
+    """A file of the bill: its name, its form, how many lines it has.
+
+    Attributes:
+        name: of the file.
+        format: its form.
+        lines: how many it has.
+    """
 
     name: str
     format: str
@@ -38,7 +51,13 @@ class BillFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBill:
-    """The bill that is compared; first instant and the one after the last, None: it says none."""
+    """The bill that is compared; first instant and the one after the last, None: it says none.
+
+    Attributes:
+        files: of the bill.
+        start: first instant; None: it says none.
+        end: the instant after the last; None: it says none.
+    """
 
     files: tuple[BillFile, ...]
     start: datetime | None
@@ -47,7 +66,12 @@ class ComparedBill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedHours:
-    """Machine hours of both sides; None where a side says none."""
+    """Machine hours of both sides; None where a side says none.
+
+    Attributes:
+        predicted: by the plan [h].
+        actual: on the bill [h].
+    """
 
     predicted: float | None
     actual: float | None
@@ -90,7 +114,14 @@ class ComparedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedTotal:
-    """All that both sides have, in cents; no difference where nothing matched."""
+    """All that both sides have, in cents; no difference where nothing matched.
+
+    Attributes:
+        predicted_usd: by the plan.
+        actual_usd: on the bill.
+        difference_usd: actual less predicted.
+        difference_fraction: of what was predicted.
+    """
 
     predicted_usd: Decimal
     actual_usd: Decimal
@@ -100,7 +131,14 @@ class MatchedTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationTotals:
-    """Dollars in all, in cents: planned, billed for use, billed apart, and what matched."""
+    """Dollars in all, in cents: planned, billed for use, billed apart, and what matched.
+
+    Attributes:
+        predicted_usd: by the plan.
+        actual_usd: billed for use.
+        apart_usd: taxes, credits and fees.
+        matched: what both sides have.
+    """
 
     predicted_usd: Decimal
     actual_usd: Decimal
@@ -110,7 +148,17 @@ class ReconciliationTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationDocument:
-    """What `gpucost reconcile -f json` prints; `planner.plan_document.encode` writes it."""
+    """What `gpucost reconcile -f json` prints; `planner.plan_document.encode` writes it.
+
+    Attributes:
+        schema: `gpucost.reconciliation/v1`.
+        currency: of every amount.
+        plan: that is compared.
+        bill: that is compared.
+        lines: uses of services, as both sides have them.
+        totals: of all lines.
+        notes: what a reader must know.
+    """
 
     schema: str = "gpucost.reconciliation/v1"
     currency: str = "USD"

@@ -29,7 +29,14 @@ class DrawnRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredWaits:
-    """How long jobs really waited in the trace, in seconds."""
+    """How long jobs really waited in the trace, in seconds.
+
+    Attributes:
+        jobs: how many say it.
+        mean_s: of them.
+        p50_s: of half of them at most.
+        p95_s: of 95 % of them at most.
+    """
 
     jobs: int
     mean_s: float
@@ -62,7 +69,12 @@ class TraceDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """At most `wait_s` seconds for this quantile of jobs."""
+    """At most `wait_s` seconds for this quantile of jobs.
+
+    Attributes:
+        quantile: of the jobs [0 to 1].
+        wait_s: at most.
+    """
 
     quantile: float
     wait_s: float
@@ -85,7 +97,13 @@ class GpuPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Other traces that were replayed: how many, and of blocks of how many days."""
+    """Other traces that were replayed: how many, and of blocks of how many days.
+
+    Attributes:
+        draws: how many.
+        blocks: what they are drawn in, `weeks` or `days`; None where nothing was drawn.
+        of: days of a block.
+    """
 
     draws: int
     blocks: str | None
@@ -97,6 +115,8 @@ class AgainstNow:
     """What changes against the GPUs of today; more is positive.
 
     Attributes:
+        gpus: more than today.
+        usd_per_month: of them [USD]; None without a price.
         waited_h_per_month: hours that all jobs of a month of 730 h wait together.
     """
 
@@ -114,6 +134,11 @@ class SizeDocument:
         load_fraction: busy on average, of all.
         overloaded: more work comes than it can do; waits then grow with the length of the trace.
         never: jobs wider than the pool; they are in no other figure.
+        mean_s: wait of all jobs.
+        p50_s: wait of half of them at most.
+        p90_s: wait of 90 % of them at most.
+        p95_s: wait of 95 % of them at most.
+        p99_s: wait of 99 % of them at most.
         late_fraction: jobs that wait longer than the target.
         erlang: the textbook's waits beside it; None where overloaded.
         usd_per_month: of 730 h.
@@ -156,7 +181,23 @@ class CapacityAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityDocument:
-    """Waits and dollars of a shared pool by its size, and what to have."""
+    """Waits and dollars of a shared pool by its size, and what to have.
+
+    Attributes:
+        schema: `gpucost.capacity/v1`.
+        as_of: day of the price.
+        currency: of every amount.
+        trace: what was replayed.
+        order: in which jobs are served.
+        target: what waits are held against.
+        price: of a GPU.
+        drawn: other traces, as the seen one might have been.
+        now: GPUs of today; None where not said.
+        sizes: each size that was asked for.
+        answer: what to have.
+        assumptions: what was assumed rather than stated.
+        notes: what a reader must know.
+    """
 
     schema: str
     as_of: date

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErlangWait:
-    """How long a job waits by Erlang's formula, in seconds."""
+    """How long a job waits by Erlang's formula, in seconds.
+
+    Attributes:
+        mean_s: of all jobs.
+        p95_s: of 95 % of them at most.
+    """
 
     mean_s: float
     p95_s: float

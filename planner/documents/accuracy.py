@@ -10,7 +10,12 @@ SCHEMA = "gpucost.accuracy/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorPercent:
-    """Median and mean of |predicted / measured - 1|, percent."""
+    """Median and mean of |predicted / measured - 1|, percent.
+
+    Attributes:
+        median: of the cases [%].
+        mean: of the cases [%].
+    """
 
     median: float
     mean: float
@@ -18,7 +23,12 @@ class ErrorPercent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MostPercent:
-    """The bar: what median and mean may be at most; None where that is not asked."""
+    """The bar: what median and mean may be at most; None where that is not asked.
+
+    Attributes:
+        median: of the cases [%].
+        mean: of the cases [%].
+    """
 
     median: float | None
     mean: float | None
@@ -95,7 +105,14 @@ class CoverageScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyDocument:
-    """All scores of a version."""
+    """All scores of a version.
+
+    Attributes:
+        schema: `gpucost.accuracy/v1`.
+        rows: by class of work.
+        scores: by question.
+        coverages: how often intervals held.
+    """
 
     schema: str
     rows: tuple[ClassScore, ...]

@@ -43,7 +43,15 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WasteChange:
-    """One finding of one job that came or went; dollars of the period, None where unknown."""
+    """One finding of one job that came or went; dollars of the period, None where unknown.
+
+    Attributes:
+        job: its name.
+        code: of the finding.
+        what: it is new, or gone.
+        before: in the earlier plan [USD].
+        after: in the later plan [USD].
+    """
 
     job: str
     code: str
@@ -57,6 +65,17 @@ class ChangeTotals:
     """Sums over the jobs; `after` is `before` and the five causes together, to the cent.
 
     Waste sums what findings that came or went put at stake; findings of one job overlap.
+
+    Attributes:
+        before: today's bills in the earlier plan [USD].
+        after: in the later one [USD].
+        price_usd: because prices moved, for the same use.
+        usage_usd: because use moved, at the same prices.
+        machine_usd: because jobs run on other machines.
+        new_jobs_usd: of jobs that are new.
+        gone_jobs_usd: of jobs that are gone, below 0.
+        new_waste_usd: what new findings put at stake.
+        gone_waste_usd: what findings that are gone had put at stake.
     """
 
     before: Decimal
@@ -75,7 +94,13 @@ class PlanChange:
     """Two plans held against each other.
 
     Attributes:
+        schema: `gpucost.plan-change/v1`.
+        currency: of every amount.
+        period: every dollar is for a `month` or a `run`.
         earlier, later: days of their prices.
+        totals: of all jobs whose cost is known.
+        jobs: by name.
+        waste: findings that came or went.
         unknown: jobs whose cost is unknown in a plan that has them; they are in no total.
     """
 

@@ -94,7 +94,12 @@ class RecipeAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeMachine:
-    """How the GPUs of a machine are set: shared or not, and kept awake between processes."""
+    """How the GPUs of a machine are set: shared or not, and kept awake between processes.
+
+    Attributes:
+        sharing: `mig`, `mps` or `time-slicing`; None: not shared.
+        persistence_mode: whether the driver keeps GPUs awake.
+    """
 
     sharing: str | None
     persistence_mode: bool

@@ -29,7 +29,13 @@ _LEAST_HALF = _SD_OF_90 * 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """An interval of a speed-up, all above 0 and in order."""
+    """An interval of a speed-up, all above 0 and in order.
+
+    Attributes:
+        low: its low end [x].
+        mid: expected, or measured [x].
+        high: its high end [x].
+    """
 
     low: float
     mid: float

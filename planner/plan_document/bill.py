@@ -82,7 +82,13 @@ class OfferDocument(RentedOffer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedPart:
-    """A quantity at a unit price; FOCUS rows are made of them."""
+    """A quantity at a unit price; FOCUS rows are made of them.
+
+    Attributes:
+        quantity: how many units.
+        unit: of the quantity.
+        unit_usd: for one of them.
+    """
 
     quantity: Decimal
     unit: str
@@ -123,7 +129,13 @@ class CostLine(PricedLine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRange:
-    """Dollars of the period at the low end, the expected value and the high end of the hours."""
+    """Dollars of the period at the low end, the expected value and the high end of the hours.
+
+    Attributes:
+        low: at the low end [USD].
+        mid: expected [USD].
+        high: at the high end [USD].
+    """
 
     low: Decimal
     mid: Decimal
@@ -135,7 +147,12 @@ class CostRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsdEnds:
-    """Dollars of the period at the ends of one cause of doubt."""
+    """Dollars of the period at the ends of one cause of doubt.
+
+    Attributes:
+        low: least [USD].
+        high: most [USD].
+    """
 
     low: Decimal
     high: Decimal

@@ -41,6 +41,8 @@ class PlacementDocument:
         cost: dollars of the period.
         lines: its bill; empty in plans of versions that did not say.
         relative_speed: of each job, 1.0 = alone.
+        risks: of sharing, a sentence each; left out where nothing is shared, or the plan does not
+            say.
         busy_fraction: share of the time that kernels run there, of all jobs together while they
             run, 0-1; left out where it is not known of one of them.
     """
@@ -88,7 +90,13 @@ class GroupDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepsOwnGpu:
-    """A job that could not join another: one word, one sentence."""
+    """A job that could not join another: one word, one sentence.
+
+    Attributes:
+        job: its name.
+        reason: one word.
+        detail: one sentence.
+    """
 
     job: str
     reason: str
@@ -183,7 +191,13 @@ class FleetDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSummary:
-    """The prices of a plan: how many offers, and when those in force were read."""
+    """The prices of a plan: how many offers, and when those in force were read.
+
+    Attributes:
+        offers: in force.
+        newest: day on which the newest price was read.
+        oldest: of the oldest one.
+    """
 
     offers: int
     newest: date
@@ -192,7 +206,13 @@ class CatalogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnOnEffort:
-    """What a plan saves in the period, the work it takes, and when that has paid off."""
+    """What a plan saves in the period, the work it takes, and when that has paid off.
+
+    Attributes:
+        saves_usd: of the period.
+        effort_hours: of engineering, our estimate.
+        payback_days: until the saving has paid for it; None: never, or unknown.
+    """
 
     saves_usd: Decimal
     effort_hours: float

@@ -69,7 +69,13 @@ class FindingDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Speed-up of the part of the time that an action acts on."""
+    """Speed-up of the part of the time that an action acts on.
+
+    Attributes:
+        low: the least [x].
+        mid: expected [x].
+        high: the most [x].
+    """
 
     low: float
     mid: float
@@ -99,7 +105,13 @@ class RemedyDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedDocument:
-    """An offer that cannot be taken: `provider/type`, one word, one sentence."""
+    """An offer that cannot be taken: `provider/type`, one word, one sentence.
+
+    Attributes:
+        offer: its place.
+        reason: one word.
+        detail: one sentence.
+    """
 
     offer: str
     reason: str
@@ -108,7 +120,12 @@ class RejectedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurePart:
-    """How sure one part of the advice is, and why."""
+    """How sure one part of the advice is, and why.
+
+    Attributes:
+        level: good, fair or low.
+        why: one sentence.
+    """
 
     level: Level
     why: str
@@ -118,7 +135,11 @@ class SurePart:
 class Sureness:
     """How sure the advice is: of its cause, of the speed elsewhere, of the price.
 
-    `speed` is None where nothing moves or changes; `level` is that of the weakest part.
+    Attributes:
+        level: that of the weakest part.
+        diagnosis: of the cause.
+        speed: elsewhere; None where nothing moves or changes.
+        price: how far it may have moved.
     """
 
     level: Level
@@ -129,7 +150,13 @@ class Sureness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDocument:
-    """What to do first: `end`, `measure` or `try`, a sentence, and what to type."""
+    """What to do first: `end`, `measure` or `try`, a sentence, and what to type.
+
+    Attributes:
+        kind: `end`, `measure` or `try`.
+        what: one sentence.
+        command: to type; None where none is known.
+    """
 
     kind: str
     what: str

@@ -20,7 +20,12 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPerWork:
-    """Dollars for an amount of work, such as `1M image`."""
+    """Dollars for an amount of work, such as `1M image`.
+
+    Attributes:
+        unit: the amount of work.
+        mid: expected [USD].
+    """
 
     unit: str
     mid: Decimal
@@ -28,7 +33,12 @@ class CostPerWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyUse:
-    """Energy and carbon of the period; None where unknown."""
+    """Energy and carbon of the period; None where unknown.
+
+    Attributes:
+        kwh: energy [kWh].
+        kgco2e: carbon [kg CO2e].
+    """
 
     kwh: Estimate | None
     kgco2e: Estimate | None
@@ -36,7 +46,13 @@ class EnergyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerCapAdvice:
-    """A power limit that saves energy at little loss: watts, slowdown, share of the energy."""
+    """A power limit that saves energy at little loss: watts, slowdown, share of the energy.
+
+    Attributes:
+        cap_w: the limit of a GPU.
+        slowdown: of the job [x].
+        energy_fraction: that is used, of today's.
+    """
 
     cap_w: float
     slowdown: Estimate
@@ -45,7 +61,13 @@ class PowerCapAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moving:
-    """What moving the data costs once, and takes; None where unknown, or it never pays back."""
+    """What moving the data costs once, and takes; None where unknown, or it never pays back.
+
+    Attributes:
+        once_usd: for the data that leave today's provider.
+        hours: at the stated bandwidth [h].
+        pays_back_days: until the saving has paid for it.
+    """
 
     once_usd: Decimal | None
     hours: float | None
@@ -79,7 +101,16 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How training spreads over several GPUs."""
+    """How training spreads over several GPUs.
+
+    Attributes:
+        mode: how they share the work.
+        why: one sentence.
+        failures: expected in the period.
+        max_restarts: that the launcher is told.
+        nnodes: machines that the launcher is told, `FEWEST:MOST` where it may lose some.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+    """
 
     mode: str
     why: str
@@ -110,7 +141,12 @@ class MachineDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonAgainst:
-    """Why today's machine keeps not every limit: one word, one sentence."""
+    """Why today's machine keeps not every limit: one word, one sentence.
+
+    Attributes:
+        reason: one word.
+        detail: one sentence.
+    """
 
     reason: str
     detail: str
@@ -118,7 +154,13 @@ class ReasonAgainst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledShare:
-    """The part of a machine's bill that a job bears: GPUs held of how many, beside which jobs."""
+    """The part of a machine's bill that a job bears: GPUs held of how many, beside which jobs.
+
+    Attributes:
+        held: GPUs of the job.
+        of: GPUs that are billed.
+        beside: jobs that bear the rest.
+    """
 
     held: float
     of: float

@@ -84,7 +84,15 @@ class OwnAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRecord:
-    """What one's own record says, and what `plan --history` would make of it."""
+    """What one's own record says, and what `plan --history` would make of it.
+
+    Attributes:
+        schema: `gpucost.own-accuracy/v1`.
+        file: where the record is.
+        rows: how predictions did, by sort.
+        record: what it would do to new predictions.
+        outcomes: each prediction and what was measured.
+    """
 
     schema: str = SCHEMA
     file: str

@@ -46,7 +46,13 @@ class RunDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamenessDocument:
-    """Why the two are one job: what agreed, what differs and may, what a run does not say."""
+    """Why the two are one job: what agreed, what differs and may, what a run does not say.
+
+    Attributes:
+        agreed: what is the same, a sentence each.
+        differs: what is not, and may be.
+        unknown: what a run does not say.
+    """
 
     agreed: tuple[str, ...]
     differs: tuple[Difference, ...]
@@ -55,7 +61,12 @@ class SamenessDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossesDocument:
-    """Whether the job still learns the same: identical, alike, changed or not recorded."""
+    """Whether the job still learns the same: identical, alike, changed or not recorded.
+
+    Attributes:
+        alike: one of the words.
+        why: one sentence.
+    """
 
     alike: str
     why: str
@@ -63,7 +74,15 @@ class LossesDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupDocument:
-    """Work a second after over before; `confidence` is the interval's."""
+    """Work a second after over before; `confidence` is the interval's.
+
+    Attributes:
+        low: the low end [x].
+        mid: as measured [x].
+        high: the high end [x].
+        confidence: of the interval [0 to 1].
+        basis: the method, and the data behind it.
+    """
 
     low: float
     mid: float
@@ -142,6 +161,22 @@ class VerificationDocument:
     """The answer, as it is written; see `Verification`.
 
     `speedup` is None where its interval is wider than x/: 10, and then dollars are, too.
+
+    Attributes:
+        schema: `gpucost.verification/v1`.
+        job: its name.
+        verdict: proved, not-proved or worse.
+        about: what the verdict is of: dollars or speed.
+        why: one sentence.
+        speedup: after over before.
+        saves: dollars; None where they are unknown.
+        predicted: what the plan said; None without one.
+        bill: the invoice; None without one.
+        before: the run before the change.
+        after: the run after it.
+        same_job: why the two are one job.
+        losses: whether it still learns the same.
+        notes: what a reader must know.
     """
 
     schema: str = SCHEMA

@@ -29,7 +29,15 @@ _LOOK_UP = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewTotals:
-    """Dollars in cents: of all use, of GPUs, of what nobody used, of what may be used or not."""
+    """Dollars in cents: of all use, of GPUs, of what nobody used, of what may be used or not.
+
+    Attributes:
+        usd: of all use.
+        gpu_usd: of machines with GPUs.
+        gpu_hours: of them [h]; None where a line says none.
+        leftover_usd: of what nobody used.
+        undecided_usd: of what may be used or not.
+    """
 
     usd: Decimal
     gpu_usd: Decimal
@@ -40,7 +48,21 @@ class ReviewTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedMachine:
-    """One type of GPU machine in one region, bought one way; every digit of its dollars."""
+    """One type of GPU machine in one region, bought one way; every digit of its dollars.
+
+    Attributes:
+        provider: our name for it.
+        instance_type: the provider's size; None where the bill names none.
+        gpu: canonical model; None where it is not known.
+        region: None where the bill says none.
+        purchase: how it is bought; None where the bill does not say.
+        usd: of its lines.
+        hours: of machines [h]; None where a line says none, as in the next two.
+        gpu_hours: of GPUs [h].
+        machines: how many different ones.
+        measured: whether a profile of it was given.
+        lines: FILE:LINE of each.
+    """
 
     provider: str
     instance_type: str | None
@@ -57,7 +79,12 @@ class ReviewedMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedDay:
-    """The GPU dollars of a day."""
+    """The GPU dollars of a day.
+
+    Attributes:
+        day: in the zone of the review.
+        usd: of machines with GPUs.
+    """
 
     day: date
     usd: Decimal
@@ -65,7 +92,14 @@ class ReviewedDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedWeek:
-    """GPU dollars by part of the week; of the unknown ones the bill has no hours."""
+    """GPU dollars by part of the week; of the unknown ones the bill has no hours.
+
+    Attributes:
+        workday_usd: by day, Monday to Friday.
+        night_usd: by night.
+        weekend_usd: on Saturday and Sunday.
+        unknown_usd: without hours on the bill.
+    """
 
     workday_usd: Decimal
     night_usd: Decimal
@@ -75,7 +109,12 @@ class ReviewedWeek:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedLine:
-    """A line of the bill: its file and line, its dollars."""
+    """A line of the bill: its file and line, its dollars.
+
+    Attributes:
+        source: FILE:LINE.
+        usd: on it.
+    """
 
     source: str
     usd: Decimal
@@ -83,7 +122,17 @@ class ReviewedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewFinding:
-    """What nobody used, with what proves it."""
+    """What nobody used, with what proves it.
+
+    Attributes:
+        code: of the kind of waste.
+        provider: our name for it.
+        what: it is.
+        region: None where the bill says none.
+        usd: of its lines.
+        proof: one sentence.
+        lines: of the bill.
+    """
 
     code: str
     provider: str
@@ -96,7 +145,15 @@ class ReviewFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewQuestion:
-    """What the bill cannot tell, and how to ask the provider; None where no way is known."""
+    """What the bill cannot tell, and how to ask the provider; None where no way is known.
+
+    Attributes:
+        what: kind of cost.
+        provider: our name for it.
+        usd: of its lines.
+        lines: how many they are.
+        look_up: the command that asks the provider.
+    """
 
     what: str
     provider: str
@@ -107,7 +164,13 @@ class ReviewQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureFirst:
-    """The dearest machine without a profile, and the commands that measure it and plan."""
+    """The dearest machine without a profile, and the commands that measure it and plan.
+
+    Attributes:
+        machine: PROVIDER/TYPE/REGION.
+        usd: on the bill.
+        commands: to type, in order.
+    """
 
     machine: str
     usd: Decimal
@@ -116,7 +179,22 @@ class MeasureFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewDocument:
-    """What `gpucost bill -f json` prints; `planner.plan_document.encode` writes it."""
+    """What `gpucost bill -f json` prints; `planner.plan_document.encode` writes it.
+
+    Attributes:
+        schema: `gpucost.bill/v1`.
+        currency: of every amount.
+        zone: in which days and nights were counted.
+        bill: what was read.
+        totals: of all lines.
+        machines: GPU machines, the dearest first.
+        by_day: GPU dollars of each day.
+        by_part: GPU dollars by part of the week.
+        findings: what nobody used.
+        undecided: what the bill cannot tell.
+        measure_first: where a profile is worth most; None where all is measured.
+        notes: what a reader must know.
+    """
 
     schema: str = "gpucost.bill/v1"
     currency: str = "USD"
