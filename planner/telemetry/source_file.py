@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from planner.telemetry.formats.sniff import recognise
 from planner.telemetry.parsing.parquet import MAGIC, footer_of
-from planner.telemetry.parsing.payload import HEAD_BYTES, Payload, Stream
+from planner.telemetry.parsing.payload import HEAD_BYTES, Payload, Stream, hash_of
 from planner.telemetry.profiling.fill import fill
 from planner.telemetry.run_folder import is_run_folder, is_run_table, run_payload, table_payload
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
 _PACKED = b"\x1f\x8b"
-_IN_BLOCKS = "nvidia-smi-csv"  # beside other files of its job it is loaded
+_IN_BLOCKS = "nvidia-smi-csv"  # beside files of other formats it is loaded
 _BY_READER = "prometheus-text"  # whose reader never needs the whole
 
 
@@ -85,12 +86,30 @@ def _is_large(path: str) -> bool:
     return file.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
 
 
-def _is_log(opened: list[SourceFile]) -> bool:
-    """Return whether the source is one large log that is read in blocks to the profile."""
-    one = opened[0]
-    return (
-        len(opened) == 1 and one.large and one.format is not None and one.format.name == _IN_BLOCKS
-    )
+def _logs(opened: Iterable[SourceFile]) -> list[str]:
+    """Return the paths of logs that are read in blocks to one profile; none for other sources.
+
+    One of them is large, and the others are such logs, too.
+    """
+    files = tuple(opened)
+    in_blocks = all(one.format is not None and one.format.name == _IN_BLOCKS for one in files)
+    if not in_blocks or not any(one.large for one in files):
+        return []
+    once = {(one.payload.name, one.payload.sha256): one.payload.path for one in files}
+    return list(once.values()) if "-" not in once.values() else []
+
+
+def _namesakes_told(opened: Iterable[SourceFile]) -> list[SourceFile]:
+    """Return files in an order of their own, those of one name with their content's hash."""
+    files = list(opened)
+    names = Counter(one.payload.name for one in files)
+    told = [
+        replace(one, payload=replace(one.payload, sha256=hash_of(one.payload.path)))
+        if one.payload.sha256 is None and names[one.payload.name] > 1
+        else one
+        for one in files
+    ]
+    return sorted(told, key=lambda one: (one.payload.name, one.payload.sha256 or ""))
 
 
 def _loaded(one: SourceFile) -> SourceFile:
@@ -121,7 +140,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     Raises:
         InputError: what is in them cannot be read, or no job has the name that is asked for.
     """
-    ordered = sorted(opened, key=lambda one: (one.payload.name, one.payload.sha256 or ""))
+    ordered = _namesakes_told(opened)
     ready = [one.payload for one in ordered if one.format is None]
     if ready:
         return tuple(
@@ -133,13 +152,13 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from planner.telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
-    if _is_log(ordered) and hints.job is None:
-        from planner.telemetry.large.smi_recording import profile_of_log  # noqa: PLC0415 - the same
+    logs = _logs(ordered) if hints.job is None else []
+    if logs:
+        from planner.telemetry.large.several import profile_of_logs  # noqa: PLC0415 - the same
 
-        profile = profile_of_log(ordered[0].payload.path, hints)
+        profile = profile_of_logs(logs, hints)
         if profile is not None:
             return (profile,)
-    del opened
     recordings = []
     while ordered:  # a capture of weeks is let go of before its readings are worked on
         one = _loaded(ordered.pop(0))

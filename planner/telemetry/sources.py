@@ -65,8 +65,8 @@ def read_telemetry(
 ) -> tuple[Profile, ...]:
     """Return the profiles of files that complement each other, usually one.
 
-    The order of the paths does not matter. Where labels in the data name two or more jobs, there is
-    one profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
+    The order of the paths does not matter. Where labels in the data name several jobs, there is a
+    profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
     other is of one job, each capture of `gpucost profile` is a job, a finished profile stays
     what it is; parts of one run are one profile.
 
@@ -100,7 +100,7 @@ def read_telemetry(
     if problems:
         raise InputError(sorted(problems))
     if opened:
-        found += profiles_of(opened, hints)
+        found += profiles_of((opened.pop() for _ in tuple(opened)), hints)  # none is held here
     joined = join_runs(found)
     if hints.name is not None and len(joined) > 1:
         names = ", ".join(profile.job.name for profile in joined)

@@ -88,7 +88,7 @@ class NumberColumn:
         """Return all parts as one, and what their numbers are counted in; the parts are let go."""
         per = 0 if 0 in self.per else max(self.per, default=1)
         parts = [
-            part if own == per else _recounted(part, own, per)
+            part if own == per else recounted(part, own, per)
             for part, own in zip(self.parts, self.per, strict=True)
         ]
         self.parts.clear()
@@ -101,9 +101,10 @@ class NumberColumn:
         return np.asarray(whole, dtype=np.int32), per
 
 
-def _recounted(
+def recounted(
     part: NDArray[np.int32] | NDArray[np.float64], own: int, per: int
 ) -> NDArray[np.int32] | NDArray[np.float64]:
+    """Return numbers of `1 / own` as such of `1 / per`, as floats where per is 0."""
     if per == 0:
         return as_floats(part, own)
     return np.where(part == MISSING, MISSING, part * np.int32(per // own))

@@ -57,7 +57,7 @@ class LargeRecording:
         codes: which of `gpus` it is of.
         gpus: the devices, in the order of a profile.
         slots: readings by slot.
-        source: its name, figures and what was left out.
+        sources: of each log, its name, figures and what was left out.
         notes: what a reader of the profile should know.
         absolute: whether times count from 1970 UTC.
         local_time: whether they carry no zone.
@@ -68,7 +68,7 @@ class LargeRecording:
     codes: NDArray[np.int32]
     gpus: tuple[GpuIdentity, ...]
     slots: Mapping[str, Counted]
-    source: Source
+    sources: tuple[Source, ...]
     notes: tuple[str, ...]
     absolute: bool
     local_time: bool
@@ -98,7 +98,7 @@ def profile_of(recording: LargeRecording, hints: Hints) -> Profile:
     """
     measured = {slot for slot, one in recording.slots.items() if _any(one)}
     if not measured or not len(recording.t_s):
-        raise InputError(nothing_left((recording.source,)))
+        raise InputError(nothing_left(recording.sources))
     about: list[AboutGpu] = []
     window = window_over(_looked_at(recording, about))
     readings, shares = [], []
@@ -142,7 +142,7 @@ def _devices(recording: LargeRecording) -> Iterator[_Device]:
     codes = recording.codes
     narrow = codes.astype(np.int16) if len(recording.gpus) < 1 << 15 else codes
     order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(recording.gpus)))
+    ends = np.searchsorted(narrow[order], np.arange(len(recording.gpus)), side="right")
     for i, gpu in enumerate(recording.gpus):
         rows = order[ends[i - 1] if i else 0 : ends[i]]
         t_s = recording.t_s[rows]
@@ -175,7 +175,7 @@ def _statistics(device: _Device, window: ActiveWindow) -> tuple[GpuReadings, flo
         values = values if whole else values[known]
         if slot in SLOTS and (found := _slot(values, weights, within, one, window)) is not None:
             metrics[slot] = found
-        if slot == _POWER and window.interval_s is not None and len(values):
+        if slot == _POWER and window.interval_s is not None and within.any():
             joules = Counted(values, one.per, one.scale).floats(slice(None)) * weights
             energy = round(float(joules[within].sum()), 3)
         if whole and share is None:
@@ -232,7 +232,7 @@ def _merged(recording: LargeRecording) -> Merged:
         samples=pd.DataFrame({**columns, JOB: pd.Series(dtype=object)}),
         host=None,
         gpus=recording.gpus,
-        sources=(recording.source,),
+        sources=recording.sources,
         absolute=recording.absolute,
         timed=True,
         local_time=recording.local_time,

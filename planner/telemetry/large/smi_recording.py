@@ -12,7 +12,7 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import Column
 from planner.telemetry.large.fields import MISSING, NumberColumn, as_floats
 from planner.telemetry.large.lines import UnfitError
-from planner.telemetry.large.profile import Counted, LargeRecording, profile_of
+from planner.telemetry.large.profile import Counted, LargeRecording
 from planner.telemetry.large.smi_log import SmiLog, columns_by_target, read_log
 from planner.telemetry.parsing.payload import Payload, Stream
 from planner.telemetry.parsing.recording_builder import (
@@ -29,7 +29,6 @@ from planner.telemetry.recording.recording import GPU, GpuIdentity
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from planner.profile.model import Profile
     from planner.telemetry.parsing.hints import Hints
 
 FORMAT = "nvidia-smi-csv"
@@ -37,19 +36,6 @@ _MEMORY, _LIMIT, _POWER, _USED = "memory.total", "power.limit_w", "power.board_w
 _INDEX = re.compile(r"\s*(?:[A-Za-z_: ]*?)(\d{1,4})\s*")
 _LEAST_USED = 0.1
 _MOST_WATTS = 3000.0
-
-
-def profile_of_log(path: str, hints: Hints) -> Profile | None:
-    """Return the profile of a large log; None where it is not plain, for the exact reader.
-
-    Raises:
-        InputError: it cannot be read, or no reading is left.
-    """
-    try:
-        recording = read_large(path, hints)
-    except UnfitError:
-        return None
-    return profile_of(recording, hints)
 
 
 def read_large(path: str, hints: Hints) -> LargeRecording:
@@ -87,7 +73,7 @@ def read_large(path: str, hints: Hints) -> LargeRecording:
         codes=codes,
         gpus=gpus,
         slots=slots,
-        source=source,
+        sources=(source,),
         notes=notes,
         absolute=times.absolute,
         local_time=times.local,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from planner.telemetry.large.fields import NumberColumn, as_floats
 from planner.telemetry.large.lines import BlockRows, UnfitError
@@ -64,7 +65,25 @@ class TimeColumn:
         if self.numbers is not None:
             self.numbers.read(rows, column)
         else:
-            self.parts.append(_naive(rows, column, self.length))
+            naive = _naive(rows, column, self.length)
+            odd = np.flatnonzero(np.isnan(naive))
+            if len(odd):
+                naive[odd] = self._odd(rows, column, odd)
+            self.parts.append(naive)
+
+    def _odd(self, rows: BlockRows, column: int, odd: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the exact reader makes of cells such as 2026/1/05 10:00:00.000.
+
+        Raises:
+            UnfitError: some are spelled as the exact reader would rather have all.
+        """
+        texts = pd.Series([rows.cell(column, row) for row in odd.tolist()], dtype=object)
+        found = clock.spelled(texts, clock.SMI_MILLIS)
+        if self.length == _MILLIS:
+            return found
+        if np.isfinite(found).any():
+            raise UnfitError
+        return clock.spelled(texts, clock.SMI_SECONDS)
 
     def parsed(self, zone: tzinfo | None) -> clock.SourceClock:
         """Return all instants; the parts are let go."""
@@ -127,4 +146,6 @@ def _days(rows: BlockRows, begins: NDArray[np.int64], good: NDArray[np.bool_]) -
             good[first:last] = False
             continue
         found[first:last] = int(datetime(*parsed.timetuple()[:3], tzinfo=UTC).timestamp())
+        if found[first] < 0:  # the exact reader takes nothing before 1970 for a reading
+            good[first:last] = False
     return found

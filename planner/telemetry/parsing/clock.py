@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+SMI_MILLIS, SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
 _FORMS = (
-    "%Y/%m/%d %H:%M:%S.%f",
-    "%Y/%m/%d %H:%M:%S",
+    SMI_MILLIS,
+    SMI_SECONDS,
     _DATE_COMMAND,
     "ISO8601",
     "%Y%m%d_%H%M%S",
@@ -86,6 +87,11 @@ def local(naive: NDArray[np.float64], zone: tzinfo | None) -> SourceClock:
     back = _steps_back(naive)
     seconds = naive if zone is None else _to_utc(naive, back, zone)
     return SourceClock(t_s=seconds, absolute=True, local=True, stepped_back=bool(back.any()))
+
+
+def spelled(texts: pd.Series, form: str) -> NDArray[np.float64]:
+    """Return seconds since 1970 of local times in one spelling, as if they were UTC, else NaN."""
+    return _seconds(pd.to_datetime(texts, format=form, errors="coerce"))
 
 
 def _local(cells: pd.Series) -> pd.Series:

@@ -222,6 +222,19 @@ class Stream:
             )
 
 
+def hash_of(path: str) -> str:
+    """Return the hash of a file's bytes as `Payload.sha256`, without keeping them.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
 class _Pull(io.RawIOBase):
     """A file object over chunks, as gzip wants one."""
 

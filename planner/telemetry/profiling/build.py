@@ -26,10 +26,10 @@ from planner.profile.model import (
     Work,
 )
 from planner.telemetry.parsing.payload import stem
+from planner.telemetry.profiling.devices import device_of
 from planner.telemetry.profiling.doubts import suspicions
 from planner.telemetry.profiling.fill import labels_not_used
 from planner.telemetry.profiling.hardware import hardware_of, slice_of
-from planner.telemetry.profiling.merge import Merged, device_of
 from planner.telemetry.profiling.phases import phases
 from planner.telemetry.profiling.served import server_of, window_served, work_served
 from planner.telemetry.profiling.statistics import durations, statistics
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Source
     from planner.telemetry.parsing.hints import Hints
+    from planner.telemetry.profiling.merge import Merged
 
 _TIME, _GPU = "t_s", "gpu"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
@@ -292,8 +293,9 @@ def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
 
 def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuReadings]:
     energy_known = merged.timed or hints.interval_s is not None
+    places = merged.samples.groupby(_GPU, sort=False, observed=True).indices
     for gpu in merged.gpus:
-        rows = merged.samples[merged.samples[_GPU] == gpu.key]
+        rows = merged.samples.iloc[places.get(gpu.key, [])]
         metrics = {
             slot: found
             for slot in SLOTS

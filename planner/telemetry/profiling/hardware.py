@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Hardware
+from planner.telemetry.profiling.devices import device_of
 from planner.telemetry.profiling.machines import MACHINE
-from planner.telemetry.profiling.merge import device_of
 from planner.telemetry.recording.observed import Observed
 from pricing import hardware
 

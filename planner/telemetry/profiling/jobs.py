@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.telemetry.profiling.build import build
-from planner.telemetry.profiling.merge import ANY_JOB, Merged, device_of, merge
+from planner.telemetry.profiling.devices import device_of
+from planner.telemetry.profiling.merge import ANY_JOB, Merged, merge
 from planner.telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 from pricing.errors import InputError
 

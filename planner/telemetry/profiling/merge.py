@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from planner.profile.metrics import SLOTS
-from planner.telemetry.profiling.machines import MACHINE, machines_of, named
+from planner.telemetry.profiling.devices import device_names, identities, placed
+from planner.telemetry.profiling.machines import logged, machines_of
 from planner.telemetry.recording.recording import (
     COUNTERS,
     GPU,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from planner.telemetry.recording.observed import Observed
     from planner.telemetry.recording.served import Served
 
-_T = TypeVar("_T")
 ANY_JOB = "*"
 _KEPT_COUNTERS = ("counter.energy_j",)
 
@@ -81,13 +80,12 @@ def merge(recordings: Sequence[Recording]) -> Merged:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for one in recordings for note in one.notes]
     recordings = _aligned(recordings, notes)
-    places = machines_of(recordings, notes)
-    if len(set(places)) > 1:
-        recordings = [_placed(one, place) for one, place in zip(recordings, places, strict=True)]
-    names = _device_names(recordings, places)
+    places = machines_of([logged(one) for one in recordings], notes)
+    devices = placed([one.gpus for one in recordings], places)
+    names = device_names(devices, places)
     frames = [_renamed(one, names[i]) for i, one in enumerate(recordings)]
     samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
-    gpus = _identities(recordings, names)
+    gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [one.host for one in recordings if one.host is not None]
     return Merged(
@@ -128,67 +126,6 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
     return out
 
 
-def _placed(one: Recording, place: int) -> Recording:
-    """Return a recording whose devices without a name stand in a machine of that number."""
-    gpus = (g if named(g) else replace(g, host=f"{MACHINE}{place + 1}") for g in one.gpus)
-    return replace(one, gpus=tuple(gpus))
-
-
-def _device_names(recordings: Sequence[Recording], places: Sequence[int]) -> list[dict[str, str]]:
-    """Return each recording's names of its keys: by uuid, else by index, else the only one."""
-    models: dict[int | None, set[str]] = defaultdict(set)
-    for gpu in (gpu for one in recordings for gpu in one.gpus):
-        models[gpu.index] |= {gpu.model} if gpu.model else set()
-    by_index: dict[tuple[int, int, str], set[tuple[str | None, str]]] = defaultdict(set)
-    everyone: dict[int, set[str]] = defaultdict(set)
-    placed = [(place, g) for place, one in zip(places, recordings, strict=True) for g in one.gpus]
-    for place, gpu in placed:
-        if gpu.uuid is not None:
-            everyone[place].add(_name(gpu.uuid, gpu))
-            if gpu.index is not None:
-                own = (gpu.host, _name(gpu.uuid, gpu))
-                by_index[place, gpu.index, gpu.partition or ""].add(own)
-    indexed: dict[str, str] = {}
-    for place, gpu in placed:
-        if gpu.uuid is None and gpu.index is not None:
-            near = by_index.get((place, gpu.index, gpu.partition or ""), set())
-            same = {name for host, name in near if None in {host, gpu.host} or host == gpu.host}
-            name = _indexed_name(gpu, models)
-            indexed[name] = next(iter(same)) if len(same) == 1 else name
-            everyone[place].add(indexed[name])
-
-    def name_of(gpu: GpuIdentity, place: int) -> str:
-        if gpu.uuid is not None:
-            return _name(gpu.uuid, gpu)
-        if gpu.index is not None:
-            return indexed[_indexed_name(gpu, models)]
-        alone = everyone[place]
-        return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
-
-    return [
-        {gpu.key: name_of(gpu, place) for gpu in one.gpus}
-        for place, one in zip(places, recordings, strict=True)
-    ]
-
-
-def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:
-    """Return a device named by its index.
-
-    By its model too where one index stands for several models.
-    """
-    model = gpu.model if len(models[gpu.index]) > 1 else None
-    return _name(f"{gpu.host or ''} index {gpu.index or 0:04d} {model or ''}".rstrip(), gpu)
-
-
-def _name(device: str, gpu: GpuIdentity) -> str:
-    return f"{device}/{gpu.partition}" if gpu.partition else device
-
-
-def device_of(key: str) -> str:
-    """Return the physical device a key stands for."""
-    return key.partition("/")[0]
-
-
 def _renamed(one: Recording, names: dict[str, str]) -> pd.DataFrame:
     frame = one.samples.copy()
     frame[GPU] = frame[GPU].map(names)
@@ -214,34 +151,6 @@ def _in_order(samples: pd.DataFrame) -> bool:
         return False
     steps, times = np.diff(codes), np.diff(samples[TIME].to_numpy(dtype=float))
     return bool(((steps > 0) | ((steps == 0) & (times > 0))).all())
-
-
-def _identities(
-    recordings: Sequence[Recording], names: list[dict[str, str]]
-) -> tuple[GpuIdentity, ...]:
-    merged: dict[str, GpuIdentity] = {}
-    for i, one in enumerate(recordings):
-        for gpu in one.gpus:
-            key = names[i][gpu.key]
-            before = merged.get(key, GpuIdentity(key=key))
-            merged[key] = GpuIdentity(
-                key=key,
-                index=_first(before.index, gpu.index),
-                uuid=_first(before.uuid, gpu.uuid),
-                model=_first(before.model, gpu.model),
-                memory_gib=_first(before.memory_gib, gpu.memory_gib),
-                partition=_first(before.partition, gpu.partition),
-                host=_first(before.host, gpu.host),
-            )
-    return tuple(sorted(merged.values(), key=_order))
-
-
-def _first(one: _T | None, other: _T | None) -> _T | None:
-    return one if one is not None else other
-
-
-def _order(gpu: GpuIdentity) -> tuple[str, int, str]:
-    return (gpu.host or "", gpu.index if gpu.index is not None else 1 << 30, gpu.key)
 
 
 def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFrame:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from planner.profile.model import Profile
 from planner.telemetry import source_file
+from planner.telemetry.formats.smi import nvidia_smi_csv
 from planner.telemetry.large import lines
-from planner.telemetry.large.smi_recording import profile_of_log
+from planner.telemetry.large.several import profile_of_logs
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.profiling.statistics import durations
 from planner.telemetry.sources import read_source, read_telemetry
@@ -86,6 +87,7 @@ LOGS = {
         [r.replace(" %", "0 %") if i % 9 == 0 else r for i, r in enumerate(ROWS)]
     ),
     "bad times": _log(_cells(_cells(ROWS, "2026/11/01", "2026/13/01", 11), " 10:", " 99:", 13)),
+    "days of one digit": _log(ROWS[:1] + _cells(ROWS[1:], "2026/11/01", "2026/11/1", 17)),
     "a gap": _log([*ROWS[:60], *ROWS[100:]]),
     "other numbers": _log(_cells(_cells(ROWS, " 700.00", " 7e2", 7), " 700.00", " 700.0625", 5)),
     "seconds only": _log([r[:19] + r[23:] for r in ROWS]),
@@ -155,7 +157,7 @@ def test_blocks_give_the_exact_profile(name: str, tmp_path: Path) -> None:
     file = tmp_path / "log.csv"
     file.write_text(LOGS[name], encoding="utf-8", newline="")
     for hints in (Hints(name="x"), Hints(tz="Europe/Berlin")):
-        found = profile_of_log(str(file), hints)
+        found = profile_of_logs([str(file)], hints)
         assert found is not None
         assert _comparable(found) == _exact(file, hints)
 
@@ -167,7 +169,7 @@ def test_what_is_not_plain_is_left_to_the_exact_reader(
     """The fast reader says so, and the door reads the log all the same."""
     file = tmp_path / "log.csv"
     file.write_text(UNPLAIN[name], encoding="utf-8")
-    assert profile_of_log(str(file), Hints()) is None
+    assert profile_of_logs([str(file)], Hints()) is None
     exact = _exact(file, Hints())
     monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
     assert _exact(file, Hints()) == exact
@@ -192,7 +194,7 @@ def test_damaged_rows_are_counted_as_the_exact_reader_counts_them(
     text = _log([*ROWS[:30], *middle, *ROWS[30:60]], end="") + end
     file.write_text(text, encoding="utf-8", newline="", errors="replace")
     try:
-        found = profile_of_log(str(file), Hints())
+        found = profile_of_logs([str(file)], Hints())
     except InputError:
         found = None
     if found is not None:
@@ -215,19 +217,88 @@ def test_a_large_log_is_read_in_blocks_also_packed(
         assert profile.gpus == exact.gpus
 
 
-def test_a_large_log_beside_others_is_merged(
+def _without_uuid(rows: list[str]) -> str:
+    rows = [re.sub(r"GPU-[-0-9a-f]+, ", "", row) for row in rows]
+    return _log(rows, HEADER.replace("uuid, ", ""))
+
+
+def _of_node(node: int, *, uuid: bool = True, load: int = 0) -> str:
+    """A log of another machine: other uuids, other readings, the same times."""
+    rows = [
+        re.sub(r"0000000000(?=\d,)", f"00000000{node:02d}", r).replace(" MiB,", f"{load} MiB,", 1)
+        for r in ROWS
+    ]
+    return _log(rows) if uuid else _without_uuid(rows)
+
+
+LOADS_ALONE = _log(
+    [f"{r[:23]}, {r[25]}, {i % 90} %" for i, r in enumerate(ROWS)],
+    "timestamp, index, utilization.memory [%]",
+)
+TOGETHER = {
+    "two nodes": (_of_node(1), _of_node(2)),
+    "two nodes without uuid": (_of_node(1, uuid=False), _of_node(2, uuid=False, load=1)),
+    "rotated": (_log(ROWS[:60]), _log(ROWS[60:])),
+    "rotated, without uuid": (_without_uuid(ROWS[:60]), _without_uuid(ROWS[50:])),
+    "other columns of the same GPUs": (LOGS["plain"], LOADS_ALONE),
+    "other digits": (LOGS["plain"], _of_node(2).replace(".00 W", " W")),
+    "one of them with a decimal of three": (_of_node(3).replace(".5", ".625"), LOGS["plain"]),
+    "the same twice": (LOGS["plain"], LOGS["plain"]),
+    "own logger beside": (LOGS["own logger"], LOGS["epochs"]),
+    "a cut one": (_of_node(1), _log(_swap(ROWS, 70, ROWS[70][:30]), end="")[:-9]),
+    "hosts": (LOGS["hosts"], LOGS["hosts"].replace("node-", "rack-")),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_several_large_logs_are_merged_as_small_ones(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices, machines, statistics and notes are the same; nothing is loaded to objects."""
+    paths = [str(tmp_path / f"{'ab'[i]}.csv") for i in range(2)]
+    for path, text in zip(paths, TOGETHER[name], strict=True):
+        Path(path).write_text(text, encoding="utf-8")
+    (exact,) = read_telemetry(paths, Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
+    monkeypatch.setattr(nvidia_smi_csv, "read", None)
+    (found,) = read_telemetry(paths[::-1], Hints())
+    assert found.provenance.sources[0].sha256 is None
+    assert _comparable(found) == _comparable(exact)
+
+
+def test_one_large_log_has_all_of_them_read_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large log complements other files as a small one does."""
-    (tmp_path / "a.csv").write_text(LOGS["plain"], encoding="utf-8")
-    busy = "timestamp, index, utilization.memory [%]"
-    rows = [f"{r[:23]}, {r[25]}, 15 %" for r in ROWS]
-    clocks = _log(rows, busy)
-    (tmp_path / "b.csv").write_text(clocks, encoding="utf-8")
-    paths = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    before = read_telemetry(paths, Hints())
+    """A small log beside a large one is read as that is; beside another format both are loaded."""
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, text in zip(paths, (_of_node(1), _log(ROWS[:20])), strict=True):
+        path.write_text(text, encoding="utf-8")
+    (exact,) = read_telemetry([str(p) for p in paths], Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", paths[0].stat().st_size)
+    (found,) = read_telemetry([str(p) for p in paths], Hints())
+    assert not found.phases
+    assert _comparable(found) == _comparable(exact)
+    other = tmp_path / "gpus.prom"
+    other.write_text('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 5\n', encoding="utf-8")
+    (both,) = read_telemetry([str(paths[0]), str(other)], Hints())
+    assert both.provenance.sources[0].sha256 is not None
+
+
+@pytest.mark.parametrize("nodes", [(1, 1), (1, 2)])
+def test_large_logs_of_one_name_are_told_by_their_content(
+    nodes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same file in two folders counts once, two files of one name count both."""
+    paths = [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]
+    for node, path in zip(nodes, paths, strict=True):
+        path.parent.mkdir()
+        path.write_text(_of_node(node), encoding="utf-8")
+    (exact,) = read_telemetry([str(p) for p in paths], Hints())
     monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
-    assert read_telemetry(paths, Hints()) == before
+    for order in (paths, paths[::-1]):
+        (found,) = read_telemetry([str(p) for p in order], Hints())
+        assert _comparable(found) == _comparable(exact)
+        assert len(found.provenance.sources) == len(set(nodes))
 
 
 @given(

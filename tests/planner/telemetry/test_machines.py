@@ -2,13 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from planner.profile.model import Profile
+from planner.profile.model import Column, Profile, Source
 from planner.telemetry.parsing.hints import Hints
+from planner.telemetry.profiling.machines import LoggedRows, machines_of
+from planner.telemetry.recording.recording import GpuIdentity
+from planner.telemetry.recording.shared_rows import Different
 from planner.telemetry.sources import read_telemetry
 from pricing.errors import InputError
 
+Drawn = tuple[str, bool, int, int, list[int]]
 HEADER = "timestamp, index, utilization.gpu [%], power.draw [W]\n"
 
 
@@ -111,3 +118,68 @@ def test_a_column_of_hosts_tells_machines_apart(tmp_path: Path) -> None:
     assert _loads(profile) == [0.55, 0.02]
     assert profile.hardware.nodes == 2
     assert "secret" not in str(profile)
+
+
+LOGS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),  # columns
+        st.booleans(),  # whether it names its devices
+        st.integers(0, 3),  # first row
+        st.integers(0, 6),  # rows
+        st.lists(st.integers(0, 1), min_size=9, max_size=9),  # what is read at each time
+    ),
+    max_size=7,
+)
+
+
+@given(LOGS)
+@settings(max_examples=300)
+def test_machines_are_told_as_by_comparing_each_log_with_each(logs: list[Drawn]) -> None:
+    """Sorting the rows of all logs finds what comparing log with log finds."""
+    places: list[int] = []
+    either = False
+    for i, (_, named, *_) in enumerate(logs):
+        busy = {places[j] for j in range(i) if _contradict(logs[i], logs[j])}
+        free = [place for place in range(len(set(places))) if place not in busy]
+        either |= len(free) > 1 and not named
+        places.append(free[0] if free else len(set(places)))
+    told = [_logged(one) for one in logs]
+    if either:
+        with pytest.raises(InputError, match="may be of the machine of"):
+            machines_of(told, [])
+    else:
+        assert machines_of(told, []) == places
+
+
+def _rows_of(log: Drawn) -> list[tuple[int, int]]:
+    _, _, first, count, read = log
+    return [(t, read[t]) for t in range(first, first + count)]
+
+
+def _contradict(one: Drawn, other: Drawn) -> bool:
+    mine, theirs = _rows_of(one), _rows_of(other)
+    if one[0] != other[0] or (one[1] and other[1]) or not mine or not theirs:
+        return False
+    begin, end = max(mine[0][0], theirs[0][0]), min(mine[-1][0], theirs[-1][0])
+    fewer = min(sum(begin <= t <= end for t, _ in rows) for rows in (mine, theirs))
+    same = len(set(mine) & set(theirs))
+    return begin <= end and not (fewer > 0 and same >= 0.5 * fewer)
+
+
+def _logged(log: Drawn) -> LoggedRows:
+    rows = _rows_of(log)
+    slot = "util.kernel_time"
+    hashes = np.array([t * 2 + load for t, load in rows], dtype=np.uint64)
+    times = np.array([t for t, _ in rows], dtype=float)
+    return LoggedRows(
+        source=Source(
+            path="log.csv",
+            sha256=None,
+            format="nvidia-smi-csv",
+            columns=(Column(source=log[0], slot=slot, scale=0.01, n=9),),
+        ),
+        gpus=(GpuIdentity(key="0", index=0, host="node" if log[1] else None),),
+        slots=frozenset((slot,)),
+        span_s=(times[0], times[-1]) if rows else None,
+        rows=lambda _: Different.of(hashes, times),
+    )
