@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Device = tuple[str, str, str, str]
 """Job, host, uuid, index."""
 _KEYS = ("job", "host", "uuid", "idx")
+_NUMBERS = ("code", "micros", "n", "area", "area_millionths", "least", "most", "slot")
+_MILLION = 1e6
 
 
 @dataclass(slots=True)
@@ -24,15 +26,17 @@ class SlotCounts:
     """The different values of one slot of one device, and how long each stood.
 
     Attributes:
-        parts: codes (values over the slot's step) and seconds, in the order in which they came.
-        area: the sum of values times seconds.
+        parts: codes (values over the slot's step) and microseconds, in the order they came in.
+        area: the sum of values times seconds, the whole part of each.
+        area_millionths: the sum of the rests.
         least: the least value.
         most: the greatest.
         dropped: values out of range.
     """
 
     parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=list)
-    area: float = 0.0
+    area: int = 0
+    area_millionths: int = 0
     least: float = np.inf
     most: float = -np.inf
     dropped: int = 0
@@ -41,21 +45,28 @@ class SlotCounts:
         """Return the codes, ascending, and the seconds of each."""
         if not self.parts:
             return np.empty(0), np.empty(0)
-        codes, seconds = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        codes, micros = (np.concatenate(part) for part in zip(*self.parts, strict=True))
         order = np.argsort(codes, kind="stable")
-        return codes[order], seconds[order]
+        return codes[order], micros[order] / _MILLION
+
+    @property
+    def value_seconds(self) -> float:
+        """Values times seconds, to the millionth."""
+        return (self.area * int(_MILLION) + self.area_millionths) / _MILLION
 
     def add(self, rows: NDArray[np.float64]) -> None:
-        """Add rows of code, seconds, n, area, least, most, by column."""
+        """Add rows of code, micros, n, area, its millionths, least, most, by column."""
         good = np.isfinite(rows[0])
         if not good.all():
             self.dropped += int(rows[2][~good].sum())
             rows = rows[:, good]
         if rows.shape[1]:
             self.parts.append((rows[0], rows[1]))
-            self.area += float(rows[3].sum())
-            self.least = min(self.least, float(rows[4].min()))
-            self.most = max(self.most, float(rows[5].max()))
+            # Sums of whole numbers up to 2^53 are exact, whatever their order.
+            self.area += int(rows[3].sum())
+            self.area_millionths += int(rows[4].sum())
+            self.least = min(self.least, float(rows[5].min()))
+            self.most = max(self.most, float(rows[6].max()))
 
 
 def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[int, SlotCounts]]:
@@ -72,7 +83,7 @@ def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[in
         numbers = np.vstack(
             [
                 batch.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
-                for name in ("code", "seconds", "n", "area", "least", "most", "slot")
+                for name in _NUMBERS
             ]
         )
         keys, texts = _keys(batch)

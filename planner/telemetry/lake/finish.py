@@ -191,7 +191,7 @@ def _metrics(
         if mine.dropped:
             dropped[f"value {one.slot} out of range"] += mine.dropped
         codes, seconds = mine.stood()
-        low, high, area = mine.least, mine.most, mine.area
+        low, high, area = mine.least, mine.most, mine.value_seconds
         found = statistics(np.clip(codes * one.step, low, high), seconds) if len(codes) else None
         if found is None:
             continue

@@ -1,7 +1,10 @@
 """Tables of readings: counted where they lie, alike on every engine, as the exact reader says."""
 
+import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import duckdb
 import pytest
@@ -9,12 +12,13 @@ import pytest
 from planner.profile.codec import dump
 from planner.profile.model import Profile, Statistics
 from planner.telemetry.lake.finish import profiles_of_place
-from planner.telemetry.lake.place import is_address, place_of
+from planner.telemetry.lake.place import PASSWORD, USER, is_address, place_of
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError, UnreachableError
 
 pytest.importorskip("ibis", reason="Ibis reads tables: pip install 'gpucost[lake]'")
+POSTGRES = os.environ.get("GPUCOST_POSTGRES")
 START = 1_793_491_200
 COLUMNS = "ts, job, host, gpu_index, uuid, name, gpu_util, memory_used, power"
 # Two jobs on three machines: idle at first, a gap, a value out of range, a missing one.
@@ -83,6 +87,102 @@ def test_engines_agree_to_the_byte(fleet: Path) -> None:
         )
     }
     assert len(texts) == 1
+
+
+# Mean power of each GPU lies in the middle of two millionths, so that the last bit of a sum in
+# doubles, which depends on the order of adding, would decide where it is rounded to.
+DRAWN = """
+create table drawn as
+with milliwatts as (
+  select t, g, 100000 + (hash(t + g * 7) % 500000)::bigint as mw
+  from range(4000) a(t), range(6) b(g)
+)
+select {start} + t as ts, 'job-' || (g % 3) as job, g as gpu_index, 'GPU-a' || g as uuid,
+  10 + (hash(t * 31 + g) % 900) / 10.0 as gpu_util,
+  (mw + if(t = 0, 2 - (sum(mw) over (partition by g)) % 4, 0))::double / 1000 as power,
+  case when t % 500 = 0 then 1e12 else (hash(t * 3 + g) % 1000000) / 7.0 end as rx
+from milliwatts
+"""
+MAPPED = Hints(map=(("rx", "io.pcie_rx_mib_s"),))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows in four orders and three engines."""
+    folder = tmp_path_factory.mktemp("drawn")
+    base = duckdb.connect(str(folder / "drawn.duckdb"))
+    base.execute(DRAWN.format(start=START))
+    for name, order in (("a", "ts, uuid"), ("b", "uuid desc, ts desc"), ("c", "hash(ts * 3)")):
+        query = f"from drawn order by {order}"
+        base.execute(f"copy ({query}) to '{folder / name}.parquet' (format parquet)")
+    rows = base.execute("from drawn order by hash(ts)").fetchall()
+    base.close()
+    with sqlite3.connect(folder / "drawn.db") as other:
+        other.execute("create table drawn (ts real, job, gpu_index, uuid, gpu_util, power, rx)")
+        other.executemany("insert into drawn values (?, ?, ?, ?, ?, ?, ?)", rows)
+    other.close()
+    return folder
+
+
+def test_sums_do_not_depend_on_the_order_of_rows_or_the_engine(drawn: Path) -> None:
+    """Whatever is added first, and on whichever engine, the profiles are the same bytes."""
+    files = [str(drawn / f"{name}.parquet") for name in "abc"]
+    tables = [f"duckdb://{drawn}/drawn.duckdb#drawn", f"sqlite://{drawn}/drawn.db#drawn"]
+    texts = {dump(_renamed(_read(source, MAPPED))) for source in (*files, *tables)}
+    assert len(texts) == 1
+
+
+def test_readings_that_no_sum_could_hold_are_left_out(drawn: Path) -> None:
+    """A milliard and more is no measurement, and is counted; the others keep their mean."""
+    (first, *_) = _read(str(drawn / "a.parquet"), MAPPED)
+    (source,) = first.provenance.sources
+    assert source.dropped == {
+        "value io.pcie_rx_mib_s out of range": 16,
+    }
+    for gpu in first.gpus:
+        assert 60_000 < (gpu.metrics["io.pcie_rx_mib_s"].mean or 0) < 80_000
+
+
+def _renamed(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
+    """Return profiles of a table of one name."""
+    return tuple(
+        replace(
+            one,
+            provenance=replace(
+                one.provenance,
+                sources=tuple(replace(s, path="drawn") for s in one.provenance.sources),
+                notes=tuple(note.partition(": ")[2] for note in one.provenance.notes),
+            ),
+        )
+        for one in profiles
+    )
+
+
+@pytest.mark.skipif(POSTGRES is None, reason="GPUCOST_POSTGRES names no HOST:PORT/DATABASE")
+def test_postgres_gives_the_bytes_of_duckdb(drawn: Path) -> None:
+    """The same rows in a real PostgreSQL, which GPUCOST_WAREHOUSE_USER may write to."""
+    psycopg = pytest.importorskip("psycopg")
+    who = {USER: os.environ.get(USER), PASSWORD: os.environ.get(PASSWORD)}
+    user, password = (f":{quote(value)}" if value else "" for value in who.values())
+    base = duckdb.connect(str(drawn / "drawn.duckdb"), read_only=True)
+    rows = base.execute("from drawn order by hash(ts)").fetchall()
+    base.close()
+    with psycopg.connect(
+        f"postgresql://{user[1:]}{password}@{POSTGRES}", autocommit=True
+    ) as server:
+        server.execute("drop table if exists gpucost_drawn")
+        real = "double precision"
+        server.execute(
+            f"create table gpucost_drawn (ts {real}, job text, gpu_index int, uuid text, "
+            f"gpu_util {real}, power {real}, rx {real})"
+        )
+        with server.cursor() as cursor, cursor.copy("copy gpucost_drawn from stdin") as lines:
+            for row in rows:
+                lines.write_row(row)
+    place = place_of(f"postgres://{POSTGRES}#gpucost_drawn")
+    assert place is not None
+    found = profiles_of_place(place, who, MAPPED)
+    assert dump(_renamed(found)) == dump(_renamed(_read(str(drawn / "a.parquet"), MAPPED)))
 
 
 def test_a_table_agrees_with_the_exact_reader(fleet: Path, tmp_path: Path) -> None:
