@@ -1,8 +1,9 @@
 """How large logs and tables fare: `python benchmarks/large_sources.py [MILLION ROWS] [DAYS]`.
 
-A made log of nvidia-smi against duckdb's own average of one of its columns, and made Parquet of
-1,000 GPUs at a reading every 15 s to a profile a GPU. Each is done in a process of its own, those
-of the log in turns, three times. Prints seconds of CPU and the most memory; nothing is judged.
+A made log of nvidia-smi against duckdb's own average of one of its columns, as many rows in four
+logs of one job, and made Parquet of 1,000 GPUs at a reading every 15 s to a profile a GPU. Each is
+done in a process of its own, those of the log in turns, three times. Prints seconds of CPU and the
+most memory; nothing is judged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import duckdb
 import numpy as np
 
 from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from planner.telemetry.sources import read_source, read_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ HEADER = (
     "power.draw [W], temperature.gpu"
 )
 GPUS, TICKS = 8, 10_000
-TURNS = 3
+TURNS, NODES = 3, 4
 FLEET = """
 copy (
   select 1795176000 + t as ts, 'job-' || g as job, 'node-' || (g // 8) as host,
@@ -43,8 +44,8 @@ copy (
 """
 
 
-def write_log(file: Path, rows: int) -> None:
-    """Write a log of eight GPUs at a reading a second."""
+def write_log(file: Path, rows: int, node: int = 0) -> None:
+    """Write a node's log of eight GPUs at a reading a second."""
     draw = np.random.default_rng(1)
     start = np.datetime64("2026-11-01T00:00:00.100", "ms")
     with file.open("w", encoding="utf-8") as out:
@@ -54,9 +55,10 @@ def write_log(file: Path, rows: int) -> None:
             load = draw.integers(0, 101, (TICKS, GPUS))
             watts = draw.uniform(80, 690, (TICKS, GPUS))
             out.writelines(
-                f"{stamp.replace('-', '/').replace('T', ' ')}, {g}, GPU-1b0f0c1e-0000-4000-8000-"
-                f"00000000000{g}, NVIDIA H100 80GB HBM3, {load[i, g]} %, {20000 + load[i, g]} MiB, "
-                f"81559 MiB, {watts[i, g]:.2f} W, {30 + load[i, g] // 2}\n"
+                f"{stamp.replace('-', '/').replace('T', ' ')}, {g}, "
+                f"GPU-1b0f0c1e-000{node}-4000-8000-00000000000{g}, NVIDIA H100 80GB HBM3, "
+                f"{load[i, g]} %, {20000 + load[i, g]} MiB, 81559 MiB, {watts[i, g]:.2f} W, "
+                f"{30 + load[i, g] // 2}\n"
                 for i, stamp in enumerate(stamps)
                 for g in range(GPUS)
             )
@@ -90,6 +92,11 @@ def profile(source: Path) -> None:
     read_source(str(source), Hints())
 
 
+def joined(logs: list[Path]) -> None:
+    """Make one profile of several logs."""
+    read_telemetry([str(log) for log in logs], Hints(name="joined"))
+
+
 def main() -> None:
     """Time a log, then a fleet's table."""
     millions = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
@@ -103,6 +110,11 @@ def main() -> None:
             ours = timed(f"profile of {millions:g} M rows", partial(profile, log))
             ratios.append(ours / base)
         print(f"ratio of CPU: {', '.join(f'{one:.2f}' for one in sorted(ratios))}")
+        log.unlink()
+        logs = [Path(folder) / f"node-{node}.csv" for node in range(NODES)]
+        for node, part in enumerate(logs):
+            write_log(part, int(millions * 1e6 / NODES), node)
+        timed(f"one profile of {NODES} logs of {millions / NODES:g} M rows", partial(joined, logs))
         fleet = Path(folder) / "fleet.parquet"
         duckdb.connect().execute(FLEET.format(seconds=int(days * 86400), file=fleet))
         timed(f"1,000 profiles of {days:g} days", partial(profile, fleet))
