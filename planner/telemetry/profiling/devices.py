@@ -28,7 +28,7 @@ def placed(recordings: Sequence[Devices], places: Sequence[int]) -> list[Devices
 
 
 def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[dict[str, str]]:
-    """Return each recording's names of its keys: by uuid, else by index, else the only one."""
+    """Return each recording's names of its keys: by uuid, index, as the only one, or the key."""
     models: dict[int | None, set[str]] = defaultdict(set)
     for gpu in (gpu for gpus in recordings for gpu in gpus):
         models[gpu.index] |= {gpu.model} if gpu.model else set()
@@ -50,18 +50,24 @@ def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[d
             indexed[name] = next(iter(same)) if len(same) == 1 else name
             everyone[place].add(indexed[name])
 
-    def name_of(gpu: GpuIdentity, place: int) -> str:
+    def name_of(gpu: GpuIdentity, place: int, beside: Devices) -> str:
         if gpu.uuid is not None:
             return _name(gpu.uuid, gpu)
         if gpu.index is not None:
             return indexed[_indexed_name(gpu, models)]
-        alone = everyone[place]
-        return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
+        return _unnumbered_name(gpu, beside, everyone[place])
 
     return [
-        {gpu.key: name_of(gpu, place) for gpu in gpus}
+        {gpu.key: name_of(gpu, place, gpus) for gpu in gpus}
         for place, gpus in zip(places, recordings, strict=True)
     ]
+
+
+def _unnumbered_name(gpu: GpuIdentity, beside: Devices, alone: set[str]) -> str:
+    """Return the name of a device without uuid and index, given those beside it and the others."""
+    if sum(one.uuid is None and one.index is None for one in beside) > 1:
+        return f"{gpu.host or ''} {gpu.key}".lstrip()  # told apart by PCI address alone
+    return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
 
 
 def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:

@@ -102,6 +102,10 @@ LOGS = {
     "epochs": _log(
         [f"{1782907200 + i // 2}.5{r[23:]}" for i, r in enumerate(ROWS)],
     ),
+    "PCI addresses alone": _log(
+        [f"{r[:23]}, 00000000:{17 + int(r[25])}:00.0{r[26 + len(UUIDS[0]) + 2 :]}" for r in ROWS],
+        HEADER.replace("index, uuid", "pci.bus_id"),
+    ),
     "one row": _log(ROWS[:1]),
     "own logger": "ts,gpu_id,gpu_util,gpu_mem_used_gb\n"
     + "".join(f"{1782907200 + s},0,{s % 7}.5,{s % 3}.125\n" for s in range(90)),
