@@ -16,7 +16,7 @@ from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, consolidate
 from planner.fleet.home import Elsewhere, Home, moving_usd
-from planner.fleet.tenant import CONTEXT_GIB, Tenant, tenant, why_alone
+from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, tenant, why_alone
 from planner.options.candidate import Candidate
 from planner.options.feasibility import BUSIEST
 from planner.profile.model import Profile
@@ -64,11 +64,16 @@ class Movable:
 
 
 def find_alternatives(
-    jobs: Sequence[Movable], fleet: Fleet, asked: Requirements, catalog: Catalog
+    jobs: Sequence[Movable],
+    fleet: Fleet,
+    asked: Requirements,
+    catalog: Catalog,
+    known: PackedBefore,
 ) -> tuple[Alternative, ...]:
     """Return the machine types on which the fleet would cost less than `fleet`, cheapest first.
 
-    None where the number of moves is limited, or the time is up.
+    None where the number of moves is limited, or the time is up. Machine types that no job moves
+    from or to are packed as in `fleet`, of which `known` is.
     """
     if asked.max_moves is not None or asked.ends_search():
         return ()
@@ -82,7 +87,7 @@ def find_alternatives(
     ]
     found = []
     for offer, moving in _promising(free, tenants, fleet):
-        packed = _packed(jobs, offer, moving, asked, catalog, quick=True)
+        packed = _packed(jobs, offer, moving, asked, catalog, known, quick=True)
         if packed.fleet.cost_after < fleet.cost_after:
             first = len(fleet.placements)
             found.append(replace(packed, fleet=packed.fleet.numbered_from(first)))
@@ -91,11 +96,15 @@ def find_alternatives(
 
 
 def searched(
-    found: Alternative, jobs: Sequence[Movable], asked: Requirements, catalog: Catalog
+    found: Alternative,
+    jobs: Sequence[Movable],
+    asked: Requirements,
+    catalog: Catalog,
+    known: PackedBefore,
 ) -> Alternative:
-    """Return an alternative as a search packs it; as it is where that finds none that costs less.
+    """Return an alternative as a search packs it; as it is where that would cost more.
 
-    Those that are listed are packed by first fit alone.
+    In those that are listed the jobs that move are packed by first fit alone.
     """
     moving = {
         one.name: to
@@ -104,26 +113,27 @@ def searched(
         for to in one.elsewhere
         if to.offer == found.offer
     }
-    packed = _packed(jobs, found.offer, moving, asked, catalog, quick=False)
-    if packed.fleet.cost_after >= found.fleet.cost_after:
+    packed = _packed(jobs, found.offer, moving, asked, catalog, known, quick=False)
+    if packed.fleet.cost_after > found.fleet.cost_after:
         return found
     first = min(one.id for one in found.fleet.placements) - 1
     return replace(packed, fleet=packed.fleet.numbered_from(first))
 
 
-def _packed(  # noqa: PLR0913 - what a packing is made of
+def _packed(  # noqa: PLR0913, PLR0917 - what a packing is made of
     jobs: Sequence[Movable],
     offer: Offer,
     moving: Mapping[str, Elsewhere],
     asked: Requirements,
     catalog: Catalog,
+    known: PackedBefore,
     *,
     quick: bool,
 ) -> Alternative:
     homes = {one.name: one.home for one in jobs}
     away = {n: _home(one, moving[n], catalog) for one in jobs if (n := one.name) in moving}
     pairs = [(one.profile, one.baseline) for one in jobs]
-    fleet = consolidate(pairs, asked, homes | away, catalog, quick=quick)
+    fleet = consolidate(pairs, asked, homes | away, catalog, quick=quick, known=known)
     return Alternative(
         offer=offer,
         jobs=tuple(sorted(moving)),

@@ -18,13 +18,13 @@ from planner.fleet import machines_left
 from planner.fleet.home import Home, today
 from planner.fleet.tenant import (
     CONTEXT_GIB,
+    PackedBefore,
     Tenant,
     Unmoved,
     by_slices,
     side_by_side,
     slices_of,
     speeds,
-    tenant,
     why_alone,
 )
 from planner.models.estimate import Estimate, exactly
@@ -182,13 +182,14 @@ def total(lines: Iterable[QuoteLine]) -> Decimal:
     return amount
 
 
-def consolidate(
+def consolidate(  # noqa: PLR0913 - what a packing is made of
     jobs: Iterable[tuple[Profile, Baseline]],
     asked: Requirements,
     homes: Mapping[str, Home | None] | None = None,
     catalog: Catalog | None = None,
     *,
     quick: bool = False,
+    known: PackedBefore | None = None,
 ) -> Fleet:
     """Return the fleet on fewer GPUs.
 
@@ -198,19 +199,17 @@ def consolidate(
         homes: the machine on whose GPU each job would share, by its name; else today's.
         catalog: where smaller machines are looked for; without it machines stay as they are.
         quick: first fit, without a search, a bound, or why who stays cannot join others.
+        known: what was searched for before: the same jobs of a machine type are packed as then.
     """
-    # numpy comes in with the search: a plan of one job starts without it.
-    from planner.fleet.packing import pack, with_fewer_moves  # noqa: PLC0415 - lazy on purpose
+    from planner.fleet.packing import with_fewer_moves  # noqa: PLC0415 - numpy comes in with it
 
-    tenants = [
-        tenant(p, b, today(p, b) if homes is None else homes[p.job.name], asked.probes)
-        for p, b in jobs
-    ]
+    known, pairs = known or PackedBefore(), list(jobs)
+    at = {p.job.name: today(p, b) for p, b in pairs} if homes is None else homes
+    tenants = [known.tenant(p, b, at[p.job.name], asked, quick=quick) for p, b in pairs]
     alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked)) is not None}
     fleet = _Fleet(unmoved=list(alone.values()))
-    stop = _at_once if quick else asked.ends_search
     pools = [
-        (group, pack([t for t in group if t.name not in alone], asked, stop))
+        (group, known.packed([t for t in group if t.name not in alone], asked, quick=quick))
         for group in _by_machine(tenants)
     ]
     if asked.max_moves is not None:
@@ -232,11 +231,6 @@ def consolidate(
         together=tuple(fleet.together),
         notes=tuple(fleet.notes),
     )
-
-
-def _at_once() -> bool:
-    """Return True: the search ends with what first fit found."""
-    return True
 
 
 def _has_neighbours(one: Tenant) -> bool:

@@ -75,6 +75,9 @@ def _fewest_cut(group: list[Tenant]) -> int:
 def _that_hold(groups: Groups, asked: Requirements) -> Iterator[list[Tenant]]:
     """Yield groups within every limit as it is said to the user; who breaks one stands apart."""
     for group in groups:
+        if len(group) == 1 or refuses(group, asked) is None:
+            yield group
+            continue
         kept: list[Tenant] = []
         for one in group:
             if kept and refuses([*kept, one], asked):

@@ -140,7 +140,7 @@ class _Search:
         for order in () if self.sizes.one_length else by_length(self.sizes):
             if self._done(stop):
                 return
-            self._by_rule(order)
+            self._by_rule(order, alike=False)  # thousands of groups that prove nothing more
         relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
         if not self.sizes.one_length and not self._done(stop):
             relaxed, groups = self.single.relaxed() if self.single.groups else None, self.single
@@ -149,9 +149,9 @@ class _Search:
                 return
             self._complete(groups.whole(relaxed, least))
 
-    def _by_rule(self, order: Rows) -> None:
+    def _by_rule(self, order: Rows, *, alike: bool = True) -> None:
         for rule in (first_fit, best_fit):
-            self._offer(rule(self.sizes, order))
+            self._offer(rule(self.sizes, order), alike=alike)
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
         """Add groups while they help; return the last solution of the linear program."""
@@ -179,20 +179,20 @@ class _Search:
         self.stopped = self.stopped or (not proven and stop())
         return self.stopped or proven
 
-    def _offer(self, bins: Bins) -> None:
+    def _offer(self, bins: Bins, *, alike: bool = True) -> None:
         """Take a packing if it is better; its groups may be used either way."""
         for rows in bins:
-            self._add(rows)
+            self._add(rows, alike=alike)
         self.fewest = min(self.fewest, len(bins))
         worth = self.sizes.worth(bins)
         if worth < (self.cost, len(self.best)):
             self.best, self.cost = bins, worth[0]
 
-    def _add(self, rows: list[int]) -> bool:
+    def _add(self, rows: list[int], *, alike: bool = True) -> bool:
         """Add a group; return whether no group like it was there."""
         if not self.sizes.one_length and len(self.sizes) <= BY_HOURS:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
-        return self.alike.add([int(one) for one in self.classes.of[rows]], 1.0)
+        return alike and self.alike.add([int(one) for one in self.classes.of[rows]], 1.0)
 
     def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""

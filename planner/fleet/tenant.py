@@ -1,6 +1,7 @@
 """Jobs as the packing sees them, and how fast they run together."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Reason
@@ -20,6 +21,9 @@ from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.gpu_partitions import partition_modes
 from pricing.hardware import Gpu, MigProfile, gpus
+
+if TYPE_CHECKING:
+    from planner.fleet.packing import Packing
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
 
@@ -85,6 +89,49 @@ class Tenant:
         """The worst measured latency, alone on the home's GPU; None where none was measured."""
         measured = worst_latency_ms(self.profile)
         return measured / self.home.speed.low if measured and self.home else measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedBefore:
+    """What was searched for before, for packings in which most jobs stay where they are.
+
+    Attributes:
+        tenants: jobs on a machine, by the profile and the machine that they are of.
+        packings: by the jobs of a machine type.
+    """
+
+    tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
+    packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
+
+    def tenant(
+        self,
+        profile: Profile,
+        baseline: Baseline,
+        home: Home | None,
+        asked: Requirements,
+        *,
+        quick: bool,
+    ) -> Tenant:
+        """Return a job as the packing sees it, the one that is known where there is one.
+
+        Those of a quick look are not kept: the machine that they are on is gone soon.
+        """
+        key = id(profile), id(home)
+        found = self.tenants.get(key) or tenant(profile, baseline, home, asked.probes)
+        return found if quick else self.tenants.setdefault(key, found)
+
+    def packed(self, group: list[Tenant], asked: Requirements, *, quick: bool) -> "Packing":
+        """Return the jobs of one machine type as they were packed before, else packed now.
+
+        A quick packing is by first fit, and not kept.
+        """
+        from planner.fleet.packing import pack  # noqa: PLC0415 - numpy comes in with it
+
+        key = tuple(id(one) for one in group)
+        found = self.packings.get(key)
+        if found is None and quick:
+            return pack(group, asked, stop=lambda: True)
+        return found or self.packings.setdefault(key, pack(group, asked, asked.ends_search))
 
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from planner.baseline.requirements import Period, Requirements
 from planner.fleet.alternatives import Movable, find_alternatives, searched
 from planner.fleet.consolidate import Fleet, Placement, consolidate
+from planner.fleet.tenant import PackedBefore
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import Assurance, if_shared
 from planner.plan.plan import JobPlan
@@ -50,11 +51,11 @@ def answer(
     alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
     if not packs:
         return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
-    movable = [_movable(job) for job in jobs]
-    fleet = _pack(movable, asked, catalog)
+    movable, known = [_movable(job) for job in jobs], PackedBefore()
+    fleet = _pack(movable, asked, catalog, known)
     found = recommend(alone, fleet, terms)
     if found.alternative is not None:
-        better = searched(found.alternative, movable, asked, catalog)
+        better = searched(found.alternative, movable, asked, catalog, known)
         others = [better if one is found.alternative else one for one in fleet.alternatives]
         fleet = replace(fleet, alternatives=tuple(others))
         found = recommend(alone, fleet, terms)
@@ -109,9 +110,11 @@ def _movable(job: JobPlan) -> Movable:
     )
 
 
-def _pack(jobs: Sequence[Movable], asked: Requirements, catalog: Catalog) -> Fleet:
-    homes = {job.name: job.home for job in jobs}
-    fleet = consolidate([(job.profile, job.baseline) for job in jobs], asked, homes, catalog)
+def _pack(
+    jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackedBefore
+) -> Fleet:
+    pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
+    fleet = consolidate(pairs, asked, homes, catalog, known=known)
     if not any(job.elsewhere for job in jobs):
         return fleet
-    return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog))
+    return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog, known))
