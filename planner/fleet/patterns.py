@@ -16,6 +16,10 @@ from planner.fleet.sizes import ROUNDING, Numbers, Sizes
 GRIDS = ((0.45, (6000, 1)), (0.7, (360, 16)), (float("inf"), (90, 64)))
 """Parts of the room of the two resources, by how much the second one is in demand beside the first:
 finer proves more and takes longer, so a resource that hardly binds gets few."""
+FEW = 1000
+FINER = 4
+"""Up to so many jobs on the grid the first resource has so many times the parts where both bind: of
+585 jobs of a drawn fleet it proved 116 GPUs in place of 108."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ def on_a_grid(sizes: Sizes, rows: NDArray[np.intp]) -> Grid:
         first, second = second, first
     demand = share[:, second].sum() / max(ROUNDING, share[:, first].sum())
     steps = next(steps for most, steps in GRIDS if demand <= most)
+    if steps == GRIDS[-1][1] and len(rows) <= FEW:
+        steps = FINER * steps[0], steps[1]
     order = rows[np.argsort(-sizes.limits[rows, first], kind="stable")]
     takes = np.stack(
         [

@@ -125,6 +125,16 @@ def test_tight_limits_of_some_raise_the_bound() -> None:
     assert (found.bound, len(found.bins)) == (6, 6)
 
 
+def test_two_tight_resources_are_proven_best_on_a_finer_grid() -> None:
+    """Forty jobs that fill both share and memory, some under a tighter limit, need nine GPUs."""
+    rng = np.random.default_rng(6)
+    takes = rng.uniform((0.02, 2.0), (0.25, 28.0), (40, 2))
+    most = np.where(rng.random(40) < 0.4, 0.5, 0.9)
+    limits = np.stack([most, np.full(40, ROOM)], axis=1)
+    found = searched(Sizes(takes=takes, limits=limits, hours=np.ones(40)))
+    assert (found.bound, len(found.bins)) == (9, 9)
+
+
 def test_the_same_jobs_get_the_same_packing() -> None:
     """Nothing is drawn, no time is read: two searches are one."""
     rng = np.random.default_rng(3)
