@@ -1,7 +1,12 @@
 """Text that cannot break the markdown around it, whatever a file called a job."""
 
+import re
 import shlex
 
+_IN_FIGURES = (
+    (re.compile(r"(?<=\d)-(?=\d)"), "\N{NON-BREAKING HYPHEN}"),
+    (re.compile(r"(?<=[<>]=) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
+)
 _UNSAFE_IN_SPAN = frozenset("`<>")
 _ESCAPES = str.maketrans(
     {
@@ -21,6 +26,13 @@ def cell(text: object) -> str:
     """Return text for a table cell or a line: no markup, no HTML, no line or cell end."""
     shown = "".join(c if c.isprintable() else " " for c in str(text))
     return " ".join(shown.split()).translate(_ESCAPES)
+
+
+def unbroken(text: str) -> str:
+    """Return figures that a narrow cell does not break: `2026-07-20`, `>= $109-288`, `5.5 h`."""
+    for where, mark in _IN_FIGURES:
+        text = where.sub(mark, text)
+    return text
 
 
 def command(*words: str) -> str:

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
 from templates.language.speech import LANGUAGES, gap, say, speaking, told, word
-from templates.markdown import cell
+from templates.markdown import cell, unbroken
 from templates.page.whole_page import render_page
 from templates.reports.alike import short
 from templates.reports.comment import change_comment, comment
@@ -89,5 +89,6 @@ def environment() -> Environment:
     )
     filled.globals.update(say=say, told=told, word=word, gap=gap)
     filled.filters["cell"] = cell
+    filled.filters["unbroken"] = unbroken
     filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled
