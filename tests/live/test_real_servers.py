@@ -190,10 +190,15 @@ _COUNTED = {
 
 
 def _ranges(kind: str, server: Server) -> int:
+    """Return how many ranges were asked for; a page of counters may be a second old."""
     begin, part = _COUNTED[kind]
-    page = urllib3.request("GET", f"{server.url}/metrics", timeout=60.0).data.decode()
-    rows = [line for line in page.splitlines() if line.startswith(begin) and part in line]
-    return sum(int(float(line.rsplit(" ", 1)[1])) for line in rows)
+    seen: list[int] = []
+    while len(seen) < 2 or seen[-1] != seen[-2]:
+        time.sleep(1.5)
+        page = urllib3.request("GET", f"{server.url}/metrics", timeout=60.0).data.decode()
+        rows = [line for line in page.splitlines() if line.startswith(begin) and part in line]
+        seen.append(sum(int(float(line.rsplit(" ", 1)[1])) for line in rows))
+    return seen[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
