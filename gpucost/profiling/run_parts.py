@@ -20,7 +20,7 @@ from gpucost.files.writing import write_file
 from gpucost.profiling.profile_target import WantedName, free_for_run
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
-from planner.profile.model import Profile, Series
+from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _TARGET = "target"
 _LOCK = "lock"
-_SAMPLES, _STEPS = ".samples.parquet", ".steps.jsonl"
 _DIGITS = 8
 _TRIES = 100
 
@@ -178,10 +177,10 @@ def _with_note(profile: Profile, parts: int) -> Profile:
 def _with_series(profile: Profile, parts: Mapping[Path, Profile], target: Path) -> Profile:
     """Put the leading part's steps and the readings of all parts beside the run's profile."""
     lead = max(parts, key=lambda name: _steps(parts[name]))
-    steps, led = (_beside(name, _STEPS) for name in (target, lead))
+    steps, led = (_beside(name, STEPS) for name in (target, lead))
     if led.exists():
         write_file(str(steps), led.read_text(encoding="utf-8"))
-    samples = _beside(target, _SAMPLES)
+    samples = _beside(target, SAMPLES)
     _write_together(parts, samples)
     sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()
     sources = [replace(one, path=samples.name, sha256=sha256) for one in profile.provenance.sources]
@@ -211,7 +210,7 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
     each = []
     for name, node in zip(parts, nodes, strict=True):
         prefix = f"{numbers[node]}/" if len(numbers) > 1 else ""
-        path = str(_beside(name, _SAMPLES)).replace("'", "''")
+        path = str(_beside(name, SAMPLES)).replace("'", "''")
         named = f"SELECT * REPLACE ('{prefix}' || gpu AS gpu) FROM read_parquet('{path}')"  # noqa: S608 - names of ours
         each.append(named)
     draft = target.with_name(f".{target.name}.{os.uname().nodename}-{os.getpid()}.draft")

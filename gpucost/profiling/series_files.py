@@ -11,7 +11,7 @@ import pandas as pd
 
 from gpucost.files.writing import write_file
 from planner.plan_document.encode import IF_KNOWN, encode
-from planner.profile.model import Profile, Series, Source
+from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
 from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError
 
@@ -67,10 +67,10 @@ def write_series(profile: Profile, recording: Recording, target: Path) -> Profil
     Raises:
         InputError: a file cannot be written.
     """
-    samples = target.with_name(f"{target.stem}.samples.parquet")
+    samples = target.with_name(f"{target.stem}{SAMPLES}")
     _write_parquet(_wide(recording), samples)
     steps = recording.observed.steps if recording.observed is not None else None
-    beside = target.with_name(f"{target.stem}.steps.jsonl")
+    beside = target.with_name(f"{target.stem}{STEPS}")
     if steps is not None:
         write_file(str(beside), _step_lines(steps))
     sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()

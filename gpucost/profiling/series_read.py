@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.codec import parse_profiles
+from planner.profile.model import SAMPLES, STEPS
+from planner.telemetry.formats.own.series_columns import HOST
 from planner.telemetry.profiling.time_line import (
     HOST_LOAD,
     LOADS,
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_SAMPLES, _STEPS = ".samples.parquet", ".steps.jsonl"
-_HOST = f"host.{HOST_LOAD}"
+_HOST = f"{HOST}{HOST_LOAD}"
 _MOST_ROWS = 500_000  # above it readings are averaged as they are read
 _ALL_POINTS = 8_000  # of one page
 _FEWEST_POINTS = 40
@@ -40,13 +41,13 @@ def time_lines(plan: str, given: Sequence[str], jobs: Sequence[str]) -> dict[str
     Raises:
         InputError: nothing is where it was said to be, or a series cannot be read.
     """
-    files = _files(given) if given else sorted(_folder(plan).glob(f"*{_SAMPLES}"))
+    files = _files(given) if given else sorted(_folder(plan).glob(f"*{SAMPLES}"))
     named = [(_job(file), file) for file in files]
     wanted = {name: file for name, file in named if name is not None and name in jobs}
     if given and not wanted:
         raise InputError(
             f"--series {' '.join(given)}: no series of a job of {plan} is there. A series lies "
-            f"beside its profile as NAME{_SAMPLES}; `gpucost profile` and `gpucost run` write it."
+            f"beside its profile as NAME{SAMPLES}; `gpucost profile` and `gpucost run` write it."
         )
     most = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(wanted))))
     lines = {name: _line(file, most) for name, file in sorted(wanted.items())}
@@ -67,10 +68,10 @@ def _files(given: Iterable[str]) -> list[Path]:
     for name in given:
         path = Path(name)
         if path.is_dir():
-            below = sorted(path.rglob(f"*{_SAMPLES}"))
+            below = sorted(path.rglob(f"*{SAMPLES}"))
             found += [p for p in below if not any(part[0] == "." for part in _parts(p, path))]
             continue
-        samples = path if name.endswith(_SAMPLES) else path.with_name(f"{path.stem}{_SAMPLES}")
+        samples = path if name.endswith(SAMPLES) else path.with_name(f"{path.stem}{SAMPLES}")
         if not samples.is_file():
             raise InputError(
                 f"--series {name}: there is no {samples.name} beside it; `gpucost profile` and "
@@ -86,7 +87,7 @@ def _parts(path: Path, folder: Path) -> tuple[str, ...]:
 
 def _job(samples: Path) -> str | None:
     """Return the job that samples are of; None where no profile lies beside them."""
-    profile = samples.with_name(f"{samples.name.removesuffix(_SAMPLES)}.json")
+    profile = samples.with_name(f"{samples.name.removesuffix(SAMPLES)}.json")
     try:
         text = profile.read_bytes()
     except OSError:
@@ -104,7 +105,7 @@ def _line(samples: Path, most: int) -> TimeLine | None:
     if _HOST in frame:
         host = frame[["t_s", _HOST]].drop_duplicates("t_s").sort_values("t_s")
         host = host.rename(columns={_HOST: HOST_LOAD})
-    steps = samples.with_name(f"{samples.name.removesuffix(_SAMPLES)}{_STEPS}")
+    steps = samples.with_name(f"{samples.name.removesuffix(SAMPLES)}{STEPS}")
     return time_line(frame, host, observed_steps(_steps(steps)), most=most)
 
 

@@ -303,6 +303,10 @@ class Run:
     cpus: str | None = text("cores that this part may use, by the system's numbers: 0-3,8")
 
 
+SAMPLES, STEPS = ".samples.parquet", ".steps.jsonl"
+"""What the series of NAME.json are called: NAME.samples.parquet, NAME.steps.jsonl."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Files with the raw series, beside the profile."""

@@ -8,14 +8,13 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.profile.model import Profile, Series
+from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from planner.telemetry.run_folder import is_run_folder
 from pricing.errors import InputError
 
 # A folder of measurements holds hundreds of files, one of training data millions.
 MOST_FILES = 20_000
 _OURS = {"gpucost.toml": "the settings of gpucost"}
-_SERIES = (".samples.parquet", ".steps.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ class Belonging:
     def add(self, path: Path, profile: Profile) -> None:
         """Note which files beside it a profile names: its series, and what it was made from."""
         series = profile.series or Series()
-        beside = (path.stem + ending for ending in _SERIES)
+        beside = (path.stem + ending for ending in (SAMPLES, STEPS))
         for name in (*beside, series.samples, series.steps):
             if name and Path(name).name == name:
                 self._series[path.with_name(name)] = path

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.join import join_runs
+from planner.profile.model import SAMPLES, STEPS
 from planner.telemetry.folder import Belonging, FolderListing, files_below
 from planner.telemetry.formats.sniff import StrangerError
 from planner.telemetry.run_folder import is_run_folder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from planner.telemetry.parsing.hints import Hints
 
 _CAPTURED = re.compile(r"\.capture(-\d+)?\.jsonl$")
-_SERIES = {"gpucost-samples": ".samples.parquet", "gpucost-steps": ".steps.jsonl"}
+_SERIES = {"gpucost-samples": SAMPLES, "gpucost-steps": STEPS}
 _SAME_START_S = 1.0
 _BOTH = 2
 
