@@ -147,10 +147,8 @@ class JobContext:
 
     def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the predicted speed-up, computed once per kind of target."""
-        links = (target.interconnect, target.nodes, target.network_gbps)
         codes = tuple(action.code for action in actions)
-        chips = (target.gpu_name, target.slice, target.gpu_count)
-        key = (*chips, links, target.cpu_cores, codes)
+        key = (target.kind, target.links, target.cpu_cores, codes)
         if key not in self._seen:
             self._seen[key] = predict_from(
                 self.profile,

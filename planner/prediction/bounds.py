@@ -94,7 +94,7 @@ def _ceilings(
     if target.cpu_cores is not None and not any(action.part == "input" for action in actions):
         yield from _host(profile, target)
     codes = tuple(action.code for action in actions)
-    key = (target.chip.name, target.slice, target.gpu_count, codes)
+    key = (target.kind, codes)
     known = limits.of_gpus.get(key)
     if known is None:
         known = limits.of_gpus[key] = tuple(_of_gpus(profile, target, actions))

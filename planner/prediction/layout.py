@@ -61,6 +61,16 @@ class Layout:
         return self.gpu.name if self.gpu else None
 
     @property
+    def kind(self) -> tuple[str | None, str | None, int]:
+        """What predictions of the GPUs alone depend on; with `links` and `cpu_cores` it is all."""
+        return self.gpu_name, self.slice, self.gpu_count
+
+    @property
+    def links(self) -> tuple[str | None, int | None, float | None]:
+        """How the GPUs are linked, inside a machine and between machines."""
+        return self.interconnect, self.nodes, self.network_gbps
+
+    @property
     def machines(self) -> int:
         """Machines, stated or as few as hold the GPUs."""
         return self.nodes or max(1, math.ceil(self.gpu_count / GPUS_PER_NODE))

@@ -193,9 +193,8 @@ def predict_on(  # noqa: PLR0913 - what a prediction starts from
     """
     known = known or Known()
     codes = tuple(action.code for action in actions)
-    links = (target.interconnect, target.nodes, target.network_gbps)
     cores = target.cpu_cores if parts.input else None  # else they change nothing but a bound
-    key = (target.chip.name, target.slice, target.gpu_count, links, cores, codes)
+    key = (target.kind, target.links, cores, codes)
     if key not in known.unbounded:
         if codes not in known.gains:
             known.gains[codes] = _gains(actions)
@@ -261,7 +260,7 @@ def _scaled(
     if known is None:
         before, step = _start(profile, parts)
         return speed_up(before, target, step, faster=faster.mid)
-    links = (target.gpu_count, target.interconnect, target.nodes, target.network_gbps)
+    links = (target.gpu_count, *target.links)
     alone = target.gpu_count == profile.gpu_count == 1  # nothing is sent, whatever the GPU
     key = links if alone else (*links, target.gpu_name, faster.mid)
     if key not in known.scaling:
