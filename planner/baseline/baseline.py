@@ -97,13 +97,10 @@ class Baseline:
 
     def is_paid(self, offer: Offer, count: int) -> bool:
         """Return whether so many of an offer are the machines paid today, at their price."""
-        if self.offer is None or count != self.count:
+        if self.offer is None or count != self.count or not self.has_size_bought_alike(offer):
             return False
-        return offer == self.offer or (
-            self.has_size_bought_alike(offer)
-            and self.offer.region == EVERYWHERE
-            and offer.usd_per_hour == self.offer.usd_per_hour
-        )
+        everywhere = self.offer.region == EVERYWHERE
+        return offer == self.offer or (everywhere and offer.usd_per_hour == self.offer.usd_per_hour)
 
 
 def find_baseline(

@@ -7,6 +7,7 @@ from functools import cached_property
 from planner.actions import Action
 from planner.actions.machine_settings import Applying
 from planner.baseline.baseline import Baseline, where
+from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
@@ -19,7 +20,7 @@ from planner.prediction.predict import Known, Split, kernels_of, predict_from, s
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
-from planner.signals.signals import memory_need_gib
+from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
@@ -45,8 +46,8 @@ class JobContext:
         shared: what all jobs of the plan share; None: a plan of this job alone.
         changes: codes of what another machine changes, by its GPU, provider, purchase and number
             of GPUs; kept by `planner.ranking.changes`.
-        lacking: by GPU, what the job uses of its own and that one has not; None: it has all; kept
-            by `planner.options.feasibility`.
+        misfits: why the job cannot run on GPUs, by `OnSale.room`; None: it can; kept by
+            `planner.options.feasibility`.
         applying: by machine, what actions apply there and what they set; kept by
             `planner.actions.machine_settings`.
     """
@@ -64,7 +65,7 @@ class JobContext:
     probes: tuple[Profile, ...] = ()
     shared: Market | None = None
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    lacking: dict[str, str | None] = field(default_factory=dict, repr=False)
+    misfits: dict[object, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
     applying: dict[object, Applying] = field(default_factory=dict, repr=False)
     _known: Known = field(default_factory=Known, repr=False)
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
@@ -124,6 +125,11 @@ class JobContext:
         """
         known = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
         return max((share for share in known if share is not None), default=None)
+
+    @cached_property
+    def latency_ms(self) -> float | None:
+        """The longest latency that was measured."""
+        return worst_latency_ms(self.profile)
 
     @cached_property
     def stays_on(self) -> str | None:
@@ -194,9 +200,15 @@ def idle_gpus(offer: Offer, context: JobContext) -> int:
 
 def _sizing(offer: Offer, context: JobContext) -> Sizing:
     count, idle = _machines(offer, context), _idle(offer, context)
-    wanted = same_machine(offer, context) or idle
-    used = context.profile.gpu_count if wanted else round(offer.gpu_count) * count
-    return Sizing(machines=count, used=used, idle=idle)
+    today = context.baseline.has_size(offer)
+    used = context.profile.gpu_count if today or idle else round(offer.gpu_count) * count
+    vcpus, ram_gib = (
+        stated * count if stated else least and least * used
+        for stated, least in zip(
+            (offer.vcpus, offer.ram_gib), context.market.least_host(offer.gpu), strict=True
+        )
+    )
+    return Sizing(machines=count, used=used, idle=idle, today=today, vcpus=vcpus, ram_gib=ram_gib)
 
 
 def _machines(offer: Offer, context: JobContext) -> int:

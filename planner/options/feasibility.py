@@ -7,8 +7,9 @@ from planner.baseline.rejection import Reason, Rejected
 from planner.options.candidate import Candidate
 from planner.options.context import JobContext, gpus_used, machines, same_machine
 from planner.options.host_room import HostNeed, host_lacks, host_unknown
+from planner.options.market import OnSale
 from planner.prediction.chip_needs import missing
-from planner.signals.signals import holds_in_advance, worst_latency_ms
+from planner.signals.signals import holds_in_advance
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
@@ -18,26 +19,29 @@ from pricing.money import HOURS_PER_MONTH
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 Why = tuple[Reason, str]
 Check = Callable[[Offer, JobContext], Iterable[Why]]
-JobCheck = Callable[[Offer, JobContext], Why | None]
+JobCheck = Callable[[OnSale, JobContext], Why | None]
 
 _FAST_LINKS = ("nvlink", "xgmi")
+_HOURS_PER_MONTH = float(HOURS_PER_MONTH)
 
 
 def checks_of(context: JobContext) -> tuple[JobCheck, ...]:
     """Return the checks of an offer by what was measured, without those that cannot fail."""
+    splits, gpus_wanted = context.profile.job.splits_a_step, context.profile.gpu_count
     needed: dict[JobCheck, bool] = {
         _carried: context.host.is_known,
+        _connected: splits or gpus_wanted > 1 or (context.profile.hardware.nodes or 1) > 1,
         _started: context.asked.launchable_only,
     }
     return tuple(check for check in _FOR_THE_JOB if needed.get(check, True))
 
 
-def refusal(offer: Offer, context: JobContext, checks: Iterable[JobCheck]) -> Rejected | None:
+def refusal(size: OnSale, context: JobContext, checks: Iterable[JobCheck]) -> Rejected | None:
     """Return why the offer cannot run the job, by what was measured; None where it can."""
     for check in checks:
-        found = check(offer, context)
+        found = check(size, context)
         if found is not None:
-            return Rejected(offer=offer.name, reason=found[0], detail=found[1])
+            return Rejected(offer=size.offer.name, reason=found[0], detail=found[1])
     return None
 
 
@@ -125,16 +129,22 @@ def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
         yield "purchase", f"spot may be interrupted, and this job is {context.profile.job.kind}"
 
 
+def _takes(size: OnSale, context: JobContext) -> Why | None:
+    """Return why the GPUs cannot run the job; many offers have the same ones."""
+    known, room = context.misfits, size.room
+    if room not in known:
+        known[room] = _capable(size.offer, context) or _fits(size, context)
+    return known[room]
+
+
 def _capable(offer: Offer, context: JobContext) -> Why | None:
-    known = context.lacking
-    if offer.gpu not in known:
-        known[offer.gpu] = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
-    lack = known[offer.gpu]
+    lack = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
     return ("capability", lack) if lack else None
 
 
-def _fits(offer: Offer, context: JobContext) -> Why | None:
-    room, total = gpu_memory_gib(offer), gpus_used(offer, context)
+def _fits(size: OnSale, context: JobContext) -> Why | None:
+    offer, total = size.offer, size.sizing.used
+    room = gpu_memory_gib(offer)
     same = offer.gpu == context.gpu.name and total >= context.profile.gpu_count
     splits = context.profile.job.splits_the_model
     each = (
@@ -153,24 +163,25 @@ def _fits(offer: Offer, context: JobContext) -> Why | None:
     return None
 
 
-def host_need_on(offer: Offer, context: JobContext) -> HostNeed:
-    """Return what the job takes of the hosts of an offer.
+def _host_need_on(gpus_at_work: int, context: JobContext) -> HostNeed:
+    """Return what the job takes of the hosts of so many GPUs.
 
     Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
     """
-    need = context.host
-    if need.cores is None or not context.profile.job.kind.trains:
+    need, today = context.host, context.profile.gpu_count
+    if need.cores is None or gpus_at_work >= today or not context.profile.job.kind.trains:
         return need
-    share = min(1.0, gpus_used(offer, context) / context.profile.gpu_count)
+    share = gpus_at_work / today
     return HostNeed(cores=need.cores * share, ram_gib=need.ram_gib)
 
 
-def _carried(offer: Offer, context: JobContext) -> Why | None:
-    if same_machine(offer, context):
+def _carried(size: OnSale, context: JobContext) -> Why | None:
+    offer, sizing = size.offer, size.sizing
+    if sizing.today:
         return None
-    count = machines(offer, context)
+    count = sizing.machines
     return host_lacks(
-        host_need_on(offer, context),
+        _host_need_on(sizing.used, context),
         None if offer.vcpus is None else offer.vcpus * count,
         None if offer.ram_gib is None else offer.ram_gib * count,
     )
@@ -181,21 +192,15 @@ def unproven(offer: Offer, context: JobContext) -> str | None:
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    if not context.host.is_known or same_machine(offer, context):
+    if not context.host.is_known:
         return None
-    need, count, used = (
-        host_need_on(offer, context),
-        machines(offer, context),
-        gpus_used(offer, context),
-    )
-    known = (offer.vcpus, offer.ram_gib)
-    vcpus, ram_gib = (
-        stated * count if stated else least and least * used
-        for stated, least in zip(known, context.market.least_host(offer.gpu), strict=True)
-    )
+    sizing = context.sizing(offer)
+    if sizing.today:
+        return None
+    need, vcpus, ram_gib = _host_need_on(sizing.used, context), sizing.vcpus, sizing.ram_gib
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None
-    return host_unknown(need, *known)
+    return host_unknown(need, offer.vcpus, offer.ram_gib)
 
 
 def _unseen_need(context: JobContext) -> str:
@@ -204,8 +209,8 @@ def _unseen_need(context: JobContext) -> str:
     return "memory use was not measured"
 
 
-def _connected(offer: Offer, context: JobContext) -> Why | None:
-    count, today = machines(offer, context), context.profile.hardware
+def _connected(size: OnSale, context: JobContext) -> Why | None:
+    offer, count, today = size.offer, size.sizing.machines, context.profile.hardware
     splits = context.profile.job.splits_a_step
     fast = today.interconnect in _FAST_LINKS or (
         today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
@@ -213,7 +218,7 @@ def _connected(offer: Offer, context: JobContext) -> Why | None:
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
         link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
         return "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
-    if count == 1 or same_machine(offer, context):
+    if count == 1 or size.sizing.today:
         return None
     network = offer.network_gbps
     if network is None:
@@ -224,8 +229,8 @@ def _connected(offer: Offer, context: JobContext) -> Why | None:
     return None
 
 
-def _started(offer: Offer, context: JobContext) -> Why | None:
-    asked = context.asked
+def _started(size: OnSale, context: JobContext) -> Why | None:
+    asked, offer = context.asked, size.offer
     if asked.launchable_only and not asked.can_launch(offer):
         return "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
     return None
@@ -233,7 +238,7 @@ def _started(offer: Offer, context: JobContext) -> Why | None:
 
 # Of the machine, the GPUs wanted and the kind of job alone: what `JobContext.alike` tells apart.
 _FOR_ALL_ALIKE: tuple[Check, ...] = (_who, _how_many, _region, _purchase)
-_FOR_THE_JOB: tuple[JobCheck, ...] = (_capable, _fits, _carried, _connected, _started)
+_FOR_THE_JOB: tuple[JobCheck, ...] = (_takes, _carried, _connected, _started)
 
 
 def _why_not(offer: Offer) -> str:
@@ -244,13 +249,13 @@ def _why_not(offer: Offer) -> str:
 
 def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
     """Return why a candidate would be too slow for the job; None where it is not."""
-    speed, profile = candidate.speed, context.profile
-    if context.work.fixed_work and not profile.job.kind.answers:
-        month = context.work.storage_h is not None
-        if month and candidate.hours.mid > max(float(HOURS_PER_MONTH), context.work.hours.mid):
+    speed, work = candidate.speed, context.work
+    if work.fixed_work and not context.profile.job.kind.answers:
+        month = work.storage_h is not None
+        if month and candidate.hours.mid > max(_HOURS_PER_MONTH, work.hours.mid):
             return "deadline", f"{candidate.hours.mid:,.0f} h of work a month; a month has 730"
         return None
-    latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
+    latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
     if latency is not None and target is not None:
         worst = latency / speed.low

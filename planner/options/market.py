@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Requirements
+from planner.prediction.layout import Layout
 from pricing.billing.dearest import dearest, places
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
@@ -37,28 +38,62 @@ class Sizing(NamedTuple):
         machines: as many as today, whole large ones, or one.
         used: their GPUs at work: all of them, but what the job wants where more must be paid.
         idle: GPUs that would be paid for and not used.
+        today: whether it is the size that runs the job today.
+        vcpus: threads of their hosts; where they are not stated, as the least machine sold with
+            the GPU has. None: not known.
+        ram_gib: memory of their hosts, likewise.
     """
 
     machines: int
     used: int
     idle: int
+    today: bool
+    vcpus: float | None
+    ram_gib: float | None
+
+    def layout(self, offer: Offer) -> Layout:
+        """Return the GPUs at work on so many machines of an offer."""
+        return Layout.of(offer, self.machines, self.used)
 
 
 Refused = tuple[float, int, Rejected]
 """How far over a limit an offer is, its place among the offers, and what is said."""
 
 
+class OnSale(NamedTuple):
+    """An offer as all jobs on the same machines today see it: nothing of it was measured.
+
+    Attributes:
+        number: its place among the offers.
+        offer: what is rented.
+        sizing: the machines that a job would take.
+        layout: their GPUs at work.
+        room: what decides whether a job fits these GPUs; the same for many offers.
+    """
+
+    number: int
+    offer: Offer
+    sizing: Sizing
+    layout: Layout
+    room: object
+
+
 class Sifted(NamedTuple):
     """The offers for jobs on the same machines today.
 
     Attributes:
-        offers: with their places; such jobs can take them, as far as can be said without a
-            measurement.
+        taken: such jobs can take them, as far as can be said without a measurement.
         refused: why they cannot take the others, by offer and reason.
     """
 
-    offers: tuple[tuple[int, Offer], ...]
+    taken: tuple[OnSale, ...]
     refused: dict[tuple[str, str], Refused]
+
+
+def on_sale(number: int, offer: Offer, sizing: Sizing) -> OnSale:
+    """Return an offer with what follows from it for all jobs on the same machines today."""
+    layout = sizing.layout(offer)
+    return OnSale(number, offer, sizing, layout, (layout.kind, offer.gpu_memory_gib))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from planner.options.context import (
     gpus_used,
     machines,
     measured_cores,
-    same_machine,
 )
 from planner.options.feasibility import (
     checks_of,
@@ -28,7 +27,7 @@ from planner.options.feasibility import (
     too_slow,
     unproven,
 )
-from planner.options.market import Refused, Sifted, size_of
+from planner.options.market import OnSale, Refused, Sifted, on_sale, size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
@@ -41,19 +40,28 @@ SCALE_DOWN = "scale-down"
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
+class _Way(NamedTuple):
+    """A way to run a job: actions, and their codes."""
+
+    actions: tuple[Action, ...]
+    codes: tuple[str, ...]
+
+
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
     sifted = _sifted(context)
     rejected = dict(sifted.refused)
-    checks, ways = checks_of(context), tuple(_action_sets(context))
-    for number, offer in sifted.offers:
-        one = refusal(offer, context, checks)
-        made, refused = _consider(offer, context, ways) if one is None else ([], [one])
+    checks, ways = checks_of(context), _ways(context)
+    for size in sifted.taken:
+        one = refusal(size, context, checks)
+        made, refused = _consider(size, context, ways) if one is None else ([], [one])
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
-        for why in (why for why in refused if not made or why.offer != offer.name):
-            key, found = (why.offer, why.reason), (why.excess, number, why)
+        for why in refused:
+            if made and why.offer == size.offer.name:
+                continue
+            key, found = (why.offer, why.reason), (why.excess, size.number, why)
             if key not in rejected or found[:2] < rejected[key][:2]:
                 rejected[key] = found
     names = {candidate.offer.name for candidate in candidates}
@@ -65,22 +73,23 @@ def _sifted(context: JobContext) -> Sifted:
     """Return the offers without those that jobs on such machines cannot take, whatever they do."""
     paid, known = _paid(context), context.alike.sifted
     if (paid is not None) not in known:
-        offers: list[tuple[int, Offer]] = []
+        taken: list[OnSale] = []
         refused: dict[tuple[str, str], Refused] = {}
         for number, offer in enumerate(_cheapest_region(paid, context), start=1):
             one = refusal_of_alike(offer, context)
             if one is None:
-                offers.append((number, offer))
+                taken.append(on_sale(number, offer, context.sizing(offer)))
             else:
                 refused.setdefault((one.offer, one.reason), (one.excess, number, one))
-        known[paid is not None] = Sifted(tuple(offers), refused)
+        known[paid is not None] = Sifted(tuple(taken), refused)
     sifted = known[paid is not None]
     if paid is None:
         return sifted
     one = refusal_of_alike(paid, context)
     if one is None:
-        return Sifted(((0, paid), *sifted.offers), sifted.refused)
-    return Sifted(sifted.offers, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
+        here = on_sale(0, paid, context.sizing(paid))
+        return Sifted((here, *sifted.taken), sifted.refused)
+    return Sifted(sifted.taken, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
 
 
 def _paid(context: JobContext) -> Offer | None:
@@ -103,23 +112,24 @@ def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]
 
 
 def _consider(
-    offer: Offer, context: JobContext, ways: tuple[tuple[Action, ...], ...]
+    size: OnSale, context: JobContext, ways: tuple[_Way, ...]
 ) -> tuple[list[Candidate], list[Rejected]]:
     """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
     made: list[Candidate] = []
     over: list[Rejected] = []
-    place = _place(offer, context)
-    for actions in ways:
-        if not actions and context.baseline.is_paid(offer, place.machines * context.work.replicas):
+    offer, place = size.offer, _place(size, context)
+    paid = size.sizing.today and _is_paid(size, context)
+    for way in ways:
+        if paid and not way.actions:
             continue  # that is o0
         try:
-            candidate = _candidate(place, context, actions)
+            candidate = _candidate(place, context, way)
         except InputError as error:  # specifications that a prediction needs are missing
             over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
             continue
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
             reason, detail = all_needed(offer, context, candidate.speed)
-            if same_machine(offer, context):
+            if size.sizing.today:
                 told = f"{offer.name}, fewer copies"
                 over.append(Rejected(offer=told, reason=reason, detail=detail))
             continue
@@ -139,6 +149,15 @@ def _consider(
 def _highest_cost(candidate: Candidate, context: JobContext) -> Decimal | None:
     """Return the bill at the high end of the hours, where a budget asks for it."""
     return None if context.asked.budget_usd is None else candidate.cost_at("high")
+
+
+def _is_paid(size: OnSale, context: JobContext) -> bool:
+    """Return whether that is the machines that are paid today."""
+    return context.baseline.is_paid(size.offer, size.sizing.machines * context.work.replicas)
+
+
+def _ways(context: JobContext) -> tuple[_Way, ...]:
+    return tuple(_Way(some, tuple(one.code for one in some)) for some in _action_sets(context))
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
@@ -168,31 +187,35 @@ class _Taken(NamedTuple):
     unknown_today: tuple[str, ...]
 
 
-def _place(offer: Offer, context: JobContext) -> _Taken:
-    count, used, _ = context.sizing(offer)
-    layout = Layout.of(offer, count, used)
-    if (cores := measured_cores(offer, context)) is not None:
-        layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
-    if same_machine(offer, context) and source_slice(context.profile) is not None:
-        layout = replace(layout, slice=slice_named(context.profile))  # it stays where it is
+def _place(size: OnSale, context: JobContext) -> _Taken:
+    offer, today = size.offer, size.sizing.today
     return _Taken(
         offer=offer,
-        machines=count,
-        layout=layout,
+        machines=size.sizing.machines,
+        layout=_layout_today(size, context) if today else size.layout,
         doubt=unproven(offer, context),
-        interruptions=_interruptions(offer, context),
-        moved=_moved(offer, context),
-        tenancy=_tenancy(offer, context),
+        interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
+        moved=_moved(offer, context) if today else context.market.moved(offer),
+        tenancy=_tenancy(offer, context) if today else None,
         unknown_today=_unknown_today(offer, context),
     )
 
 
-def _candidate(place: _Taken, context: JobContext, actions: tuple[Action, ...]) -> Candidate:
-    offer = place.offer
+def _layout_today(size: OnSale, context: JobContext) -> Layout:
+    """Return the layout on machines of today's size: with the cores and the slice of today."""
+    layout, count = size.layout, size.sizing.machines
+    if (cores := measured_cores(size.offer, context)) is not None:
+        layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
+    if source_slice(context.profile) is not None:
+        layout = replace(layout, slice=slice_named(context.profile))  # it stays where it is
+    return layout
+
+
+def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
+    offer, (actions, codes) = place.offer, way
     speed = context.speed(place.layout, actions)
     if place.doubt:
         speed = replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
-    codes = tuple(action.code for action in actions)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
     return Candidate(
         offer=offer,
@@ -229,11 +252,9 @@ def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
     return context.baseline.tenancy if context.baseline.has_size_there(offer) else None
 
 
-def _interruptions(offer: Offer, context: JobContext) -> Interruptions | None:
-    if offer.purchase != "spot":
-        return None
-    gpus, asked = max(1, gpus_used(offer, context)), context.asked
-    return rate(offer, asked.spot_trace, asked.checkpoints, gpus, machines(offer, context))
+def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:
+    gpus, asked = max(1, size.sizing.used), context.asked
+    return rate(size.offer, asked.spot_trace, asked.checkpoints, gpus, size.sizing.machines)
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
