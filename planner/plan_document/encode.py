@@ -81,8 +81,12 @@ def plan_id(plan: PlanDocument) -> str:
 
 def digest(document: object) -> str:
     """Return the SHA-256 of JSON values."""
-    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(document).encode()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return the one text of JSON values: keys sorted, no white space, ASCII alone."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def name_in_file(one: "Field[Any]") -> str:

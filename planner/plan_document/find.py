@@ -127,8 +127,6 @@ def find_recommended(plan: PlanDocument) -> FoundOption:
         InputError: it has several; the recommended option of each is listed.
     """
     if len(plan.jobs) != 1:
-        names = ", ".join(f"{job.name}/{job.recommended}" for job in plan.jobs)
-        raise InputError(
-            f"the plan has {len(plan.jobs)} jobs; say --option JOB/ID, of: {names or 'none'}."
-        )
+        names = listed([f"{job.name}/{job.recommended}" for job in plan.jobs], _SHOWN)
+        raise InputError(f"the plan has {len(plan.jobs)} jobs; say --option JOB/ID, of: {names}.")
     return FoundOption(job=plan.jobs[0], option=plan.jobs[0].choice)

@@ -13,6 +13,7 @@ from planner.profile.source import slice_named
 from planner.proof.interval import MeasuredRatio
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.listing import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +112,9 @@ def _job(plan: PlanDocument, before: Profile) -> JobDocument:
     if not named and len(plan.jobs) == 1:
         return plan.jobs[0]
     if not named:
-        names = ", ".join(job.name for job in plan.jobs)
+        names = listed([job.name for job in plan.jobs])
         raise InputError(
-            f"the plan has no job {before.job.name!r} (it has {names or 'none'}); give its plan, "
+            f"the plan has no job {before.job.name!r} (it has {names}); give its plan, "
             "or --option JOB/ID."
         )
     return named[0]

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucost.files import plan_file
+from gpucost.files.plan_file import load_plan
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import encode
+from planner.plan_document.encode import digest, encode
 from planner.plan_document.read import read_plan
 from pricing.errors import InputError
 from tests.planner.plan_document.kept import LAST, PLANS, as_values, kept, text_of
@@ -95,6 +97,30 @@ def test_what_is_not_known_is_left_alone(document: dict[str, Any]) -> None:
     for place in more["fleet"]["placements"] if more["fleet"] else ():
         del place["relative_speed"]["later"]
     assert as_values(more) == as_values(document)
+
+
+@pytest.mark.parametrize("document", [ONE, FLEET], ids=["one", "fleet"])
+def test_a_plan_is_the_same_however_it_is_read(
+    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As text, as bytes, mapped, and by the standard library, which knows what JSON does not."""
+    text, path = json.dumps(document, indent=1), tmp_path / "plan.json"
+    path.write_text(text, encoding="utf-8-sig")  # as some editors write it; for that library only
+    found = [read_plan(text, "plan.json"), read_plan(text.encode(), "plan.json"), load_plan(path)]
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(plan_file, "_LARGE_BYTES", 0)
+    found.append(load_plan(path))
+    assert found == [found[0]] * 4
+    assert {plan.id for plan in found} == {digest(document)}
+
+
+def test_jobs_share_what_is_said_alike() -> None:
+    """Two jobs of which the same is said of an offer have one value for it in memory."""
+    jobs = as_values(FLEET).jobs
+    first = {one: one for one in jobs[0].rejected}
+    alike = [one for job in jobs[1:] for one in job.rejected if one in first]
+    assert alike
+    assert all(one is first[one] for one in alike)
 
 
 OPTION = "jobs.0.options.1"
