@@ -15,6 +15,8 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 from pricing.errors import InputError
 
+_NO_STATISTICS = Statistics()
+_STATISTICS = tuple(field.name for field in fields(Statistics))
 _QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
 _SHOWN = 20
 _LARGEST = 1e15  # beyond any bill, any count and any duration
@@ -242,10 +244,8 @@ class _Reader:
                     sentence = f"is not a known metric; did you mean {near[0]}?"
                     self.report(_join(path, name), sentence)
             elif raw[name] is not None:
-                slot = SLOTS[name]
-                rule = FieldRule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
-                found[name] = self._statistics(rule, raw[name], _join(path, name))
-        return {name: value for name, value in found.items() if value != Statistics()}
+                found[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
+        return {name: value for name, value in found.items() if value != _NO_STATISTICS}
 
     def _statistics(self, rule: FieldRule, raw: object, path: str) -> Statistics:
         if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -253,14 +253,12 @@ class _Reader:
         if not isinstance(raw, dict):
             self.report(path, f'is {_brief(raw)}: write {{"mean": ..., "p95": ...}}.')
             return Statistics()
-        each = FieldRule(kind="number", doc=rule.doc, low=rule.low, high=rule.high)
-        names = tuple(f.name for f in fields(Statistics))
         for key in raw:
-            if key not in names:
-                self.report(_join(path, key), f"is not one of {', '.join(names)}.")
+            if key not in _STATISTICS:
+                self.report(_join(path, key), f"is not one of {', '.join(_STATISTICS)}.")
         values = {
-            name: self._number(each, raw[name], _join(path, name))
-            for name in names
+            name: self._number(rule, raw[name], _join(path, name))
+            for name in _STATISTICS
             if raw.get(name) is not None
         }
         self._check_order(values, path)
@@ -277,6 +275,12 @@ class _Reader:
         for (low_name, low), (high_name, high) in pairs:
             if low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
                 self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")
+
+
+@cache
+def _of_slot(name: str) -> FieldRule:
+    slot = SLOTS[name]
+    return FieldRule(kind="record", doc=slot.unit, low=slot.low, high=slot.high)
 
 
 def _out_of_range(rule: FieldRule, value: float) -> str | None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from planner.profile.join import join_runs
 from planner.profile.model import SAMPLES, STEPS
 from planner.telemetry.folder import Belonging, FolderListing, files_below
+from planner.telemetry.formats.form import Format
 from planner.telemetry.formats.sniff import StrangerError
 from planner.telemetry.run_folder import is_run_folder
-from planner.telemetry.source_file import format_of, open_source, profiles_of
+from planner.telemetry.source_file import open_source, profiles_of, profiles_or_format
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,11 +94,11 @@ def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], dic
     belonging = Belonging()
     for path in listing.files:
         try:
-            form = format_of(str(path), hints)
-            if form is not None:
-                other.append((path, replace(hints, format=form.name)))
+            found = profiles_or_format(str(path), hints)
+            if isinstance(found, Format):
+                other.append((path, replace(hints, format=found.name)))
                 continue
-            for profile in profiles_of([open_source(str(path), hints)], hints):
+            for profile in found:
                 ready.append(_Found(path=path, profile=profile))
                 belonging.add(path, profile)
         except StrangerError as error:

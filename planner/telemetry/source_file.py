@@ -119,17 +119,25 @@ def _loaded(one: SourceFile) -> SourceFile:
         return SourceFile(format=one.format, payload=stream.load())
 
 
-def format_of(path: str, hints: Hints) -> Format | None:
-    """Return the format of a file, or of a folder that is one source, by its first bytes.
+def profiles_or_format(path: str, hints: Hints) -> tuple[Profile, ...] | Format:
+    """Return the profiles of a finished profile; of other sources the format, by their first bytes.
 
     Raises:
         StrangerError: it is nothing that gpucost reads.
         InputError: it cannot be read.
     """
-    if is_run_folder(path) or is_run_table(path):
-        return open_source(path, hints).format
-    with Stream(path) as stream:
-        return recognise(stream.name, _head(path, stream), hints)
+    if is_run_folder(path):
+        opened = open_source(path, hints)
+    else:
+        with Stream(path) as stream:
+            if stream.head.startswith(MAGIC) and is_run_table(path):
+                opened = open_source(path, hints)
+            else:
+                form = recognise(stream.name, _head(path, stream), hints)
+                if form is not None:
+                    return form
+                opened = SourceFile(format=None, payload=stream.load())
+    return profiles_of([opened], hints) if opened.format is None else opened.format
 
 
 def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ...]:

@@ -37,6 +37,7 @@ class StrangerError(InputError):
 
 
 # A schema of ours settles it: a profile's provenance names columns of every other format.
+_says_profile = re.compile(r'\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.profile/').match
 _says_ours = json_with(r'^\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.')
 _is_profile = json_with(r'"(schema|hardware|job|gpus|window)"\s*:')
 
@@ -67,6 +68,8 @@ def recognise(name: str, head: bytes, hints: Hints) -> Format | None:
         raise StrangerError(
             f"{name}: the file is empty. Give a telemetry file or a profile.json.", "empty"
         )
+    if _says_profile(text):
+        return None
     _refuse(name, text, UNREAD)
     if _says_ours(text):
         return None

@@ -68,8 +68,8 @@ def place_of(source: str) -> TablePlace | None:
     path = Path(source)
     try:
         if path.is_dir():
-            files = sorted(f for f in path.rglob("*") if f.is_file() and not _hidden(f, path))
-            if not files or any(f.suffix != ".parquet" for f in files) or _is_a_job(files[0]):
+            files = _all_parquet(path)
+            if not files or _is_a_job(files[0]):
                 return None
             return TablePlace(name=path.name or source, files=tuple(map(str, files)))
         if not path.is_file() or _is_a_job(path):
@@ -84,6 +84,17 @@ def place_of(source: str) -> TablePlace | None:
 
 def _is_a_job(file: Path) -> bool:
     return is_run_table(file) or is_series_table(file)
+
+
+def _all_parquet(folder: Path) -> list[Path]:
+    """Return the files of a folder and below it, sorted; none where one is no Parquet."""
+    files: list[Path] = []
+    for one in folder.rglob("*"):
+        if one.is_file() and not _hidden(one, folder):
+            if one.suffix != ".parquet":
+                return []
+            files.append(one)
+    return sorted(files)
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -65,6 +65,14 @@ def test_what_is_no_telemetry_is_refused_with_its_reason(
     assert says in refused(tmp_path, content)
 
 
+@pytest.mark.parametrize("form", ["{}", "[{}]", "\ufeff {}"])
+@pytest.mark.parametrize("words", ['"startedAt": "now"', '"gpu_nvidia": []', '"traceEvents": []'])
+def test_a_profile_is_one_whatever_words_of_others_it_holds(form: str, words: str) -> None:
+    """The schema that stands first settles it."""
+    text = f'{{"schema": "gpucost.profile/v1", "job": {{"name": "a", {words}}}}}'
+    assert recognise("a.json", form.replace("{}", text).encode(), Hints()) is None
+
+
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"status":"success","a":', '{"_timestamp":['])
 def test_deep_nesting_is_refused(opening: str, tmp_path: Path) -> None:
     """100,000 open brackets are an input error, not a recursion error."""
