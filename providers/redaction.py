@@ -54,16 +54,28 @@ def learn(*secrets: str | None) -> None:
     _learned.update(dict.fromkeys(one for one in secrets if one))
 
 
+def secrets_known(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the secrets that are hidden now."""
+    return (*(environment[name] for name in VARIABLES if environment.get(name)), *_learned)
+
+
+def one_line_each(secrets: tuple[str, ...]) -> bool:
+    """Return whether no part of a secret lies in two lines, however it is written.
+
+    Then text that is put together of whole lines has no secret in it where none is in those.
+    """
+    return not any("\n" in spelling for spelling, _ in _spellings(secrets))
+
+
 def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the text with every known secret, or a part of one, hidden.
 
     A part is a fourth of a secret of 32 letters or more (12 letters at least), and half of a
     shorter one (8 letters at least).
     """
-    secrets = [environment[name] for name in VARIABLES if environment.get(name)]
     spans = [
         span
-        for spelling, least in _spellings((*secrets, *_learned))
+        for spelling, least in _spellings(secrets_known(environment))
         for span in _parts(text, spelling, least)
     ]
     for start, end in reversed(_merged(spans)):

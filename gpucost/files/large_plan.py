@@ -1,7 +1,8 @@
 """Plans a fleet and writes its file job by job, so that neither needs all of it in memory at once.
 
 Jobs are planned in as many processes as there are cores. What is said of a job in plan.json is
-worked out there, and kept as text in a file without a name until the whole file is written.
+worked out there, secrets are hidden in it there, and it is kept in a file without a name until the
+whole file is written. Then it is copied: but for the lines that say whether the job shares a GPU.
 """
 
 import os
@@ -19,9 +20,19 @@ from planner.pipeline import Outcome, Planning, one_by_one
 from planner.plan.brief import in_brief
 from planner.plan.plan import JobPlan
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import if_shared, job_text, text_around, to_text
+from planner.plan_document.encode import to_text
 from planner.plan_document.from_job import job_document
+from planner.plan_document.job_lines import (
+    OpenLines,
+    job_lines,
+    open_lines,
+    replaced,
+    shared_lines,
+    text_around,
+)
+from planner.plan_document.jobs import JobDocument
 from pricing.errors import InputError
+from providers.redaction import one_line_each, redact, secrets_known
 
 FEWEST_JOBS = 64
 """Fewer are planned sooner in this process alone."""
@@ -36,12 +47,26 @@ def processes() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" and alone else 1
 
 
-class _InBrief(NamedTuple):
-    """A job's plan in brief, and where its text lies."""
+class _Written(NamedTuple):
+    """Where the lines of a job lie in a file.
 
-    job: JobPlan
+    Attributes:
+        start: their first byte there.
+        length: bytes.
+        places: of the lines that may be replaced; None where the lines are not fit to be copied:
+            secrets are not hidden in them, or no file can hold them.
+    """
+
     start: int
     length: int
+    places: OpenLines | None
+
+
+class _InBrief(NamedTuple):
+    """A job's plan in brief, and where its lines lie."""
+
+    job: JobPlan
+    written: _Written
 
 
 class LargePlan:
@@ -65,7 +90,8 @@ class LargePlan:
         self._target = target
         self._told = told
         self._several = processes() if several is None else several
-        self._texts: dict[str, tuple[IO[bytes], int, int]] = {}
+        self._secrets = secrets_known()
+        self._lines: dict[str, tuple[IO[bytes], _Written]] = {}
         self._files = ExitStack()
 
     def __enter__(self) -> Self:
@@ -109,15 +135,16 @@ class LargePlan:
                 yield outcome
                 continue
             kept = [one for one in outcome if isinstance(one, _InBrief)]
-            self._texts.update((one.job.name, (file, one.start, one.length)) for one in kept)
+            self._lines.update((one.job.name, (file, one.written)) for one in kept)
             yield tuple(one.job for one in kept)
 
     def _keep(self, job: JobPlan, file: IO[bytes]) -> _InBrief:
-        start = file.tell()
+        start, places = file.tell(), None
         if self._target is not None:
-            text = job_text(job_document(job, self._as_of))
-            file.write(text.encode("utf-8", "surrogatepass"))
-        return _InBrief(in_brief(job), start, file.tell() - start)
+            text = job_lines(job_document(job, self._as_of))
+            lines, places = _hidden(text)
+            file.write(lines)
+        return _InBrief(in_brief(job), _Written(start, file.tell() - start, places))
 
     def write(self, plan: PlanDocument) -> None:
         """Write the plan to the target, where there is one.
@@ -127,17 +154,50 @@ class LargePlan:
         """
         if self._target is None:
             return
-        if self._texts:
+        if self._lines:
             write_pieces(self._target, self._pieces(plan))
         else:
             write_file(self._target, to_text(plan))
 
-    def _pieces(self, plan: PlanDocument) -> Iterator[str]:
+    def _pieces(self, plan: PlanDocument) -> Iterator[str | bytes]:
         before, after = text_around(plan)
+        secrets = secrets_known()
+        fit = secrets == self._secrets and one_line_each(secrets)
         yield before
         for number, job in enumerate(plan.jobs):
-            file, start, length = self._texts[job.name]
-            file.seek(start)
-            text = file.read(length).decode("utf-8", "surrogatepass")
-            yield (",\n" if number else "") + if_shared(text, job)
+            file, written = self._lines[job.name]
+            file.seek(written.start)
+            lines = file.read(written.length)
+            if number:
+                yield b",\n"
+            if fit and written.places is not None:
+                yield _copied(lines, written.places, job)
+            else:
+                yield _text(lines, job)
         yield after
+
+
+def _hidden(text: str) -> tuple[bytes, OpenLines | None]:
+    """Return a job's lines with secrets hidden, and the places in them; the text where none are."""
+    try:
+        lines = redact(text).encode()
+    except UnicodeEncodeError:  # what it says is said when the file is written
+        places = None
+    else:
+        places = open_lines(lines)
+    return (text.encode("utf-8", "surrogatepass"), None) if places is None else (lines, places)
+
+
+def _copied(lines: bytes, places: OpenLines, job: JobDocument) -> bytes:
+    if job.placement is None:
+        return lines
+    confidence, placement = (redact(one).encode() for one in shared_lines(job))
+    return replaced(lines, places, (confidence, placement))
+
+
+def _text(lines: bytes, job: JobDocument) -> str:
+    places = None if job.placement is None else open_lines(lines)
+    if places is not None:
+        confidence, placement = (one.encode() for one in shared_lines(job))
+        lines = replaced(lines, places, (confidence, placement))
+    return lines.decode("utf-8", "surrogatepass")

@@ -24,19 +24,23 @@ def write_file(path: str, text: str) -> None:
     write_pieces(path, (text,))
 
 
-def write_pieces(path: str, pieces: Iterable[str]) -> None:
-    """Write a file, as `write_file`, of texts that are never all in memory at once.
+def write_pieces(path: str, pieces: Iterable[str | bytes]) -> None:
+    """Write a file, as `write_file`, of pieces that are never all in memory at once.
 
     A secret that lies in two pieces is not found.
+
+    Args:
+        path: the file.
+        pieces: texts; bytes are of text in which secrets are hidden already.
 
     Raises:
         InputError: it cannot be written.
     """
-    hidden = (redact(piece) for piece in pieces)
     if path == "-":
-        for piece in hidden:
-            click.echo(piece, nl=False)
+        for piece in pieces:
+            click.echo(redact(piece) if isinstance(piece, str) else piece.decode(), nl=False)
         return
+    hidden = (one if isinstance(one, bytes) else redact(one).encode() for one in pieces)
     if not path or not Path(path).name:
         raise InputError(f"{path!r} names no file; give one, such as plan.json.")
     try:
@@ -50,17 +54,17 @@ def write_pieces(path: str, pieces: Iterable[str]) -> None:
         raise InputError(f"{path}: cannot be written: {reason}.") from error
 
 
-def _write_through(target: Path, pieces: Iterable[str]) -> None:
-    with target.open("w", encoding="utf-8") as stream:
+def _write_through(target: Path, pieces: Iterable[bytes]) -> None:
+    with target.open("wb") as stream:
         stream.writelines(pieces)
 
 
-def _replace(target: Path, pieces: Iterable[str]) -> None:
+def _replace(target: Path, pieces: Iterable[bytes]) -> None:
     """Write beside the file first, then put it in its place in one step."""
     handle, draft = tempfile.mkstemp(prefix=".gpucost-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.writelines(piece.encode("utf-8") for piece in pieces)
+            stream.writelines(pieces)
         Path(draft).chmod(target.stat().st_mode & 0o777 if target.exists() else _default_mode())
         Path(draft).replace(target)
     except BaseException:

@@ -3,21 +3,24 @@
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.jobs import JobDocument
 
 Way = Callable[[Any], Any]
+Record = Callable[[str, list[str]], Callable[[list[Any]], Any]]
+"""Returns what makes a JSON object of the values of its names, in their order; UNSET is left out.
+
+It is called with what the object is of, and the names.
+"""
 
 IF_KNOWN: Mapping[str, bool] = MappingProxyType({"if_known": True})
 """Metadata of a field that is left out of the file where it is None."""
@@ -25,7 +28,7 @@ IF_KNOWN: Mapping[str, bool] = MappingProxyType({"if_known": True})
 
 def encode(value: Any) -> Any:  # noqa: ANN401 - walks values of every kind
     """Return a value of plan.json, or of another document, as JSON values."""
-    return _VALUES.way(value.__class__)(value)
+    return _VALUES[value.__class__](value)
 
 
 def to_text(value: object) -> str:
@@ -35,43 +38,10 @@ def to_text(value: object) -> str:
         ValueError: a number is not finite.
     """
     try:
-        packed = msgspec.json.encode(_TEXT.way(value.__class__)(value))
+        packed = msgspec.json.encode(_TEXT[value.__class__](value))
     except UnicodeEncodeError:  # half of a character in a name: no file can hold it
         return json.dumps(encode(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return msgspec.json.format(packed, indent=1).decode() + "\n"
-
-
-def job_text(job: JobDocument) -> str:
-    """Return the lines of a job as they stand in the text of a plan, no comma after them.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
-    return to_text({"jobs": [job]}).removeprefix(_JOBS_BEGIN).removesuffix(_JOBS_END)
-
-
-def text_around(plan: PlanDocument) -> tuple[str, str]:
-    """Return the text of a plan before its jobs, and after them.
-
-    Between the two stand the texts of the jobs, `,` and a line break between them.
-    """
-    before, after = to_text(replace(plan, jobs=())).split('\n "jobs": []', 1)
-    return f'{before}\n "jobs": [\n', f"\n ]{after}"
-
-
-def if_shared(text: str, job: JobDocument) -> str:
-    """Return the text of a job with the GPU that it is to share, where it was not known before.
-
-    Args:
-        text: of the job alone (`job_text`).
-        job: where it is to share, and how sure that is; what else it holds is not looked at.
-    """
-    if job.placement is None:
-        return text
-    sure = to_text({"jobs": [{"confidence": job.confidence}]})
-    told = sure.removeprefix(f"{_JOBS_BEGIN}  {{").removesuffix(f"\n  }}{_JOBS_END}")
-    placed = text.replace(_ALONE, f"{_ALONE[:-4]}{job.placement}", 1)
-    return _SURE.sub(lambda _: told, placed, count=1)
 
 
 def plan_id(plan: PlanDocument) -> str:
@@ -94,63 +64,93 @@ def name_in_file(one: "Field[Any]") -> str:
     return str(one.metadata.get("name", one.name))
 
 
-class _Walk:
-    """How values of each class become JSON values; looked up once for each class.
+class _Walk(dict[Any, Way]):
+    """How values of each class become JSON values; found once for each class.
 
     Args:
-        number: what becomes of a float; None leaves it.
+        record: makes what stands for a dataclass, of its class.
+        number: what becomes of a float.
     """
 
-    def __init__(self, number: Way | None) -> None:
-        self._known: dict[Any, Way] = {}
+    def __init__(self, record: Record, number: Way) -> None:
+        super().__init__()
+        self._record_of = record
         self._number = number
 
-    def way(self, kind: Any) -> Way:  # noqa: ANN401 - a class
-        """Return what makes JSON values of the values of a class."""
-        known = self._known.get(kind)
-        if known is None:
-            known = self._known[kind] = self._find(kind)
-        return known
+    def __missing__(self, kind: Any) -> Way:  # noqa: ANN401 - a class
+        way = self[kind] = self._find(kind)
+        return way
 
     def _find(self, kind: Any) -> Way:  # noqa: ANN401 - a class
         if is_dataclass(kind):
             return self._record(kind)
         ways = (
-            (Decimal, "{:f}".format),
+            (Decimal, _digits),
             (datetime, lambda value: f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"),
             (date, date.isoformat),
             (Mapping, self._mapping),
             ((tuple, list), self._sequence),
-            (float, self._number or _as_it_is),
+            (float, self._number),
         )
         return next((way for kinds, way in ways if issubclass(kind, kinds)), _as_it_is)
 
     def _mapping(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        way = self.way
-        return {key: way(inner.__class__)(inner) for key, inner in value.items()}
+        return {
+            key: one if one.__class__ in _PLAIN else self[one.__class__](one)
+            for key, one in value.items()
+        }
 
     def _sequence(self, value: Sequence[Any]) -> list[Any]:
-        way = self.way
-        return [way(inner.__class__)(inner) for inner in value]
+        return [one if one.__class__ in _PLAIN else self[one.__class__](one) for one in value]
 
     def _record(self, kind: Any) -> Way:  # noqa: ANN401 - a dataclass
         written = [one for one in fields(kind) if one.metadata.get("written", True)]
-        names = [name_in_file(one) for one in written]
-        if_known = {name_in_file(one) for one in written if one.metadata.get("if_known")}
         values = attrgetter(*(one.name for one in written), "__class__")  # always a tuple
-        way = self.way
+        declared = get_type_hints(kind)
+        walked = [n for n, one in enumerate(written) if not _is_plain(declared[one.name])]
+        if_known = [n for n, one in enumerate(written) if one.metadata.get("if_known")]
+        record = self._record_of(kind.__name__, [name_in_file(one) for one in written])
 
-        def whole(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of the dataclass
-            return {
-                name: one if one.__class__ in _PLAIN else way(one.__class__)(one)
-                for name, one in zip(names, values(value), strict=False)
-            }
+        def way(value: Any) -> Any:  # noqa: ANN401 - of the dataclass
+            *found, _ = values(value)
+            for place in walked:
+                one = found[place]
+                if one.__class__ not in _PLAIN:
+                    found[place] = self[one.__class__](one)
+            for place in if_known:
+                if found[place] is None:
+                    found[place] = msgspec.UNSET
+            return record(found)
 
-        def known(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of the dataclass
-            made = whole(value).items()
-            return {name: one for name, one in made if one is not None or name not in if_known}
+        return way
 
-        return known if if_known else whole
+
+def _as_dict(_: str, names: list[str]) -> Callable[[list[Any]], dict[str, Any]]:
+    def record(found: list[Any]) -> dict[str, Any]:
+        pairs = zip(names, found, strict=True)
+        return {name: one for name, one in pairs if one is not msgspec.UNSET}
+
+    return record
+
+
+def _to_write(kind: str, names: list[str]) -> Callable[[list[Any]], msgspec.Struct]:
+    """Return what makes a record of msgspec: made and written several times as fast as a dict."""
+    places = [f"at_{number}" for number in range(len(names))]
+    made = msgspec.defstruct(kind, places, rename=dict(zip(places, names, strict=True)), gc=False)
+    return lambda found: made(*found)
+
+
+def _is_plain(declared: Any) -> bool:  # noqa: ANN401 - a type
+    """Return whether all values of a type stand in a file as they are."""
+    if get_origin(declared) in {Union, UnionType}:
+        return all(map(_is_plain, get_args(declared)))
+    return declared in _PLAIN or get_origin(declared) is Literal
+
+
+def _digits(value: Decimal) -> str:
+    """Return every digit of an amount, without an exponent."""
+    text = str(value)
+    return f"{value:f}" if "E" in text else text
 
 
 def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - a JSON value
@@ -166,9 +166,6 @@ def _as_python_writes(value: float) -> float | msgspec.Raw:
     return msgspec.Raw(repr(value).encode())
 
 
-_JOBS_BEGIN, _JOBS_END = '{\n "jobs": [\n', "\n ]\n}\n"
-_ALONE = '\n   "placement": null'  # a line break stands in no JSON string, so this is the field
-_SURE = re.compile(r'\n   "confidence": \{.*?\n   \}', re.DOTALL)
 _PLAIN = frozenset((str, int, bool, type(None)))
 _SMALL, _LARGE = 1e-4, 1e16  # between them all writers agree
-_VALUES, _TEXT = _Walk(None), _Walk(_as_python_writes)
+_VALUES, _TEXT = _Walk(_as_dict, _as_it_is), _Walk(_to_write, _as_python_writes)

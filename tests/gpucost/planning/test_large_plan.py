@@ -31,6 +31,12 @@ def kept(planning, group, keep, rest):
         print("planned here", file=sys.stderr)
     return honest(planning, group, keep, rest)
 in_processes._kept = kept
+write = large_plan.LargePlan.write
+def learned(self, plan):
+    from providers.redaction import learn
+    learn({learned!r})
+    write(self, plan)
+large_plan.LargePlan.write = learned
 sys.exit(run(sys.argv[2:]))
 """
 
@@ -40,17 +46,32 @@ pytestmark = pytest.mark.skipif(
 
 
 def plan(
-    folder: Path, several: int, *words: str, trouble: str = "pass"
+    folder: Path,
+    several: int,
+    *words: str,
+    trouble: str = "pass",
+    secret: str = "",
+    learned: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Plan in so many processes."""
+    """Plan in so many processes.
+
+    Args:
+        folder: of what is kept.
+        several: processes.
+        words: of the command line.
+        trouble: what happens in one of them.
+        secret: is known from the beginning.
+        learned: is known when the file is written.
+    """
     environ = {
         **os.environ,
+        "LAMBDA_API_KEY": secret,
         "GPUCOST_CACHE_DIR": str(folder),
         "GPUCOST_CONFIG": str(folder / "settings.toml"),
         "GPUCOST_STATE_DIR": str(folder),
     }
     (folder / "settings.toml").touch()
-    driver = SPREAD.format(trouble=trouble)
+    driver = SPREAD.format(trouble=trouble, learned=learned)
     command = (sys.executable, "-c", driver, str(several), "plan", *words, "--as-of", DAY)
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
@@ -95,6 +116,28 @@ def test_the_same_bytes_and_screen(trouble: str, fleet: Path, tmp_path: Path) ->
     assert ("planned here" in three.stderr) == (trouble != "pass")
     assert re.search(r'\n   "placement": \d', text), "nothing is packed, so nothing is filled in"
     assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("secret", "learned"),
+    [
+        pytest.param("visual-search", "", id="of the environment"),
+        pytest.param("", "visual-search", id="learned when all is planned"),
+        pytest.param("visual-search", "well-used", id="both"),
+        pytest.param('visual-search\n  "placement', "", id="of two lines"),
+        pytest.param('visual-search": {\n', '   "confidence": {\n', id="of the form of a plan"),
+    ],
+)
+def test_secrets_are_hidden(secret: str, learned: str, fleet: Path, tmp_path: Path) -> None:
+    """What is hidden of one process's plan is hidden of several processes', and nothing else."""
+    target = tmp_path / "plan.json"
+    texts = []
+    for several in (1, 3):
+        plan(tmp_path, several, str(fleet), "-o", str(target), secret=secret, learned=learned)
+        texts.append(target.read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    assert "visual-search" not in texts[0]
+    assert "[secret]" in texts[0]
 
 
 def test_problems_of_all_jobs(fleet: Path, tmp_path: Path) -> None:
