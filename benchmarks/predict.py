@@ -1,6 +1,6 @@
 """How long it takes to predict one profile on every GPU of the catalog, in one process.
 
-Times `planner.prediction.predict.predict_on` for each GPU that the bundled prices name, after one
+Times `planner.prediction.predict.Predictions` of each GPU that the bundled prices name, after one
 warm-up that reads the tables. Prints figures, always exits 0.
 
 Usage: python benchmarks/predict.py [RUNS]
@@ -14,7 +14,8 @@ from pathlib import Path
 from gpucost.api import load_profile
 from planner.diagnosis.diagnose import diagnose
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict_on, split_time
+from planner.prediction.parts import split_time
+from planner.prediction.predict import Predictions
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.hardware import gpus
 
@@ -34,8 +35,9 @@ def main(arguments: Sequence[str]) -> None:
     times = []
     for _ in range(runs + 1):
         start = time.perf_counter()
+        predictions = Predictions(profile=profile, parts=parts)
         for gpu in sold:
-            predict_on(profile, Layout(gpu=gpu), (), parts)
+            predictions.speed(Layout(gpu=gpu))
         times.append(time.perf_counter() - start)
     times = sorted(times[1:])
     least, middle = times[0], times[len(times) // 2]

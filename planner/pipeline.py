@@ -32,7 +32,7 @@ from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.one_answer import answer, with_sharing
 from planner.plan.plan import JobPlan, Plan
 from planner.plan.roi import roi
-from planner.prediction.predict import split_time
+from planner.prediction.parts import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart

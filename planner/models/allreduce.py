@@ -8,7 +8,7 @@ log-log; beyond the largest it grows in proportion, below the smallest it stays 
 import csv
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _TABLE = Path(__file__).parent / "data" / "allreduce.csv"
@@ -38,6 +38,7 @@ def _table() -> Mapping[tuple[str, int, int], Knots]:
     return {key: tuple(sorted(knots)) for key, knots in found.items()}
 
 
+@lru_cache(maxsize=1024)  # targets of one job ask for the same gradients
 def typical_all_reduce_s(
     message_bytes: float, architecture: str, ranks: int, *, nvlink: bool
 ) -> float:

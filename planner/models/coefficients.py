@@ -1,16 +1,19 @@
 """The fitted coefficients that ship with the planner: tables of `planner/models/data`."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 _DATA = Path(__file__).parent / "data"
 _NOTHING: Mapping[str, Mapping[str, Any]] = {}
 _instead: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar("_instead")
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 def coefficients(name: str) -> Mapping[str, Any]:
@@ -31,3 +34,24 @@ def fitted_as(**tables: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         _instead.reset(token)
+
+
+def kept(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:
+    """Return a decorator that keeps so many answers of a law, for all jobs that ask the same.
+
+    The law is of its arguments and coefficients alone. Kept is what it answers by those that ship;
+    within `fitted_as` it is asked each time.
+    """
+
+    def decorate(law: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+        answers = lru_cache(maxsize=most)(law)
+
+        @wraps(law)
+        def answered(*asked: Asked.args, **named: Asked.kwargs) -> Answer:
+            if _instead.get(_NOTHING):
+                return law(*asked, **named)
+            return answers(*asked, **named)  # type: ignore[arg-type] # all of them are hashable
+
+        return answered
+
+    return decorate

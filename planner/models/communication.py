@@ -8,10 +8,10 @@ T = (compute^g + s^g)^(1/g).
 """
 
 import re
-from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from typing import NamedTuple
 
-from planner.models.coefficients import coefficients
+from planner.models.coefficients import coefficients, kept
 from planner.models.estimate import Estimate
 
 _FAST_LINKS = ("nvlink", "xgmi", "nvlink-bridge")
@@ -29,8 +29,7 @@ NETWORK_REACHED = (0.5, 0.12, 0.05)
 _SAMPLE = 8  # GPUs for which typical overheads are tabled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overhead:
+class Overhead(NamedTuple):
     """Communication that nothing hides, over compute: 0 = none; `good` and `bad` bound 90 %."""
 
     good: float
@@ -65,6 +64,7 @@ def combine(compute_s: float, sync_s: float, power: float = _POWER) -> float:
     return float((compute_s**power + sync_s**power) ** (1.0 / power))
 
 
+@lru_cache(maxsize=1024)  # kinds of link x models
 def link_class(link: str | None, gpu: str | None) -> str:
     """Return `nvlink`, `geforce` or `pcie`; unknown links count as PCIe."""
     if link in _FAST_LINKS:
@@ -88,7 +88,7 @@ def growth(before: int, after: int, of_link: str, geforce: float | None = None) 
     return float(whole**steps)
 
 
-@cache
+@kept(1024)
 def typical(of_link: str, ranks: int) -> Overhead:
     """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""
     if ranks == 1:
@@ -99,6 +99,7 @@ def typical(of_link: str, ranks: int) -> Overhead:
     return Overhead(**worst).times(growth(_SAMPLE, ranks, of_link))
 
 
+@kept(1024)
 def typical_network(machines: int, *, fast: bool) -> Overhead:
     """Return the overhead of several machines, as measured clusters of such networks had it."""
     if machines == 1:

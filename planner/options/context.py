@@ -16,7 +16,8 @@ from planner.models.work_cost import WorkCost, work_cost
 from planner.options.host_room import HostNeed, host_need
 from planner.options.market import Market, Sizing, Standing
 from planner.prediction.layout import GPUS_PER_NODE, Layout
-from planner.prediction.predict import Known, Split, kernels_of, predict_from, scaling
+from planner.prediction.parts import Split
+from planner.prediction.predict import Predictions
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
@@ -67,8 +68,6 @@ class JobContext:
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
     misfits: dict[object, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
     applying: dict[object, Applying] = field(default_factory=dict, repr=False)
-    _known: Known = field(default_factory=Known, repr=False)
-    _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
     @cached_property
     def gpu(self) -> Gpu:
@@ -147,29 +146,27 @@ class JobContext:
         """Return the offer in a region where the job may run; None where nothing shows one."""
         return self.market.there(offer, self.stays_on)
 
+    @cached_property
+    def predictions(self) -> Predictions:
+        """How fast the job is elsewhere."""
+        return Predictions(
+            profile=self.profile,
+            parts=self.parts,
+            probes=self.probes,
+            record=self.asked.history,
+        )
+
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
-        return kernels_of(self.profile, gpu, self._known)
+        return self.predictions.kernels(gpu)
 
     def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
-        """Return the predicted speed-up, computed once per kind of target."""
-        codes = tuple(action.code for action in actions)
-        key = (target.kind, target.links, target.cpu_cores, codes)
-        if key not in self._seen:
-            self._seen[key] = predict_from(
-                self.profile,
-                self.probes,
-                target,
-                actions,
-                self.parts,
-                record=self.asked.history,
-                known=self._known,
-            )
-        return self._seen[key]
+        """Return the predicted speed-up."""
+        return self.predictions.speed(target, actions)
 
     def scaling(self, target: Layout) -> Estimate:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
-        return scaling(self.profile, target, self.parts)
+        return self.predictions.scaling(target)
 
 
 def measured_cores(offer: Offer, context: JobContext) -> float | None:

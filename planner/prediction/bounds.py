@@ -6,8 +6,9 @@ takes as many operations, bytes and seconds of CPU anywhere, so no prediction ma
 target's arithmetic, memory bandwidth or host.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from planner.actions import Action
 from planner.models.estimate import Estimate
@@ -37,46 +38,119 @@ class Ceiling:
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
+class Lifted(NamedTuple):
+    """Which ceilings actions lift: what they change was not so when it was measured."""
+
+    host: bool
+    arithmetic: bool
+    of_gpus: bool
+
+
+def lifted_by(actions: Iterable[Action]) -> Lifted:
+    """Return which ceilings do not hold with actions applied."""
+    known = tuple(actions)
+    return Lifted(
+        host=any(action.part == "input" for action in known),
+        arithmetic=not _CHANGES_FORMAT.isdisjoint(action.code for action in known),
+        of_gpus=bool(known),
+    )
+
+
+class _Communicating(NamedTuple):
+    """A step, the same without its communication, and the share that it takes."""
+
+    step_s: float
+    rest_s: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the bounds of all predictions of one profile have in common, each worked out once.
+    """What a profile forbids: all that the bounds of its predictions start from.
 
     Attributes:
-        doubts: what cannot be true of the measurement; None until it was looked at.
-        of_gpus: ceilings of GPUs, by their model, their number and the actions.
+        source: the model of the profiled GPUs.
+        gpu_count: of them.
+        part: share of each one's compute that was measured.
+        memory_part: share of each one's memory that was measured.
+        precision: of the arithmetic, as `peak_tflops` knows them.
+        share: of the peak rate that the parameters need; None = unknown.
+        dram: share of the time that the memory was busy; None = not measured.
+        communicating: what communication took of a step; None = not measured.
+        cores: of the host that the job keeps busy; None = not measured.
+        doubts: what cannot be true of the measurement.
+        of_gpus: ceilings of GPUs alone that were asked for, by `Layout.kind` and what is lifted.
     """
 
-    doubts: tuple[str, ...] | None = None
+    source: Gpu
+    gpu_count: int
+    part: float
+    memory_part: float
+    precision: str
+    share: float | None
+    dram: float | None
+    communicating: _Communicating | None
+    cores: float | None
+    doubts: tuple[str, ...]
     of_gpus: dict[object, tuple[Ceiling, ...]] = field(default_factory=dict)
 
 
-def bounded(  # noqa: PLR0913, PLR0917 - a prediction, and what it is of
-    found: Estimate,
-    profile: Profile,
-    target: Layout,
-    actions: tuple[Action, ...],
-    alone: Estimate,
-    limits: Limits | None = None,
+def limits_of(profile: Profile) -> Limits:
+    """Return what a profile forbids.
+
+    Raises:
+        InputError: it names no GPU.
+        UnknownGpuError: the GPU is not in the hardware table.
+    """
+    share = utilisation(profile)
+    return Limits(
+        source=source_gpu(profile),
+        gpu_count=profile.gpu_count,
+        part=part_measured(profile),
+        memory_part=memory_measured(profile),
+        precision=_precision(profile),
+        share=share,
+        dram=profile.mean("util.dram_active"),
+        communicating=_communicating(profile),
+        cores=_busy_cores(profile),
+        doubts=_contradictions(profile, share),
+    )
+
+
+def _communicating(profile: Profile) -> _Communicating | None:
+    step = profile.step
+    if step is None or not step.mean_s or step.comm_s is None or profile.gpu_count == 1:
+        return None
+    rest = step.mean_s - step.comm_s
+    share = step.comm_s / step.mean_s
+    return _Communicating(step.mean_s, rest, share) if rest > 0.0 else None
+
+
+def _busy_cores(profile: Profile) -> float | None:
+    used = profile.host.cpu_util if profile.host else None
+    busy, cores = used.typical if used else None, profile.hardware.cpu_cores
+    return busy * cores if busy and cores is not None else None
+
+
+def bounded(
+    found: Estimate, limits: Limits, target: Layout, lifted: Lifted, alone: tuple[Estimate, ...]
 ) -> Estimate:
     """Return a prediction held to every ceiling; those that bind are named in its basis.
 
     Args:
         found: the speed-up over the profiled run.
-        profile: what was measured.
+        limits: what the profile forbids.
         target: where it would run.
-        actions: what is changed beside the machine.
-        alone: the most that one target GPU, its host and the actions gain over one profiled GPU.
-        limits: what earlier predictions of the profile found.
+        lifted: by what is changed beside the machine.
+        alone: what one target GPU, its host and the actions gain over one profiled GPU, each part
+            of the time for itself: all together gain no more than the most of them.
     """
-    limits = limits or Limits()
     low, mid, high, basis = found.low, found.mid, found.high, found.basis
-    for ceiling in _ceilings(profile, target, actions, alone, limits):
+    for ceiling in _ceilings(found.high, limits, target, lifted, alone):
         if mid > ceiling.mid * (1.0 + _TINY):
             basis = f"{basis}; {ceiling.reason}"
         low, mid, high = min(low, ceiling.low), min(mid, ceiling.mid), min(high, ceiling.high)
     doubts = limits.doubts
-    if doubts is None:
-        doubts = limits.doubts = contradictions(profile)
     if not doubts and high == found.high and mid == found.mid and low == found.low:
         return found
     basis, weak = "; ".join((basis, *doubts)), found.weak or bool(doubts)
@@ -84,91 +158,76 @@ def bounded(  # noqa: PLR0913, PLR0917 - a prediction, and what it is of
 
 
 def _ceilings(
-    profile: Profile,
-    target: Layout,
-    actions: tuple[Action, ...],
-    alone: Estimate,
-    limits: Limits,
+    high: float, limits: Limits, target: Layout, lifted: Lifted, alone: tuple[Estimate, ...]
 ) -> Iterator[Ceiling]:
-    yield from _communication(profile, target, alone)
-    if target.cpu_cores is not None and not any(action.part == "input" for action in actions):
-        yield from _host(profile, target)
-    codes = tuple(action.code for action in actions)
-    key = (target.kind, codes)
+    """Yield the ceilings of a prediction with such a high end; not those that are surely above."""
+    if limits.communicating is not None:
+        ratio = target.gpu_count / limits.gpu_count
+        yield _communication(ratio, limits.communicating, alone)
+    if limits.cores and target.cpu_cores is not None and not lifted.host:
+        most = target.cpu_cores / limits.cores
+        if most < high:
+            yield _flat(most, _host_words(limits.cores, target.cpu_cores))
+    key = (target.kind, lifted)
     known = limits.of_gpus.get(key)
     if known is None:
-        known = limits.of_gpus[key] = tuple(_of_gpus(profile, target, actions))
+        known = limits.of_gpus[key] = tuple(_of_gpus(limits, target, lifted))
     yield from known
 
 
-def _of_gpus(profile: Profile, target: Layout, actions: tuple[Action, ...]) -> Iterator[Ceiling]:
+def _of_gpus(limits: Limits, target: Layout, lifted: Lifted) -> Iterator[Ceiling]:
     """Yield what the GPUs alone forbid, whatever host and links they have."""
-    if not _CHANGES_FORMAT.intersection(action.code for action in actions):
-        yield from _arithmetic(profile, target)
-    if not actions:
-        yield from _fewer(profile, target)
-        yield from _bandwidth(profile, target)
+    if limits.share and not lifted.arithmetic:
+        yield _arithmetic(limits.share, limits, target)
+    if not lifted.of_gpus:
+        yield from _fewer(limits, target)
+        yield from _bandwidth(limits, target)
 
 
 def _flat(most: float, reason: str) -> Ceiling:
     return Ceiling(low=most, mid=most, high=most, reason=reason)
 
 
-def _communication(profile: Profile, target: Layout, alone: Estimate) -> Iterator[Ceiling]:
-    step, ratio = profile.step, target.gpu_count / profile.gpu_count
-    if step is None or not step.mean_s or step.comm_s is None or profile.gpu_count == 1:
-        return
-    rest = step.mean_s - step.comm_s
-    if rest <= 0.0:
-        return
-    most = ratio * step.mean_s / rest
-    yield Ceiling(
-        low=most * alone.low,
-        mid=most * alone.mid,
-        high=most * alone.high,
-        reason=f"without any of the measured communication, {step.comm_s / step.mean_s:.0%} of it",
+def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> Ceiling:
+    most = ratio * now.step_s / now.rest_s
+    return Ceiling(
+        low=most * max(gain.low for gain in alone),
+        mid=most * max(gain.mid for gain in alone),
+        high=most * max(gain.high for gain in alone),
+        reason=f"without any of the measured communication, {now.share:.0%} of it",
     )
 
 
-def _fewer(profile: Profile, target: Layout) -> Iterator[Ceiling]:
-    if target.gpu_count < profile.gpu_count and target.chip.name == source_gpu(profile).name:
-        yield _flat(1.0, f"{target.gpu_count} of {profile.gpu_count} GPUs do no more than all")
+def _fewer(limits: Limits, target: Layout) -> Iterator[Ceiling]:
+    if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
+        yield _flat(1.0, f"{target.gpu_count} of {limits.gpu_count} GPUs do no more than all")
 
 
-def _host(profile: Profile, target: Layout) -> Iterator[Ceiling]:
-    used = profile.host.cpu_util if profile.host else None
-    busy, cores = used.typical if used else None, profile.hardware.cpu_cores
-    if not busy or cores is None or target.cpu_cores is None:
-        return
-    most = target.cpu_cores / (busy * cores)
-    yield _flat(most, f"the host keeps {busy * cores:.1f} cores busy and has {target.cpu_cores:g}")
+def _host_words(busy: float, cores: float) -> str:
+    return f"the host keeps {busy:.1f} cores busy and has {cores:g}"
 
 
-def _arithmetic(profile: Profile, target: Layout) -> Iterator[Ceiling]:
-    share = utilisation(profile)
-    if share is None or not share:
-        return
-    here = _peak(source_gpu(profile), profile) * profile.gpu_count * part_measured(profile)
-    there = _peak(target.chip, profile) * target.gpu_count
-    there *= part_measured(profile) if target.slice else 1.0
+def _arithmetic(share: float, limits: Limits, target: Layout) -> Ceiling:
+    here = peak_tflops(limits.source, limits.precision) * limits.gpu_count * limits.part
+    there = peak_tflops(target.chip, limits.precision) * target.gpu_count
+    there *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
-    yield _flat(most, f"held to {MOST_MFU:.0%} of {target.chip.name}'s peak at this precision")
+    return _flat(most, f"held to {MOST_MFU:.0%} of {target.chip.name}'s peak at this precision")
 
 
-def _bandwidth(profile: Profile, target: Layout) -> Iterator[Ceiling]:
-    busy = profile.mean("util.dram_active")
-    here, there = source_gpu(profile).memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
-    if not busy or here is None or there is None:
+def _bandwidth(limits: Limits, target: Layout) -> Iterator[Ceiling]:
+    here, there = limits.source.memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
+    if not limits.dram or here is None or there is None:
         return
-    part = 1.0 if target.slice else memory_measured(profile)
-    ratio = there * target.gpu_count / (here * profile.gpu_count * part)
-    yield _flat(ratio / busy, f"held to {target.chip.name}'s memory bandwidth")
+    part = 1.0 if target.slice else limits.memory_part
+    ratio = there * target.gpu_count / (here * limits.gpu_count * part)
+    yield _flat(ratio / limits.dram, f"held to {target.chip.name}'s memory bandwidth")
 
 
-def _peak(gpu: Gpu, profile: Profile) -> float:
-    """Return the peak rate of a job's precision, TFLOP/s; the half rate where it is unknown."""
-    return peak_tflops(gpu, profile.job.precision or "amp-bf16")
+def _precision(profile: Profile) -> str:
+    """Return the precision of which the peak rates are asked; a half one where it is unknown."""
+    return profile.job.precision or "amp-bf16"
 
 
 def utilisation(profile: Profile) -> float | None:
@@ -177,15 +236,18 @@ def utilisation(profile: Profile) -> float | None:
     if needed is None or profile.hardware.gpu is None:
         return None
     try:
-        peak = _peak(source_gpu(profile), profile) * part_measured(profile) * _TERA
+        rate = peak_tflops(source_gpu(profile), _precision(profile))
     except InputError:  # no such GPU, or its rates are not known
         return None
-    return needed / (peak * profile.gpu_count)
+    return needed / (rate * part_measured(profile) * _TERA * profile.gpu_count)
 
 
 def contradictions(profile: Profile) -> tuple[str, ...]:
     """Return what cannot be true of the measurement, in sentences; predictions from it are weak."""
-    share = utilisation(profile)
+    return _contradictions(profile, utilisation(profile))
+
+
+def _contradictions(profile: Profile, share: float | None) -> tuple[str, ...]:
     if share is None or share <= MOST_MFU:
         return ()
     said = (

@@ -4,12 +4,17 @@ Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)
 = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really used,
 B the memory bandwidth. Without them the law of the job's class (planner/models/gpu_speed): training
 on one GPU has the model fitted on benchmarks, every other class its exponents of specifications.
+
+What the profile says of its kernels is read once (`Kernels`). The laws of classes know classes,
+GPUs and precisions alone, so what they answer is kept for all jobs.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from planner.models.coefficients import coefficients
+from planner.models.coefficients import coefficients, kept
 from planner.models.estimate import Estimate, product, within
 from planner.models.gpu_speed.arithmetic import CUDA, has_tf32, is_single, peak_tflops
 from planner.models.gpu_speed.fitted_speed import (
@@ -36,7 +41,7 @@ _SPECIFICATION_FACTOR = 1.57
 # 90th percentile of the error of the counter form on 80 kernel sets, RTX 2080 Ti <-> 3080: 29.9 %.
 _COUNTER_FACTOR = 1.43
 # Run-to-run spread of the same model on like hosts: CV up to 4 %; 1.645 x 0.04.
-_SAME_GPU_FACTOR = 1.07
+_SAME_GPU = within(1.0, 1.07, "same GPU model: run-to-run spread")
 # A generation outside the fit: B200 from specifications 2.5x, measured 1.1-2.0x.
 _WEAK_FACTOR = 2.3
 # The dense tensor rate that real kernels reach, as a share of peak.
@@ -45,6 +50,86 @@ _REACHABLE = 0.6
 _NO_TENSOR = 0.005
 _SMALL_MEMORY = 0.1  # of a GPU's memory: launches may set the pace of so small a job
 _GUESSES_SERVED, _GUESSES = ("fp16", "fp32"), ("fp32", "amp-fp16")
+_KEPT = 8192  # answers of the laws of classes; a fleet on ten GPU models asks for some hundreds
+
+
+class _Counters(NamedTuple):
+    """How a job loads a GPU's arithmetic, and the exponents that follow."""
+
+    weight: float
+    damping: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """What a profile says of its kernels: all that their speed elsewhere is predicted from.
+
+    Attributes:
+        source: the model of the profiled GPU.
+        whole: how much faster all of it is than the part that was profiled.
+        precision: that they used; None = unknown.
+        shown: what shows the precision, where it is not the named one.
+        counters: None where too few were measured.
+        classes: the class of work at each precision that may have to be considered.
+        serves: whether requests or batches of inputs are answered.
+        small: share of the GPU's memory that is held, where launches may set the pace; else None.
+    """
+
+    source: Gpu
+    whole: Estimate
+    precision: str | None
+    shown: str
+    counters: _Counters | None
+    classes: Mapping[str, WorkClass]
+    serves: bool
+    small: float | None
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """The precisions that the kernels may have used, the likeliest first."""
+        if self.precision:
+            return (self.precision,)
+        return _GUESSES_SERVED if self.serves else _GUESSES
+
+
+def read_kernels(profile: Profile) -> Kernels:
+    """Return what a profile says of its kernels.
+
+    Raises:
+        InputError: it names no GPU.
+        UnknownGpuError: the GPU is not in the hardware table.
+    """
+    source = source_gpu(profile)
+    precision, shown = used_precision(profile, source)
+    held, room = profile.peak("mem.used_gib"), source.memory_gib
+    considered = (precision,) if precision else (*_GUESSES_SERVED, *_GUESSES)
+    return Kernels(
+        source=source,
+        whole=whole_gpu(profile),
+        precision=precision,
+        shown=shown,
+        counters=_counters(profile, shown),
+        classes={one: work_class(profile, one) for one in (*considered, "tf32")},
+        serves=profile.job.kind.serves,
+        small=None if held is None or held >= _SMALL_MEMORY * room else held / room,
+    )
+
+
+def _counters(profile: Profile, shown: str) -> _Counters | None:
+    tensor, memory = profile.mean("util.tensor_active"), profile.mean("util.dram_active")
+    pipes = [p for p in (profile.mean("util.fp32_active"), profile.mean("util.fp64_active")) if p]
+    pipes += [] if tensor is None else [tensor / _REACHABLE]
+    compute = max(pipes) if pipes else profile.mean("util.sm_active")
+    if compute is None or memory is None or compute + memory <= 0.0:
+        return None
+    compute, memory = min(1.0, compute), min(1.0, memory)
+    what = "tensor and DRAM activity" if pipes else "SM and DRAM activity"
+    return _Counters(
+        weight=compute / (compute + memory),
+        damping=0.5 + 0.5 * max(compute, memory),
+        basis="; ".join(part for part in (f"{what}, damped roofline", shown) if part),
+    )
 
 
 def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> Estimate:
@@ -57,19 +142,25 @@ def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> 
         target: the model.
         piece: the slice of it that the job would have, where it is the one profiled; None: all.
     """
-    if piece is not None:
-        return _from_whole(profile, target)
-    return product(_from_whole(profile, target), whole_gpu(profile))
+    return kernels_on(read_kernels(profile), target, piece)
 
 
-def _from_whole(profile: Profile, target: Gpu) -> Estimate:
+def kernels_on(found: Kernels, target: Gpu, piece: str | None = None) -> Estimate:
+    """Return `kernel_speed_up` of a profile that was read."""
+    from_whole = _from_whole(found, target)
+    return from_whole if piece is not None else product(from_whole, found.whole)
+
+
+def _from_whole(found: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up over the model of the profiled GPU, all of it."""
-    source = source_gpu(profile)
+    source = found.source
     if source.name == target.name:
-        return within(1.0, _SAME_GPU_FACTOR, "same GPU model: run-to-run spread")
+        return _SAME_GPU
     if source.memory_bandwidth_gb_s is None or target.memory_bandwidth_gb_s is None:
         raise InputError(f"the specifications of {target.name} or {source.name} are incomplete.")
-    return _by_counters(profile, source, target) or _by_specification(profile, source, target)
+    if found.counters is not None:
+        return _by_counters(found, found.counters, target)
+    return _by_specification(found, target)
 
 
 def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
@@ -107,55 +198,52 @@ def _outside(estimate: Estimate, *uncovered: Gpu) -> Estimate:
     return replace(within(estimate.mid, factor, basis), weak=bool(unknown))
 
 
-def _unknown(*some: Gpu) -> list[Gpu]:
-    return [gpu for gpu in some if not knows_architecture(family(gpu))]
+@kept(_KEPT)
+def _unknown(source: Gpu, target: Gpu) -> tuple[Gpu, ...]:
+    return tuple(gpu for gpu in (source, target) if not knows_architecture(family(gpu)))
 
 
-def _by_counters(profile: Profile, source: Gpu, target: Gpu) -> Estimate | None:
-    tensor, memory = profile.mean("util.tensor_active"), profile.mean("util.dram_active")
-    pipes = [p for p in (profile.mean("util.fp32_active"), profile.mean("util.fp64_active")) if p]
-    pipes += [] if tensor is None else [tensor / _REACHABLE]
-    compute = max(pipes) if pipes else profile.mean("util.sm_active")
-    if compute is None or memory is None or compute + memory <= 0.0:
-        return None
-    compute, memory = min(1.0, compute), min(1.0, memory)
-    weight = compute / (compute + memory)
-    precision, shown = used_precision(profile, source)
+def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate:
+    source, precision = kernels.source, kernels.precision
+    weight, damping, basis = counters
     arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
     ratio = arithmetic**weight * _bandwidth_ratio(source, target) ** (1.0 - weight)
-    damping = 0.5 + 0.5 * max(compute, memory)
-    what = "tensor and DRAM activity" if pipes else "SM and DRAM activity"
-    basis = "; ".join(part for part in (f"{what}, damped roofline", shown) if part)
-    found = within(ratio**damping, _COUNTER_FACTOR, basis)
-    return _outside(found, *_unknown(source, target))
+    return _outside(within(ratio**damping, _COUNTER_FACTOR, basis), *_unknown(source, target))
 
 
-def _by_specification(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
-    precision, shown = used_precision(profile, source)
-    served = profile.job.kind.serves
-    guesses = (precision,) if precision else _GUESSES_SERVED if served else _GUESSES
-    found = [_of_class(profile, source, target, guess) for guess in guesses]
+def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
+    found = [_at(guess, kernels, target) for guess in kernels.guesses]
+    if kernels.precision and not kernels.shown:
+        return found[0]
     # What is served runs in half precision nearly always; training may do either.
-    mids = [one.mid for one in (found[:1] if served else found)]
+    mids = [one.mid for one in (found[:1] if kernels.serves else found)]
     basis = found[0].basis
-    if not precision:
+    if not kernels.precision:
         basis += ", precision unknown: single and half considered"
     return Estimate(
         low=min(one.low for one in found),
         mid=math.prod(mids) ** (1.0 / len(mids)),
         high=max(one.high for one in found),
-        basis="; ".join(part for part in (basis, shown) if part),
+        basis="; ".join(part for part in (basis, kernels.shown) if part),
         weak=any(one.weak for one in found),
     )
 
 
-def _of_class(profile: Profile, source: Gpu, target: Gpu, precision: str) -> Estimate:
+def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up by the law of the job's class at one precision."""
-    if precision == "fp32" and has_tf32(target) and not has_tf32(source):
-        return _with_or_without_tf32(profile, source, target)
-    name = work_class(profile, precision)
+    if precision == "fp32" and has_tf32(target) and not has_tf32(kernels.source):
+        return _with_or_without_tf32(kernels, target)
+    name = kernels.classes[precision]
+    found = _of_class(name, kernels.source, target, precision)
+    small = name == "training" and kernels.small is not None
+    return _damped(found, kernels.small or 0.0) if small else found
+
+
+@kept(_KEPT)
+def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
+    """Return the speed-up by the law of a class."""
     if name == "training":
-        return _damped(profile, source, _training(source, target, precision))
+        return _training(source, target, precision)
     if name == "other":
         return _other(source, target, precision)
     return _by_law(name, source, target, CUDA if name == "fp32" else precision)
@@ -169,14 +257,14 @@ def _by_law(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estima
     return _outside(predicted(found, source, target, precision), *uncovered)
 
 
-def _with_or_without_tf32(profile: Profile, source: Gpu, target: Gpu) -> Estimate:
+def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up of single precision measured where there is no TF32.
 
     Whether the code would use it elsewhere, nothing tells: the middle is that without, the interval
     spans both.
     """
-    without = _by_law("fp32", source, target, CUDA)
-    with_it = _of_class(profile, source, target, "tf32")
+    without = _of_class("fp32", kernels.source, target, CUDA)
+    with_it = _at("tf32", kernels, target)
     return Estimate(
         low=min(without.low, with_it.low),
         mid=without.mid,
@@ -227,21 +315,19 @@ def _specs(gpu: Gpu, precision: str) -> Specs:
     return found
 
 
-def _damped(profile: Profile, source: Gpu, whole: Estimate) -> Estimate:
+def _damped(whole: Estimate, held: float) -> Estimate:
     """Return a prediction for a job that leaves most of the memory empty: launches set its pace.
 
     Fitted on training at the same small batch; without counters nothing tells more.
     """
-    held, room = profile.peak("mem.used_gib"), source.memory_gib
-    if held is None or held >= _SMALL_MEMORY * room:
-        return whole
     row = coefficients("speed")["small"]
-    slow = within(
-        whole.mid ** float(row["exponent"]),
-        float(row["factor"]),
-        f"{whole.basis}; {held / room:.0%} of the memory used, so launches may set the pace",
+    mid, factor = whole.mid ** float(row["exponent"]), float(row["factor"])
+    return Estimate(
+        low=min(mid / factor, whole.low),
+        mid=mid,
+        high=max(mid * factor, whole.high),
+        basis=f"{whole.basis}; {held:.0%} of the memory used, so launches may set the pace",
     )
-    return replace(slow, low=min(slow.low, whole.low), high=max(slow.high, whole.high))
 
 
 def _bandwidth_ratio(source: Gpu, target: Gpu) -> float:

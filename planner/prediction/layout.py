@@ -2,12 +2,28 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from planner.profile.model import Profile
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, find, gpus
 
 GPUS_PER_NODE = 8
+
+
+class Part(NamedTuple):
+    """GPUs of a layout that work, the others left out.
+
+    Attributes:
+        gpus: over all machines, >= 1.
+        machines: that they stand in.
+        inside: GPUs of one machine.
+    """
+
+    gpus: int
+    machines: int
+    inside: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +51,13 @@ class Layout:
     @classmethod
     def of(cls, offer: Offer, count: int = 1, gpu_count: int | None = None) -> "Layout":
         """Return so many machines of an offer; `gpu_count` None = all their GPUs work."""
-        return cls(
-            gpu=gpus()[offer.gpu],
-            gpu_count=gpu_count or round(offer.gpu_count) * count,
-            cpu_cores=offer.vcpus * count if offer.vcpus else None,
-            interconnect=offer.interconnect,
-            nodes=count,
-            network_gbps=offer.network_gbps,
+        return _of_machines(
+            offer.gpu,
+            gpu_count or round(offer.gpu_count) * count,
+            offer.vcpus * count if offer.vcpus else None,
+            offer.interconnect,
+            count,
+            offer.network_gbps,
         )
 
     @property
@@ -79,6 +95,47 @@ class Layout:
     def inside(self) -> int:
         """GPUs of one machine."""
         return max(1, self.gpu_count // self.machines)
+
+    @property
+    def whole(self) -> Part:
+        """All of its GPUs."""
+        machines = self.machines
+        return Part(self.gpu_count, machines, max(1, self.gpu_count // machines))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Fewer GPUs of the same machines: of one, of each, and of all but the last."""
+        return _parts(self.whole, self.nodes is not None)
+
+
+@lru_cache(maxsize=4096)  # sizes that are sold, which all jobs of a plan look at
+def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
+    gpu: str,
+    gpu_count: int,
+    cpu_cores: float | None,
+    interconnect: str | None,
+    nodes: int,
+    network_gbps: float | None,
+) -> Layout:
+    return Layout(
+        gpu=gpus()[gpu],
+        gpu_count=gpu_count,
+        cpu_cores=cpu_cores,
+        interconnect=interconnect,
+        nodes=nodes,
+        network_gbps=network_gbps,
+    )
+
+
+@lru_cache(maxsize=256)
+def _parts(whole: Part, stated: bool) -> tuple[Part, ...]:  # noqa: FBT001 - whether machines are
+    _, machines, inside = whole
+    found = [Part(few, 1, few) for few in range(1, inside + (machines > 1))]
+    if machines > 1:
+        found.extend(Part(few * machines, machines, few) for few in range(1, inside))
+    if machines > 1 and not stated:
+        found.append(Part(GPUS_PER_NODE * (machines - 1), machines - 1, GPUS_PER_NODE))
+    return tuple(found)
 
 
 def layout_of(profile: Profile) -> Layout:

@@ -6,24 +6,23 @@ over as many GPUs. Between machines the gradients pass the network once a ring, 
 rate that all-reduces reach.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.models.allreduce import large_all_reduce_s
 from planner.models.communication import NETWORK_REACHED, growth, link_class, ring
-from planner.prediction.layout import Layout
-from pricing.hardware import find
+from planner.prediction.layout import Layout, Part
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkTime:
+class LinkTime(NamedTuple):
     """Time of the links of one layout over that of another.
 
     Attributes:
         factor: for the same gradients; 0 where one GPU needs no links.
-        grown: part of it that is due to the number of GPUs in a machine alone.
         worse: whether a link or the network is slower, or there are more machines.
+        grown: part of it that is due to the number of GPUs in a machine alone.
         network_known: whether the rate between the machines is.
     """
 
@@ -33,56 +32,66 @@ class LinkTime:
     network_known: bool = True
 
 
-def link_time(before: Layout, after: Layout) -> LinkTime:
-    """Return how the time of communication changes; both layouts with links filled in.
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What carries the gradients of a layout.
+
+    Attributes:
+        kind: class of the links inside a machine.
+        architecture: of the GPUs, which decides how fast links of a class are.
+        gbps: between the machines, None = unknown.
+    """
+
+    kind: str
+    architecture: str
+    gbps: float | None
+
+    @classmethod
+    def of(cls, layout: Layout) -> "Links":
+        """Return those of a layout."""
+        return cls(
+            link_class(layout.interconnect, layout.gpu_name),
+            layout.gpu.architecture if layout.gpu else "",
+            layout.network_gbps,
+        )
+
+    def inside_s(self, ranks: int) -> float:
+        """Return seconds a byte of a large all-reduce inside one machine."""
+        return large_all_reduce_s(self.architecture, ranks, nvlink=self.kind == "nvlink")
+
+    def between_s(self, machines: int) -> float:
+        """Return seconds a byte over the network; 0 in one machine."""
+        if machines == 1:
+            return 0.0
+        rate = (self.gbps or _USUAL_GBPS) / 8.0 * 1e9 * NETWORK_REACHED[1]
+        return ring(machines) / rate
+
+
+def link_time(before: tuple[Links, Part], after: tuple[Links, Part]) -> LinkTime:
+    """Return how the time of communication changes; both with links filled in.
 
     Args:
         before: the profiled GPUs, at least two.
         after: the wanted ones.
     """
-    if after.gpu_count == 1:
+    (here, profiled), (there, wanted) = before, after
+    if wanted.gpus == 1:
         return LinkTime(factor=0.0, worse=False)
-    outside = _between_s(before)
-    whole = _inside_s(before) + outside
-    grown = 1.0
-    if min(before.inside, after.inside) > 1:
-        grown = growth(
-            before.inside, after.inside, link_class(before.interconnect, before.gpu_name)
-        )
-    inside, worse = _inside_after(before, after, grown)
+    inside_s, outside_s = here.inside_s(profiled.inside), here.between_s(profiled.machines)
+    grown, inside, worse = 1.0, 0.0, False
+    if wanted.inside > 1 and profiled.inside > 1:
+        grown = growth(profiled.inside, wanted.inside, here.kind)
+        swapped = there.inside_s(wanted.inside) / here.inside_s(wanted.inside)
+        inside, worse = inside_s * grown * swapped, swapped > 1.0
+    elif wanted.inside > 1:
+        inside, worse = there.inside_s(wanted.inside), True
     # An unknown network of both is the same one.
-    known = after.machines == 1 or before.machines > 1 or after.network_gbps is not None
-    network = _between_s(after) if known else 0.0
-    more = after.machines > before.machines or network > outside * (1.0 + 1e-9)
+    known = wanted.machines == 1 or profiled.machines > 1 or there.gbps is not None
+    network_s = there.between_s(wanted.machines) if known else 0.0
+    more = wanted.machines > profiled.machines or network_s > outside_s * (1.0 + 1e-9)
     return LinkTime(
-        factor=(inside + network) / whole,
-        worse=worse or (after.machines > 1 and more),
+        factor=(inside + network_s) / (inside_s + outside_s),
+        worse=worse or (wanted.machines > 1 and more),
         grown=grown,
         network_known=known,
     )
-
-
-def _inside_after(before: Layout, after: Layout, grown: float) -> tuple[float, bool]:
-    """Return seconds a byte inside a machine of the wanted layout, and whether links are slower."""
-    if after.inside == 1:
-        return 0.0, False
-    if before.inside == 1:
-        return _inside_s(after), True
-    wanted = replace(before, gpu_count=after.inside, nodes=1)
-    swapped = _inside_s(replace(after, gpu_count=after.inside, nodes=1)) / _inside_s(wanted)
-    return _inside_s(before) * grown * swapped, swapped > 1.0
-
-
-def _inside_s(layout: Layout) -> float:
-    """Return seconds a byte of a large all-reduce inside one machine."""
-    gpu = find(layout.gpu_name)
-    nvlink = link_class(layout.interconnect, layout.gpu_name) == "nvlink"
-    return large_all_reduce_s(gpu.architecture if gpu else "", layout.inside, nvlink=nvlink)
-
-
-def _between_s(layout: Layout) -> float:
-    """Return seconds a byte over the network; 0 in one machine."""
-    if layout.machines == 1:
-        return 0.0
-    rate = (layout.network_gbps or _USUAL_GBPS) / 8.0 * 1e9 * NETWORK_REACHED[1]
-    return ring(layout.machines) / rate

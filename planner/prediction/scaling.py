@@ -7,12 +7,11 @@ or from how benchmarks over such links scaled. Whatever it comes from, GPUs can 
 them do no less than fewer in the same machines.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
 from planner.models.allreduce import typical_all_reduce_s
-from planner.models.coefficients import coefficients
+from planner.models.coefficients import coefficients, kept
 from planner.models.communication import (
     BY_SPEED,
     NETWORK_REACHED,
@@ -25,11 +24,10 @@ from planner.models.communication import (
     typical_network,
 )
 from planner.models.estimate import Estimate
-from planner.prediction.layout import GPUS_PER_NODE, Layout
-from planner.prediction.link_time import link_time
+from planner.prediction.layout import Layout, Part
+from planner.prediction.link_time import Links, link_time
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
-from pricing.hardware import find
 
 # The part of a step that can hide communication: backward, two thirds of forward and backward.
 _HIDES = 2.0 / 3.0
@@ -38,9 +36,9 @@ _HALVINGS = 30  # of the interval in which a step's computing lies: to a part in
 
 # Where today's network is unknown: what guides ask for; else Ethernet, InfiniBand NDR, EFA (p5).
 _NETWORKS_GBPS = (NODE_NETWORK_GBPS, 10.0, 400.0, 3200.0)
-_ENDS = ("low", "mid", "high")
 
-Law = Callable[[Layout], tuple[Overhead, str]]
+Law = Callable[[Part], Overhead]
+"""The overhead of some of the GPUs of a layout."""
 
 
 def speed_up(
@@ -71,6 +69,14 @@ def speed_up(
     )
 
 
+def told_by(layout: Layout) -> tuple[object, ...]:
+    """Return what decides `speed_up` of a wanted layout, but for how fast one of its GPUs is."""
+    named = bool(layout.interconnect)
+    link = link_class(layout.interconnect, layout.gpu_name)
+    network = layout.network_gbps if layout.machines > 1 else None
+    return layout.gpu_name, layout.gpu_count, layout.nodes, named, link, network
+
+
 def _is_blind(before: Layout, after: Layout) -> bool:
     """Return whether the network of today is unknown and that of the wanted machines is not."""
     known = after.machines > 1 and after.network_gbps is not None
@@ -89,7 +95,13 @@ def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float
     ):
         return found
     most = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
-    return replace(found, **{end: min(getattr(found, end), getattr(most, end)) for end in _ENDS})
+    return Estimate(
+        low=min(found.low, most.low),
+        mid=min(found.mid, most.mid),
+        high=min(found.high, most.high),
+        basis=found.basis,
+        weak=found.weak,
+    )
 
 
 def _between_filled(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
@@ -109,8 +121,8 @@ def _filled(one: Layout, other: Layout) -> Layout:
 def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     """Return the gain where communication was not measured: computed, or as benchmarks had it."""
     computing_s, start = _start(before, step)
-    onward = replace(step, step_s=None if computing_s is None else computing_s / faster)
-    end, basis_after = _with_parts(after, lambda layout: overhead(layout, onward))
+    onward = None if computing_s is None else computing_s / faster
+    end = _with_parts(after, _usual(after, step, onward))
     ratio = after.gpu_count / before.gpu_count
     mid = ratio * (1.0 + start.mid) / (1.0 + end.mid)
     # The same job scales alike before and after, so only the difference of the two is uncertain.
@@ -119,17 +131,17 @@ def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: flo
         ratio * (1.0 + start.good) / (1.0 + end.good),
         mid,
     ]
-    changes = list(zip(_slowness(before), _slowness(after), strict=True))
     if 1 not in (before.gpu_count, after.gpu_count):
+        changes = list(zip(_slowness(before), _slowness(after), strict=True))
         if any(there > here for here, there in changes):
             ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
         if any(there < here for here, there in changes):
             ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
-    said = basis_after if after.gpu_count > 1 else overhead(before, step)[1]
-    return Estimate(low=min(ends), mid=mid, high=max(ends), basis=said)
+    told = (after, onward) if after.gpu_count > 1 else (before, step.step_s)
+    return Estimate(low=min(ends), mid=mid, high=max(ends), basis=_source(step, *told))
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
     """Return the computing of a profiled step, seconds, and the overhead that is the rest of it.
 
@@ -138,13 +150,12 @@ def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
     """
     step_s = step.step_s
     if step_s is None or before.gpu_count == 1:
-        return step_s, _with_parts(before, lambda layout: overhead(layout, step))[0]
-    usual = 1.0 + overhead(before)[0].bad
+        return step_s, _with_parts(before, _usual(before, step, step_s))
+    usual = 1.0 + _usual(before, UNKNOWN_STEP, None)(before.whole).bad
     least = max(step_s / usual, min(step_s, step.compute_s or 0.0))
 
     def at(compute_s: float) -> Overhead:
-        here = replace(step, step_s=compute_s)
-        return _with_parts(before, lambda layout: overhead(layout, here))[0]
+        return _with_parts(before, _usual(before, step, compute_s))
 
     low, high = least, step_s
     for _ in range(_HALVINGS):
@@ -154,59 +165,62 @@ def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
         else:
             low = middle
     found, most = at(low), step_s / least - 1.0
-    capped = (min(end, most) for end in (found.good, found.mid, found.bad))
-    return low, Overhead(**dict(zip(("good", "mid", "bad"), capped, strict=True)))
+    return low, Overhead(*(min(end, most) for end in found))
 
 
 def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
     """Return the gain from the overhead measured on the profiled GPUs."""
     measured = step.exposed_ratio or 0.0
-    end, basis = _with_parts(after, lambda layout: _grown(before, layout, step, faster))
+    end = _with_parts(after, _grown(before, after, step, faster))
     ratio = after.gpu_count / before.gpu_count
     most = ratio * (1.0 + measured)  # without any communication, which no end passes
+    words = _change_words(before, after)
     return Estimate(
         low=most / (1.0 + end.bad),
         mid=most / (1.0 + end.mid),
         high=most / (1.0 + end.good),
-        basis=basis,
+        basis=f"communication measured on {before.gpu_count} GPUs, {words}",
     )
 
 
-def _grown(
-    before: Layout, after: Layout, step: ProfiledStep, faster: float
-) -> tuple[Overhead, str]:
+def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Law:
     """Return the measured overhead on another layout: by the time of its links, and its compute.
 
     What was hidden behind compute is unknown, from nothing to all that backward can hide; a faster
     GPU and slower links hide less. The middle takes all communication to be exposed, as measured.
     """
-    measured, change = step.exposed_ratio or 0.0, link_time(before, after)
-    basis = f"communication measured on {before.gpu_count} GPUs, {_change_words(before, after)}"
-    times = change.factor * faster
-    hidden = _HIDES * (times / change.grown - 1.0)
-    ends = sorted((measured * times, max(0.0, measured * times + hidden)))
-    found = Overhead(good=ends[0], mid=measured * times, bad=ends[1])
-    if not change.network_known:
-        found = _after(found, typical_network(after.machines, fast=False))
-    if change.worse:
-        # What was all hidden over a fast link says little about a slow one.
-        # A network no slower than the measured one needs no guess: only links inside are new.
-        measured_net = before.machines > 1 and _gbps(after) >= _gbps(before)
-        new = replace(after, gpu_count=after.inside, nodes=1) if measured_net else after
-        known = overhead(new, replace(step, step_s=_computing_s(step, faster)))[0]
-        found = Overhead(
-            good=found.good, mid=max(found.mid, known.mid), bad=max(found.bad, known.mid, known.bad)
-        )
-    if (before.gpu_count, before.machines) != (after.gpu_count, after.machines):
-        inside = before.machines == after.machines == 1
+    measured, here, there = step.exposed_ratio or 0.0, before.whole, Links.of(after)
+    start = Links.of(before), here
+    known = _usual(after, step, _computing_s(step, faster))
+    network_no_slower = here.machines > 1 and _gbps(after) >= _gbps(before)
+
+    def law(part: Part) -> Overhead:
+        change = link_time(start, (there, part))
+        times = change.factor * faster
+        hidden = _HIDES * (times / change.grown - 1.0)
+        exposed = measured * times
+        other = max(0.0, exposed + hidden)
+        found = Overhead(good=min(exposed, other), mid=exposed, bad=max(exposed, other))
+        if not change.network_known:
+            found = _after(found, typical_network(part.machines, fast=False))
+        if change.worse:
+            # What was all hidden over a fast link says little about a slow one.
+            # A network no slower than the measured one needs no guess: only links inside are new.
+            new = Part(part.inside, 1, part.inside) if network_no_slower else part
+            _, mid, bad = known(new)
+            found = Overhead(found.good, max(found.mid, mid), max(found.bad, mid, bad))
+        if (here.gpus, here.machines) == (part.gpus, part.machines):
+            return found
+        inside = here.machines == part.machines == 1
         name = "probe_factor" if inside else "probe_factor_nodes"
         factor = float(coefficients("scale")[name])
-        found = Overhead(
+        return Overhead(
             good=max(0.0, (1.0 + found.good) / factor - 1.0),
             mid=found.mid,
             bad=(1.0 + found.bad) * factor - 1.0,
         )
-    return found, basis
+
+    return law
 
 
 def _gbps(layout: Layout) -> float:
@@ -232,53 +246,69 @@ def _change_words(before: Layout, after: Layout) -> str:
 def _slowness(layout: Layout) -> tuple[int, int, float]:
     """Return what carries the gradients, slower is more: class of links, machines, network."""
     link = BY_SPEED.index(link_class(layout.interconnect, layout.gpu_name))
-    network = 1.0 / _gbps(layout) if layout.machines > 1 else 0.0
-    return link, layout.machines, network
+    machines = layout.machines
+    return link, machines, 1.0 / _gbps(layout) if machines > 1 else 0.0
 
 
-def _with_parts(layout: Layout, law: Law) -> tuple[Overhead, str]:
+def _with_parts(layout: Layout, law: Law) -> Overhead:
     """Return the overhead of a layout by a law, GPUs left out where they would only delay."""
-    found, basis = law(layout)
-    for part in _parts(layout):
-        other, more = law(part)[0], layout.gpu_count / part.gpu_count
-        found = Overhead(
-            good=min(found.good, more * (1.0 + other.good) - 1.0),
-            mid=min(found.mid, more * (1.0 + other.mid) - 1.0),
-            bad=min(found.bad, more * (1.0 + other.bad) - 1.0),
-        )
-    return found, basis
+    good, mid, bad = law(layout.whole)
+    for part in layout.parts:
+        other, more = law(part), layout.gpu_count / part.gpus
+        good = min(good, more * (1.0 + other.good) - 1.0)
+        mid = min(mid, more * (1.0 + other.mid) - 1.0)
+        bad = min(bad, more * (1.0 + other.bad) - 1.0)
+    return Overhead(good, mid, bad)
 
 
-def _parts(layout: Layout) -> Iterator[Layout]:
-    """Yield fewer GPUs of the same machines: of each, of one alone, and of all but the last."""
-    machines, inside = layout.machines, layout.inside
-    for few in range(1, inside + (machines > 1)):
-        yield replace(layout, gpu_count=few, nodes=1)
-    for few in range(1, inside) if machines > 1 else ():
-        yield replace(layout, gpu_count=few * machines, nodes=machines)
-    if layout.nodes is None and machines > 1:
-        yield replace(layout, gpu_count=GPUS_PER_NODE * (machines - 1), nodes=machines - 1)
+def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law:
+    """Return the overhead where none was measured: computed from a step, or as benchmarks had it.
+
+    Args:
+        layout: the GPUs, of which parts are asked.
+        step: what is known of its gradients.
+        computing_s: computing of a step there, seconds; None = unknown.
+    """
+    kind = link_class(layout.interconnect, layout.gpu_name)
+    geforce = kind == "geforce"  # no peer-to-peer: never better than what is typical of it
+
+    def law(part: Part) -> Overhead:
+        inside = usual = typical(kind, part.inside)
+        computed = _computed(layout, part, step, computing_s)
+        if computed is not None:
+            # Known parts tell the middle; how well they are hidden is as uncertain as in
+            # benchmarks.
+            inside = Overhead(
+                good=min(usual.good, computed.good),
+                mid=max(computed.mid, usual.mid) if geforce else computed.mid,
+                bad=max(computed.bad, usual.bad) if geforce else computed.bad,
+            )
+        if part.machines == 1:
+            return inside
+        return _after(inside, _between(layout, part, step, computing_s))
+
+    return law
 
 
-def overhead(layout: Layout, step: ProfiledStep = UNKNOWN_STEP) -> tuple[Overhead, str]:
-    """Return the overhead of a layout, and where it comes from; `step_s` is computing alone."""
-    of_link = link_class(layout.interconnect, layout.gpu_name)
-    usual = typical(of_link, layout.inside)
-    inside, basis = usual, "how benchmarks of 1 to 8 GPUs scaled over such links"
-    computed = _computed(layout, step, of_link)
-    if computed is not None:
-        # Known parts tell the middle; how well they are hidden is as uncertain as in benchmarks.
-        geforce = of_link == "geforce"  # no peer-to-peer: never better than what is typical of it
-        inside = Overhead(
-            good=min(usual.good, computed.good),
-            mid=max(computed.mid, usual.mid) if geforce else computed.mid,
-            bad=max(computed.bad, usual.bad) if geforce else computed.bad,
-        )
-        basis = "gradients, step time and measured all-reduce times"
+def _source(step: ProfiledStep, layout: Layout, computing_s: float | None) -> str:
+    """Return where the overhead of `_usual` comes from."""
+    computed = _computed(layout, layout.whole, step, computing_s) is not None
+    inside = (
+        "gradients, step time and measured all-reduce times"
+        if computed
+        else "how benchmarks of 1 to 8 GPUs scaled over such links"
+    )
+    gbps = layout.network_gbps
     if layout.machines == 1:
-        return inside, basis
-    between, said = _between(layout, step)
-    return _after(inside, between), f"{basis}; {said}"
+        return inside
+    if step.gradient_bytes is None or computing_s is None or gbps is None:
+        kind = "unknown" if gbps is None else "fast" if _is_fast(gbps) else "slow"
+        return f"{inside}; how measured clusters with {kind} networks scaled"
+    return f"{inside}; gradients over {gbps:g} Gbit/s, of which all-reduces reach 5 to 50 %"
+
+
+def _is_fast(gbps: float | None) -> bool:
+    return gbps is not None and gbps >= NODE_NETWORK_GBPS
 
 
 def _after(inside: Overhead, between: Overhead) -> Overhead:
@@ -290,33 +320,33 @@ def _after(inside: Overhead, between: Overhead) -> Overhead:
     )
 
 
-def _computed(layout: Layout, step: ProfiledStep, of_link: str) -> Overhead | None:
+def _computed(
+    layout: Layout, part: Part, step: ProfiledStep, computing_s: float | None
+) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
-    sizes, step_s = step.gradient_bytes, step.step_s
-    gpu = find(layout.gpu_name)
-    if sizes is None or step_s is None or gpu is None:
+    sizes, gpu = step.gradient_bytes, layout.gpu
+    if sizes is None or computing_s is None or gpu is None:
         return None
-    if sizes[0] != sizes[2] or layout.inside == 1:
-        return NOTHING if layout.inside == 1 else None
-    time_s = typical_all_reduce_s(
-        sizes[1], gpu.architecture, layout.inside, nvlink=of_link == "nvlink"
-    )
-    exposed = max(_LEAST_OVERHEAD, time_s / step_s - _HIDES)
-    return Overhead(good=0.0, mid=exposed, bad=max(exposed, time_s / step_s + _LEAST_OVERHEAD))
+    if part.inside == 1:
+        return NOTHING
+    if sizes[0] != sizes[2]:
+        return None
+    nvlink = link_class(layout.interconnect, gpu.name) == "nvlink"
+    time_s = typical_all_reduce_s(sizes[1], gpu.architecture, part.inside, nvlink=nvlink)
+    exposed = max(_LEAST_OVERHEAD, time_s / computing_s - _HIDES)
+    return Overhead(0.0, exposed, max(exposed, time_s / computing_s + _LEAST_OVERHEAD))
 
 
-def _between(layout: Layout, step: ProfiledStep) -> tuple[Overhead, str]:
+def _between(layout: Layout, part: Part, step: ProfiledStep, computing_s: float | None) -> Overhead:
     """Return the overhead of the network, computed where gradients, step and rate are known."""
-    sizes, step_s, gbps = step.gradient_bytes, step.step_s, layout.network_gbps
-    if sizes is None or step_s is None or gbps is None:
-        fast = gbps is not None and gbps >= NODE_NETWORK_GBPS
-        usual = typical_network(layout.machines, fast=fast)
-        kind = "unknown" if gbps is None else "fast" if fast else "slow"
-        return usual, f"how measured clusters with {kind} networks scaled"
+    sizes, gbps = step.gradient_bytes, layout.network_gbps
+    if sizes is None or computing_s is None or gbps is None:
+        return typical_network(part.machines, fast=_is_fast(gbps))
     rate = gbps / 8.0 * 1e9
-    ends = [
-        combine(step_s, ring(layout.machines) * size / (rate * reached)) / step_s - 1.0
-        for size, reached in zip(sizes, NETWORK_REACHED, strict=True)
-    ]
-    said = f"gradients over {gbps:g} Gbit/s, of which all-reduces reach 5 to 50 %"
-    return Overhead(good=ends[0], mid=ends[1], bad=ends[2]), said
+    passed = ring(part.machines)
+    return Overhead(
+        *(
+            combine(computing_s, passed * size / (rate * reached)) / computing_s - 1.0
+            for size, reached in zip(sizes, NETWORK_REACHED, strict=True)
+        )
+    )

@@ -19,7 +19,8 @@ from planner.options.context import gpus_used
 from planner.options.search import find_candidates
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.predict import predict, predict_from, split_time
+from planner.prediction.parts import split_time
+from planner.prediction.predict import predict, predict_from
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer

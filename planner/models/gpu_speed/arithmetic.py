@@ -1,6 +1,7 @@
 """The dense rate at which a GPU does the arithmetic of a precision."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pricing.errors import InputError
 from pricing.hardware import Gpu
@@ -28,6 +29,7 @@ _RATES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+@lru_cache(maxsize=1024)  # models x precisions
 def peak_tflops(gpu: Gpu, precision: str | None) -> float:
     """Return the dense rate, TFLOP/s, at which a GPU does a precision; None = single precision.
 

@@ -13,7 +13,8 @@ from planner.models.gpu_speed.gpu_family import family
 from planner.models.gpu_speed.speed_laws import law
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.predict import Split, predict, predict_on, split_time
+from planner.prediction.parts import Split, split_time
+from planner.prediction.predict import predict, predict_from
 from planner.profile.model import PRECISIONS, Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError
@@ -32,7 +33,7 @@ def on(profile: Profile, gpu: Gpu, *actions: str, cores: float | None = None) ->
     """The expected speed-up on one GPU of a model."""
     target = Layout(gpu=gpu, cpu_cores=cores, interconnect="single")
     chosen = tuple(ACTIONS[code] for code in actions)
-    return predict_on(profile, target, chosen, split_time(diagnose(profile))).mid
+    return predict_from(profile, (), target, chosen, split_time(diagnose(profile))).mid
 
 
 @pytest.mark.parametrize("name", COMPLETE)
