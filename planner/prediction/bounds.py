@@ -94,6 +94,11 @@ class Limits:
     doubts: tuple[str, ...]
     of_gpus: dict[object, tuple[Ceiling, ...]] = field(default_factory=dict)
 
+    @property
+    def bind_gpus(self) -> bool:
+        """Whether anything is known that the GPUs alone forbid."""
+        return bool(self.share or self.dram or self.gpu_count > 1)
+
 
 def limits_of(profile: Profile) -> Limits:
     """Return what a profile forbids.
@@ -168,11 +173,11 @@ def _ceilings(
         most = target.cpu_cores / limits.cores
         if most < high:
             yield _flat(most, _host_words(limits.cores, target.cpu_cores))
-    key = (target.kind, lifted)
-    known = limits.of_gpus.get(key)
-    if known is None:
-        known = limits.of_gpus[key] = tuple(_of_gpus(limits, target, lifted))
-    yield from known
+    if limits.bind_gpus:
+        key = (target.kind, lifted)
+        if key not in limits.of_gpus:
+            limits.of_gpus[key] = tuple(_of_gpus(limits, target, lifted))
+        yield from limits.of_gpus[key]
 
 
 def _of_gpus(limits: Limits, target: Layout, lifted: Lifted) -> Iterator[Ceiling]:

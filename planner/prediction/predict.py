@@ -168,26 +168,23 @@ class Predictions:
         short = (target.kind, linked, cores, codes)
         found = self._formulas.get(short)
         if found is None:
-            found = self._together(target, codes, gains)
-            found = found._replace(speed=self._recorded(found.speed, target, codes))
-            self._formulas[short] = found
+            found = self._formulas[short] = self._together(target, codes, gains)
         return bounded(found.speed, self._limits, target, gains.lifted, found.alone)
 
-    def _recorded(self, found: Estimate, target: Layout, codes: tuple[str, ...]) -> Estimate:
+    def _together(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Together:
+        """Return the speed-up by the formulas, as far as the record bears them out."""
+        found = self._by_formulas(target, codes, gains)
         if self.record is None:
             return found
         here = (self._read.source.name, self.profile.gpu_count)
         moved = (target.chip.name, target.gpu_count) != here
-        return self.record.of(moved=moved).applied_to(found) if moved or codes else found
+        if not moved and not codes:
+            return found
+        return Together(self.record.of(moved=moved).applied_to(found.speed), found.alone)
 
-    def _together(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Together:
-        """Return the speed-up by the formulas."""
-        whole = target.slice is None
-        faster = (
-            self.kernels(target.chip)
-            if whole
-            else kernels_on(self._read, target.chip, target.slice)
-        )
+    def _by_formulas(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Together:
+        chip, piece = target.chip, target.slice
+        faster = kernels_on(self._read, chip, piece) if piece else self.kernels(chip)
         one, count = product(faster, gains.kernels), self._scaled(target, faster)
         more = target.gpu_count / self.profile.gpu_count
         if not self.parts.is_explained:

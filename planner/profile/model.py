@@ -1,6 +1,6 @@
 """The values of a profile. None means "not measured"; fractions run from 0 to 1."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
@@ -61,11 +61,15 @@ class Statistics:
     @property
     def peak(self) -> float | None:
         """The greatest value known."""
-        known = [value for value in _ALL(self) if value is not None]
-        return max(known, default=None)
+        greatest = self.max
+        for one in _ALL(self):
+            if one is not None and (greatest is None or one > greatest):
+                greatest = one
+        return greatest
 
 
 _ALL = attrgetter(*(one.name for one in fields(Statistics)))
+_TYPICAL, _PEAK = attrgetter("typical"), attrgetter("peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +387,7 @@ class Profile:
 
     def mean(self, slot: str) -> float | None:
         """Return the mean over GPUs of a slot's typical value; None when no GPU reported it."""
-        known = [s.typical for s in self.readings(slot) if s.typical is not None]
+        known = self._known(slot, _TYPICAL)
         return sum(known) / len(known) if known else None
 
     @property
@@ -394,5 +398,12 @@ class Profile:
 
     def peak(self, slot: str) -> float | None:
         """Return the greatest value of a slot on any GPU; None when no GPU reported it."""
-        known = [s.peak for s in self.readings(slot) if s.peak is not None]
-        return max(known, default=None)
+        return max(self._known(slot, _PEAK), default=None)
+
+    def _known(self, slot: str, read: Callable[[Statistics], float | None]) -> list[float]:
+        known = []
+        for gpu in self.gpus:  # asked hundreds of times a job, mostly for what was not read
+            found = gpu.metrics.get(slot)
+            if found is not None and (value := read(found)) is not None:
+                known.append(value)
+        return known
