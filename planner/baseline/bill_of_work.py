@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 
 from planner.baseline.own_price import OWN
 from planner.baseline.tenancy import Tenancy
@@ -11,8 +10,6 @@ from planner.models.interruption import Billed
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-
-_NO_TIME = Decimal(0)
 
 
 def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
@@ -46,52 +43,33 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     extra: Billed | None = None,
 ) -> Usage:
     """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
-    bought = offer.provider != OWN
-    return _usage(
-        _seconds(hours * 3600.0),
-        count,
-        _seconds(extra.lost_s) if extra else _NO_TIME,
-        _seconds(extra.checkpoint_s) if extra else _NO_TIME,
-        work.boot_disk_bytes if bought else 0,
-        count if work.public_address and bought else 0,
-        work.egress_bytes,
-        work.egress_to,
-        work.storage_bytes + work.dataset_bytes,
-        work.storage_h,
-        catalog.as_of,
-    )
+    bought, lost_s = offer.provider != OWN, extra and (extra.lost_s, extra.checkpoint_s)
+    key = (hours, count, bought, lost_s, catalog.as_of)
+    known = work.uses.get(key)
+    if known is None:
+        held = _held(count, work, catalog.as_of, bought=bought)
+        times = (hours * 3600.0, *(lost_s or ()))
+        known = work.uses[key] = held.lasting(*[_seconds(time_s) for time_s in times])
+    return known
 
 
-@lru_cache(maxsize=256, typed=True)
-def _usage(  # noqa: PLR0913, PLR0917 - one use has that many parts
-    duration_s: Decimal,
-    count: int,
-    lost_work_s: Decimal | int,
-    checkpoint_s: Decimal | int,
-    boot_disk_bytes: int,
-    addresses: int,
-    egress_bytes: int,
-    egress_to: str,
-    storage_bytes: int,
-    storage_h: Decimal | float | None,
-    as_of: date,
-) -> Usage:
-    """Return one use, the same one for all offers of a job: what they share is charged once."""
-    return Usage(
-        duration_s=duration_s,
-        count=count,
-        lost_work_s=lost_work_s,
-        checkpoint_s=checkpoint_s,
-        boot_disk_bytes=boot_disk_bytes,
-        addresses=addresses,
-        egress_bytes=egress_bytes,
-        egress_to=egress_to,
-        storage_bytes=storage_bytes,
-        storage_h=storage_h,
-        as_of=as_of,
-    )
+def _held(count: int, work: Workload, day: date, *, bought: bool) -> Usage:
+    """Return the use of so many machines with the job's data, for no time at all."""
+    key = (count, bought, day)
+    if key not in work.uses:
+        work.uses[key] = Usage(
+            duration_s=0,
+            count=count,
+            boot_disk_bytes=work.boot_disk_bytes if bought else 0,
+            addresses=count if work.public_address and bought else 0,
+            egress_bytes=work.egress_bytes,
+            egress_to=work.egress_to,
+            storage_bytes=work.storage_bytes + work.dataset_bytes,
+            storage_h=work.storage_h,
+            as_of=day,
+        )
+    return work.uses[key]
 
 
-@lru_cache(maxsize=1024)
 def _seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))

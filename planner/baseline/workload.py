@@ -1,7 +1,7 @@
 """The hours and the data of a job for the period of the plan."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 
 from planner.baseline.demand import hourly_demand, measured_requests_per_s
@@ -9,6 +9,7 @@ from planner.baseline.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile
 from planner.signals.compute_share import compute_share
+from pricing.billing.usage import Usage
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
@@ -39,6 +40,7 @@ class Workload:
         demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
             as that); 24 or 168 numbers; None where it is not stated.
         notes: what was assumed.
+        uses: of machines, by how many and for how long; kept by `planner.baseline.bill_of_work`.
     """
 
     hours: Estimate
@@ -54,6 +56,11 @@ class Workload:
     replicas: int = 1
     demand: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    uses: dict[object, Usage] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __getstate__(self) -> list[object]:
+        """Return the values of all fields, for a copy that is sent: nothing was priced for it."""
+        return [{} if one.name == "uses" else getattr(self, one.name) for one in fields(self)]
 
 
 def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:

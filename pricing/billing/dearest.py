@@ -1,20 +1,18 @@
 """The dearest known price of a part of a bill: what stands for a price that nobody states."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 
-from pricing.billing.lines import Charge
-from pricing.billing.provider_rules import ProviderRules, rules_of
-from pricing.billing.services import charge_services
-from pricing.billing.storage import charge_storage
+from pricing.billing.provider_rules import rules_of
+from pricing.billing.services import services
+from pricing.billing.storage import storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
-_CHARGES: dict[str, Callable[[Offer, Usage, ProviderRules], Charge]] = {
-    **dict.fromkeys(("boot-disk", "disk", "snapshot", "object-storage"), charge_storage),
-    "egress": charge_traffic,
-    **dict.fromkeys(("address", "control-plane"), charge_services),
+_BESIDE = {
+    **dict.fromkeys(("boot-disk", "disk", "snapshot", "object-storage"), storage),
+    **dict.fromkeys(("address", "control-plane"), services),
 }
 
 
@@ -24,19 +22,27 @@ def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
     Args:
         what: kind of line; nothing of it may be of unknown price to count.
         usage: what is priced.
-        offers: those whose providers and regions are asked.
+        offers: one for each place that is asked (`places`).
 
     Returns:
         None where nobody's price is known.
     """
-    charge = _CHARGES[what]
-    amounts = []
-    for offer in places(offers):
-        found = charge(offer, usage, rules_of(offer.provider, usage.as_of, offer.instance_type))
-        lines = [line.usd for line in found.lines if line.what == what]
-        if lines and what not in found.unknown:
-            amounts.append(sum(lines, Decimal(0)))
-    return max(amounts, default=None)
+    amounts = (_usd(what, offer, usage) for offer in offers)
+    return max((usd for usd in amounts if usd is not None), default=None)
+
+
+def _usd(what: str, offer: Offer, usage: Usage) -> Decimal | None:
+    """Return what a place asks for a part of a use; None where not all of it has a known price."""
+    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
+    found: list[Decimal | None]
+    if what == "egress":
+        charge = charge_traffic(offer, usage, rules)
+        found = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
+    else:
+        items = _BESIDE[what](offer, usage, rules)
+        found = [item.usd(usage) for item in items if item.what == what]
+    known = [usd for usd in found if usd is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(found) else None
 
 
 def places(offers: Iterable[Offer]) -> tuple[Offer, ...]:

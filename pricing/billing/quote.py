@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import chain
 
-from pricing.billing.lines import KINDS, Charge, QuoteLine
+from pricing.billing.beside import beside
+from pricing.billing.lines import KINDS, Charge, QuoteLine, together
 from pricing.billing.machine_time import Span, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
-from pricing.billing.services import charge_services
-from pricing.billing.storage import charge_storage
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
@@ -25,7 +23,6 @@ OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
 """Lines that are billed for a job's data, whoever else uses the machine."""
 
 _START = Decimal(0)
-_BESIDE_TIME = (charge_storage, charge_traffic, charge_services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +120,12 @@ def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     known: tuple[ProviderRules, Charge] | None = usage.charged.get(key)
     if known is not None and known[0] is rules:
         return known[1]
-    charges = [charge_for(offer, usage, rules) for charge_for in _BESIDE_TIME]
-    found = Charge(*(tuple(chain.from_iterable(parts)) for parts in zip(*charges, strict=True)))
+    place = beside(offer, usage, rules)
+    charges = [item.charge(offer, usage) for item in place.storage]
+    if usage.traffic:
+        charges.append(charge_traffic(offer, usage, rules))
+    charges += [item.charge(offer, usage) for item in place.services]
+    found = together(charges)
     usage.charged[key] = rules, found  # held, so that no other rules get their id
     return found
 

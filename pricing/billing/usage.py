@@ -42,6 +42,7 @@ _TRAFFIC = (
 )
 _COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6
+_SECONDS_PER_HOUR = Decimal(3600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,11 @@ class Usage:
         life_s: how long each machine lives, additional time included; worked out.
         beside: whether anything but machine time is asked for; worked out.
         traffic: whether traffic of any kind is asked for; worked out.
+        kept_s: how long storage, snapshots and objects are kept; worked out.
         charged: what was worked out for machines under the same rules (`machine_time`), and for
             what stands beside them (`quote`).
+        looked_up: what stands beside machine time, whatever time it is (`beside`); uses that
+            differ by their time alone share it (`lasting`).
 
     Raises:
         InputError: a quantity is negative or not finite, count is below 1, or start has no time
@@ -122,7 +126,9 @@ class Usage:
     life_s: Decimal = field(init=False, repr=False, compare=False)
     beside: bool = field(init=False, repr=False, compare=False)
     traffic: bool = field(init=False, repr=False, compare=False)
+    kept_s: Decimal = field(init=False, repr=False, compare=False)
     charged: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    looked_up: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = []
@@ -143,18 +149,38 @@ class Usage:
             problems.append(f"usage: start is {self.start}, which is not on the day {self.as_of}")
         if problems:
             raise InputError(problems)
+        object.__setattr__(self, "beside", bool(self.control_plane) or any(counts))
+        object.__setattr__(self, "traffic", any(_MOVED(self)))
+        self._work_out_times()
+
+    def _work_out_times(self) -> None:
         more = zip(_ADDITIONAL, _ADDED(self), strict=True)
-        additional = tuple((what, seconds) for (what, _), seconds in more if seconds)
-        life_s = sum((seconds for _, seconds in additional), Decimal(self.duration_s))
-        beside = bool(self.control_plane) or any(counts)
+        additional = tuple([(what, seconds) for (what, _), seconds in more if seconds])
+        life_s = sum([seconds for _, seconds in additional], Decimal(self.duration_s))
+        kept_h = self.storage_h
+        kept_s = life_s if kept_h is None else Decimal(kept_h) * _SECONDS_PER_HOUR
         object.__setattr__(self, "additional", additional)
         object.__setattr__(self, "life_s", life_s)
-        object.__setattr__(self, "beside", beside)
-        object.__setattr__(self, "traffic", any(_MOVED(self)))
+        object.__setattr__(self, "kept_s", kept_s)
+
+    def lasting(
+        self, duration_s: Decimal, lost_work_s: Decimal = _ZERO, checkpoint_s: Decimal = _ZERO
+    ) -> "Usage":
+        """Return the same use for another time, >= 0; what was looked up for it is shared."""
+        made: Usage = object.__new__(Usage)
+        for put, value in zip(_PUT, _VALUES(self), strict=True):
+            put(made, value)
+        object.__setattr__(made, "duration_s", duration_s)
+        object.__setattr__(made, "lost_work_s", lost_work_s)
+        object.__setattr__(made, "checkpoint_s", checkpoint_s)
+        object.__setattr__(made, "charged", {})
+        made._work_out_times()
+        return made
 
     def __getstate__(self) -> list[Any]:
         """Return the values of all fields, for a copy that is sent: nothing was charged for it."""
-        return [{} if one.name == "charged" else getattr(self, one.name) for one in fields(self)]
+        known = ("charged", "looked_up")
+        return [{} if one.name in known else getattr(self, one.name) for one in fields(self)]
 
     def _too_few(self) -> list[str]:
         least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
@@ -164,3 +190,9 @@ class Usage:
             for name, value in given.items()
             if value < least[name]
         ]
+
+
+_NAMES = tuple(one.name for one in fields(Usage))
+_VALUES = attrgetter(*_NAMES)
+_PUT = tuple(getattr(Usage, name).__set__ for name in _NAMES)
+"""What sets the fields of a new value: it is frozen once it is made."""
