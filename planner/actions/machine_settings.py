@@ -5,18 +5,22 @@ plan.json, recipes, reports and the bootstrap of machines carry these values and
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
 from planner.actions.settings import (
+    OF_MACHINE,
     PlannedRun,
     Settings,
+    may_hang_on_machine,
     on_machine,
     settings_of_job,
     settings_of_run,
 )
-from planner.signals.condition import Signals
+from planner.signals.condition import Signals, Test
 from planner.signals.job_kinds import TRAINS
 from pricing.hardware import Gpu
 
@@ -77,14 +81,13 @@ class MachineSettings:
     def also(self, codes: Iterable[str]) -> "MachineSettings":
         """Return the settings with more actions; one that does not apply here sets nothing."""
         added = tuple(code for code in codes if code in self.values)
-        environment = {**self.environment, **variables(added, self.values)}
-        restarts = (self.values.get(code, {}).get("max_restarts") for code in added)
-        asked = next((int(n) for n in restarts if n is not None), None)
         return replace(
             self,
-            environment=dict(sorted(environment.items())),
+            environment=_sorted({**self.environment, **variables(added, self.values)}),
             numa=self.numa or _NUMA in added,
-            max_restarts=asked if self.max_restarts is None else self.max_restarts,
+            max_restarts=_restarts(added, self.values)
+            if self.max_restarts is None
+            else self.max_restarts,
         )
 
     def on_nodes(self, nodes: int) -> "MachineSettings":
@@ -93,13 +96,40 @@ class MachineSettings:
             return self
         rest = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
         environment = {**rest, **(_SEVERAL_NODES if nodes > 1 else {})}
-        return replace(
-            self, nodes=nodes, nnodes=str(nodes), environment=dict(sorted(environment.items()))
-        )
+        return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
 
 
-Applying = Mapping[str, Settings | None]
+_Sets = Mapping[str, Settings | None]
 """By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
+
+
+@dataclass(slots=True)
+class Applying:
+    """What applies, of the signals of one job; worked out when it is asked for.
+
+    Attributes:
+        actions: that apply on some machine, as far as nothing of the job stands against them.
+        there: what applies on each kind of machine.
+    """
+
+    actions: "tuple[_OfJob, ...] | None" = None
+    there: dict[object, _Sets] = field(default_factory=dict)
+
+
+class _OfJob(NamedTuple):
+    """An action to which nothing of a job itself stands against.
+
+    Attributes:
+        code: its code.
+        tests: that its machine must pass, too.
+        hangs: whether what it sets may hang on the machine.
+        sets: else what it sets.
+    """
+
+    code: str
+    tests: tuple[Test, ...]
+    hangs: bool
+    sets: Settings | None
 
 
 def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out from
@@ -107,7 +137,7 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
     signals: Signals,
     gpu: Gpu,
     run: PlannedRun,
-    known: dict[object, Applying],
+    known: Applying,
     *,
     nnodes: str = "",
 ) -> MachineSettings:
@@ -121,24 +151,30 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
         known: what applies on machines, of these signals; what is worked out is added.
         nnodes: torchrun's, where it is elastic; empty: as many as there are.
     """
-    key = (gpu.name, run.gpus, run.nodes, run.cores)
-    if key not in known:
-        known[key] = _applying(on_machine(signals, gpu, run))
-    plain = plain_settings(run.processes, run.nodes, run.vcpus)
-    trains, together = _trains(signals), run.gpus > 1
-    return replace(
-        plain,
-        values=_values(known[key], run),
-        nnodes=nnodes or plain.nnodes,
-        max_restarts=run.needs.max_restarts if trains and together else None,
+    values = _values(_applying_there(signals, gpu, run, known), run)
+    trains, processes = _trains(signals), run.processes
+    added = tuple([code for code in actions if code in values])
+    together = run.needs.max_restarts if trains and run.gpus > 1 else None
+    return MachineSettings(
+        values=values,
+        environment=_sorted(
+            {**_plain(processes, run.nodes, run.vcpus), **variables(added, values)}
+        ),
+        nproc_per_node=processes,
+        nodes=run.nodes,
+        nnodes=nnodes or str(run.nodes),
+        max_restarts=_restarts(added, values) if together is None else together,
+        numa=processes > 1 or _NUMA in added,
         checkpoint_every_s=run.needs.checkpoint_every_s if trains else None,
-    ).also(actions)
+    )
 
 
-def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
+def today_settings(
+    signals: Signals, run: PlannedRun, known: Applying | None = None
+) -> MachineSettings:
     """Return the job as it runs today: nothing is set, and what each action would set there."""
     return MachineSettings(
-        values=_values(_applying(signals), run),
+        values=_values(_applying(signals, _of_job(signals, known or Applying())), run),
         nproc_per_node=run.processes,
         nodes=run.nodes,
         nnodes=str(run.nodes),
@@ -146,15 +182,50 @@ def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
     )
 
 
-def _applying(signals: Signals) -> Applying:
-    return {
-        code: settings_of_job(code, signals)
+def _applying_there(signals: Signals, gpu: Gpu, run: PlannedRun, known: Applying) -> _Sets:
+    """Return what applies on a machine."""
+    key = (gpu.name, run.gpus, run.nodes, run.cores)
+    if key not in known.there:
+        there = on_machine(signals, gpu, run)
+        known.there[key] = _applying(there, _of_job(signals, known))
+    return known.there[key]
+
+
+def _applying(there: Signals, actions: Iterable[_OfJob]) -> _Sets:
+    found: dict[str, Settings | None] = {}
+    for code, tests, hangs, sets in actions:
+        if not tests or all(test.holds(there) for test in tests):
+            found[code] = settings_of_job(code, there) if hangs else sets
+    return found
+
+
+def _of_job(signals: Signals, known: Applying) -> tuple[_OfJob, ...]:
+    """Return the actions to which nothing of the job itself stands against."""
+    if known.actions is None:
+        known.actions = tuple(
+            _OfJob(code, tests, hangs, None if hangs else settings_of_job(code, signals))
+            for code, of_job, tests, hangs in _actions()
+            if all(test.holds(signals) for test in of_job)
+        )
+    return known.actions
+
+
+@cache
+def _actions() -> tuple[tuple[str, tuple[Test, ...], tuple[Test, ...], bool], ...]:
+    """Return each action on a job: its tests of the job, those of the machine, if it may hang."""
+    return tuple(
+        (
+            code,
+            tuple(test for test in one.when if test.signal not in OF_MACHINE),
+            tuple(test for test in one.when if test.signal in OF_MACHINE),
+            may_hang_on_machine(code),
+        )
         for code, one in ACTIONS.items()
-        if one.kind != "structural" and one.applies(signals)
-    }
+        if one.kind != "structural"
+    )
 
 
-def _values(there: Applying, run: PlannedRun) -> dict[str, Settings]:
+def _values(there: _Sets, run: PlannedRun) -> dict[str, Settings]:
     return {
         code: settings_of_run(code, run) if settings is None else settings
         for code, settings in there.items()
@@ -173,14 +244,29 @@ def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSe
         nodes: machines that work together.
         vcpus: of one machine; None where unknown.
     """
-    environment = {**threads(processes, vcpus), **(_SEVERAL_NODES if nodes > 1 else {})}
     return MachineSettings(
-        environment=dict(sorted(environment.items())),
+        environment=_sorted(_plain(processes, nodes, vcpus)),
         nproc_per_node=processes,
         nodes=nodes,
         nnodes=str(nodes),
         numa=processes > 1,
     )
+
+
+def _plain(processes: int, nodes: int, vcpus: float | None) -> dict[str, str]:
+    """Return the variables that are set whatever runs there."""
+    several = _SEVERAL_NODES if nodes > 1 else {}
+    return {**threads(processes, vcpus), **several}
+
+
+def _restarts(codes: Iterable[str], values: Mapping[str, Settings]) -> int | None:
+    """Return the first number of restarts that an action sets; None where none does."""
+    asked = (values[code].get("max_restarts") for code in codes)
+    return next((int(most) for most in asked if most is not None), None)
+
+
+def _sorted(environment: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(environment.items()))
 
 
 def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSettings:
@@ -195,7 +281,7 @@ def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSetting
     if mode == "mps":
         share = min(100, round(100 * _MPS_OVERCOMMIT / jobs))
         environment[_MPS_SHARE] = str(share)
-    return MachineSettings(environment=dict(sorted(environment.items())))
+    return MachineSettings(environment=_sorted(environment))
 
 
 def threads(processes: int, vcpus: float | None) -> dict[str, str]:

@@ -134,20 +134,35 @@ _SETTINGS_OF_RUN: dict[str, Callable[[PlannedRun], Settings]] = {
 }
 
 
+OF_MACHINE = (
+    "hardware.gpu_count",
+    "hardware.nodes",
+    "hardware.cpu_cores_per_gpu",
+    "hardware.compute_capability",
+    "mem.used_fraction.max",
+)
+"""Signals that `on_machine` changes."""
+
+
 def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     """Return the signals as they would be on another machine: its GPUs, cores and capability.
 
     The memory that was held stays; its share of the other GPU's memory changes.
     """
     held = _number(signals, "mem.used_gib.max")
-    moved: dict[str, float | str | None] = {
-        "hardware.gpu_count": float(run.gpus),
-        "hardware.nodes": float(run.nodes),
-        "hardware.cpu_cores_per_gpu": run.cores,
-        "hardware.compute_capability": capability(gpu),
-        "mem.used_fraction.max": held / gpu.memory_gib if held and gpu.memory_gib else None,
-    }
-    return {**signals, **moved}
+    moved = (
+        float(run.gpus),
+        float(run.nodes),
+        run.cores,
+        capability(gpu),
+        held / gpu.memory_gib if held and gpu.memory_gib else None,
+    )
+    return {**signals, **dict(zip(OF_MACHINE, moved, strict=True))}
+
+
+def may_hang_on_machine(code: str) -> bool:
+    """Return whether what the action sets may hang on signals that `on_machine` changes."""
+    return code in _SETTINGS
 
 
 def settings_of_job(code: str, signals: Signals) -> Settings | None:

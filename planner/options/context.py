@@ -67,7 +67,7 @@ class JobContext:
     shared: Market | None = None
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
     misfits: dict[object, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
-    applying: dict[object, Applying] = field(default_factory=dict, repr=False)
+    applying: Applying = field(default_factory=Applying, repr=False)
 
     @cached_property
     def gpu(self) -> Gpu:

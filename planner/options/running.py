@@ -36,10 +36,9 @@ def how_it_runs(
 
 def how_it_runs_today(context: JobContext) -> MachineSettings:
     """Return how the job runs today, and what each action would set there."""
-    hours = context.work.hours.mid
-    return today_settings(
-        context.signals, profiled_run(context.profile, hours, context.asked.checkpoints)
-    )
+    hours, asked = context.work.hours.mid, context.asked
+    run = profiled_run(context.profile, hours, asked.checkpoints)
+    return today_settings(context.signals, run, context.applying)
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:

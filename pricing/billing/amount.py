@@ -13,8 +13,8 @@ SECONDS_PER_HOUR = Decimal(3600)
 LONGEST_MONTH_H = Decimal(744)
 """Where no start is known, a use is taken to touch as few months as it can, of 31 days each."""
 
-_ZERO = Decimal(0)
 _ONE = Decimal(1)
+_divide = EXACT.divide
 _LONGEST_MONTH_S = LONGEST_MONTH_H * SECONDS_PER_HOUR
 _DECEMBER = 12
 
@@ -44,11 +44,8 @@ class Amount(NamedTuple):
         )
 
 
-class Share(NamedTuple):
-    """Hours of a month, and how many the month has for the price."""
-
-    hours: Decimal
-    month_h: Decimal
+Share = tuple[Decimal, Decimal]
+"""Hours of a month, and how many the month has for the price."""
 
 
 class MonthPart(NamedTuple):
@@ -82,7 +79,7 @@ def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...
     """
     hours = EXACT.divide(time_s, SECONDS_PER_HOUR)
     if start is not None:
-        found = [share.hours for share in _calendar(hours, start)]
+        found = [here for here, _ in _calendar(hours, start)]
     else:
         months = max(1, int(hours // HOURS_PER_MONTH))
         found = [EXACT.divide(hours, Decimal(months))] * months
@@ -97,13 +94,15 @@ def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple
     A price by the calendar month, in months that are not known, is for 730 hours, and for a whole
     month never more than its price.
     """
-    hours = EXACT.divide(time_s, SECONDS_PER_HOUR)
-    if price.month_h == CALENDAR:
-        if start is not None:
-            return _calendar(hours, start)
-        hours = min(hours, months_touched(time_s, None) * HOURS_PER_MONTH)
-    month_h = price.month_h if isinstance(price.month_h, Decimal) else HOURS_PER_MONTH
-    return (Share(hours, month_h),)
+    hours, month_h = _divide(time_s, SECONDS_PER_HOUR), price.month_h
+    if month_h is None:
+        return ((hours, HOURS_PER_MONTH),)
+    if isinstance(month_h, Decimal):
+        return ((hours, month_h),)
+    if start is not None:
+        return _calendar(hours, start)
+    most_h = months_touched(time_s, None) * HOURS_PER_MONTH
+    return ((min(hours, most_h), HOURS_PER_MONTH),)
 
 
 def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:
@@ -115,7 +114,7 @@ def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:
         december = first.month == _DECEMBER
         then = first.replace(year=first.year + december, month=1 if december else first.month + 1)
         here = min(left, _hours(then - at))
-        found.append(Share(here, _hours(then - first)))
+        found.append((here, _hours(then - first)))
         at, left = then, left - here
     return tuple(found)
 

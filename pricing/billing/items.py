@@ -102,3 +102,19 @@ class Unpriced(NamedTuple):
     def charge(self, offer: Offer, usage: Usage) -> Charge:  # noqa: ARG002 - as of every item
         """Return no line, but what is left out."""
         return Charge((), (self.text,), (self.what,))
+
+
+class Settled(NamedTuple):
+    """What costs the same however long the machines live."""
+
+    what: str
+    always_usd: Decimal | None
+    item: Item
+
+    def usd(self, usage: Usage) -> Decimal | None:  # noqa: ARG002 - as of every item
+        """Return its dollars, exact; None where it has no known price."""
+        return self.always_usd
+
+    def charge(self, offer: Offer, usage: Usage) -> Charge:
+        """Return the same as a line, with what must be said beside it."""
+        return self.item.charge(offer, usage)

@@ -18,6 +18,7 @@ UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""
 
 _ZERO = Decimal(0)
+_add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
 
 _EXACT_TIME = "{0} s x {1:usd} USD/h / 3600"
 _ROUNDED_TIME = "{0} s (ran {2} s) x {1:usd} USD/h / 3600"
@@ -168,30 +169,56 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.
     """
-    first, count = spans[0].rules, usage.count
+    _, offer, rules = spans[0]
+    if len(spans) == 1:
+        return bill_at_one_price(ran_s, offer, rules, usage)
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
-    until_s = ran_s if first.minimum_s is None else max(ran_s, first.minimum_s)
-    until_s = stepped_s(until_s, _term_s(usage, spans[0].offer))
-    if first.gpu_monthly_cap_h is not None:
+    spans_s = _by_span(_owed_s(ran_s, offer, rules, usage), spans)
+    rates = (_at_rate(s, span.offer, usage.count) for span, s in zip(spans, spans_s, strict=True))
+    return _at_least(sum(spans_s, _ZERO), reduce(_add, rates), spans_s, rules, usage)
+
+
+def bill_at_one_price(
+    ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage
+) -> MachineBill:
+    """Return the bill of machines whose price and rules hold as long as they run."""
+    if not ran_s:
+        return MachineBill(_ZERO, _ZERO, (_ZERO,), least=False)
+    billed_s = _whole_units_s(_owed_s(ran_s, offer, rules, usage), rules)
+    usd = _at_rate(billed_s, offer, usage.count)
+    return _at_least(billed_s, usd, (billed_s,), rules, usage)
+
+
+def _owed_s(ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage) -> Decimal:
+    """Return the time that is owed: minimum and term at least, a month's cap at most."""
+    until_s, least_s = ran_s, rules.minimum_s
+    if least_s is not None and least_s > until_s:
+        until_s = least_s
+    if usage.committed:
+        until_s = stepped_s(until_s, _term_s(usage, offer))
+    if rules.gpu_monthly_cap_h is not None:
         months = months_touched(until_s, usage.start)
-        until_s = min(until_s, months * first.gpu_monthly_cap_h * SECONDS_PER_HOUR)
-    spans_s = _by_span(until_s, spans)
-    billed_s, usd = spans_s[0], _at_rate(spans_s[0], spans[0].offer, count)
-    if len(spans) > 1:
-        billed_s = sum(spans_s, _ZERO)
-        rates = (_at_rate(s, span.offer, count) for span, s in zip(spans, spans_s, strict=True))
-        usd = reduce(EXACT.add, rates)
-    if first.minimum_usd is None:
+        until_s = min(until_s, months * rules.gpu_monthly_cap_h * SECONDS_PER_HOUR)
+    return until_s
+
+
+def _at_least(
+    billed_s: Decimal,
+    usd: Decimal,
+    spans_s: tuple[Decimal, ...],
+    rules: ProviderRules,
+    usage: Usage,
+) -> MachineBill:
+    """Return the bill, the provider's least charge where that is more."""
+    if rules.minimum_usd is None:
         return MachineBill(billed_s, usd, spans_s, least=False)
-    least_usd = first.minimum_usd * count
+    least_usd = rules.minimum_usd * usage.count
     return MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
 
 def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
     """Return the billed seconds in each span; a unit belongs to the span in which it begins."""
-    if len(spans) == 1:
-        return (_whole_units_s(until_s, spans[0].rules),)
     billed_s, spans_s = _ZERO, []
     ends_s = (*(span.from_s for span in spans[1:]), until_s)
     for span, end_s in zip(spans, ends_s, strict=True):
@@ -202,15 +229,13 @@ def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
 
 
 def _whole_units_s(time_s: Decimal, rules: ProviderRules) -> Decimal:
-    unit_s = rules.granularity_s or UNKNOWN_GRANULARITY_S
-    units, rest = divmod(time_s, unit_s)
-    return (units + 1) * unit_s if rest else time_s
+    return stepped_s(time_s, rules.granularity_s or UNKNOWN_GRANULARITY_S)
 
 
 def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
     """Return dollars for all machines; divided last, so that whole cents stay whole."""
-    machine_s = billed_s if count == 1 else EXACT.multiply(billed_s, Decimal(count))
-    return EXACT.divide(EXACT.multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
+    machine_s = billed_s if count == 1 else _multiply(billed_s, Decimal(count))
+    return _divide(_multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
 
 
 def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:

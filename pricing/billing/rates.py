@@ -23,6 +23,7 @@ from pricing.billing.lines import Priced
 from pricing.money import EXACT
 
 _ZERO = Decimal(0)
+_add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
 _WHOLE_HOUR_S = SECONDS_PER_HOUR
 _ROUNDED_UP = "how a part of an hour is rounded is not documented; it is rounded up"
 _WHOLE_MONTHS = "whether a part of a month is prorated is not documented; whole months are billed"
@@ -50,7 +51,7 @@ class ByHour(NamedTuple):
 
     def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - of a Rate
         """Return the dollars, exact."""
-        return EXACT.multiply(self._unit_h(self._hours(time_s)), self.price.amount)
+        return _multiply(self._unit_h(self._hours(time_s)), self.price.amount)
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
@@ -66,10 +67,10 @@ class ByHour(NamedTuple):
         )
 
     def _hours(self, time_s: Decimal) -> Decimal:
-        return EXACT.divide(_stepped_s(time_s, self.price), SECONDS_PER_HOUR)
+        return _divide(_stepped_s(time_s, self.price), SECONDS_PER_HOUR)
 
     def _unit_h(self, hours: Decimal) -> Decimal:
-        return hours if self.units == 1 else EXACT.multiply(hours, Decimal(self.units))
+        return hours if self.units == 1 else _multiply(hours, Decimal(self.units))
 
 
 def _stepped_s(time_s: Decimal, price: BillingRule) -> Decimal:
@@ -84,13 +85,13 @@ class ByMonth(NamedTuple):
 
     price: BillingRule
     units: int
+    fees: Decimal
 
     def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
         """Return the dollars, exact."""
-        fee = self._fee()
         if not self.price.prorated:
-            return fee * months_touched(time_s, start)
-        return _of_months(fee, self._held(time_s, start))
+            return self.fees * months_touched(time_s, start)
+        return _of_months(self.fees, self._held(time_s, start))
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
@@ -105,7 +106,7 @@ class ByMonth(NamedTuple):
                 formula=f"{text} x {{{len(numbers)}}} months" if months > 1 else text,
                 numbers=(*numbers, months) if months > 1 else numbers,
                 parts=(Priced(Decimal(units * months), "Months", price.amount),),
-                warnings=(_WHOLE_MONTHS,) if self._fee() else (),
+                warnings=(_WHOLE_MONTHS,) if self.fees else (),
             )
         held = self._held(time_s, start)
         return Amount(
@@ -115,13 +116,15 @@ class ByMonth(NamedTuple):
             parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in held]),
         )
 
-    def _fee(self) -> Decimal:
-        return EXACT.multiply(self.price.amount, Decimal(self.units))
-
     def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
         months = months_touched(time_s, start)
         held = shares(stepped_s(time_s, self.price.step_s), self.price, start)
-        return [Share(min(hours, month_h * months), month_h) for hours, month_h in held]
+        return [(min(hours, month_h * months), month_h) for hours, month_h in held]
+
+
+def by_month(price: BillingRule, units: int) -> ByMonth:
+    """Return the rate of so many fees per month."""
+    return ByMonth(price, units, _multiply(price.amount, Decimal(units)))
 
 
 class BySize(NamedTuple):
@@ -134,7 +137,7 @@ class BySize(NamedTuple):
     """
 
     price: BillingRule
-    tiers: tuple[tuple[Decimal, Decimal], ...]
+    tiers: Sequence[tuple[Decimal, Decimal]]
     monthly_usd: Decimal
 
     def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
@@ -150,7 +153,7 @@ class BySize(NamedTuple):
             numbers=(*[number for tier in self.tiers for number in tier], *_numbers(held)),
             parts=tuple(
                 [
-                    Priced(EXACT.multiply(size, hours), f"{unit}-Months", usd, month_h)
+                    Priced(_multiply(size, hours), f"{unit}-Months", usd, month_h)
                     for size, usd in self.tiers
                     for hours, month_h in held
                 ]
@@ -163,25 +166,20 @@ class BySize(NamedTuple):
 
 def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
     """Return the rate of a quantity at a price, given as its tiers in order."""
-    tiers = tuple(
-        [
-            (min(quantity, tier.tier_until) - tier.tier_from, tier.amount)
-            for tier in terms
-            if quantity > tier.tier_from or not tier.tier_from
-        ]
-    )
-    return BySize(terms[0], tiers, _sum([EXACT.multiply(size, usd) for size, usd in tiers]))
+    tiers, monthly = [], _ZERO
+    for tier in terms:
+        if quantity > tier.tier_from or not tier.tier_from:
+            size, usd = min(quantity, tier.tier_until) - tier.tier_from, tier.amount
+            monthly = _add(monthly, _multiply(size, usd))
+            tiers.append((size, usd))
+    return BySize(terms[0], tiers, monthly)
 
 
-def _of_months(monthly: Decimal, held: Sequence[Share]) -> Decimal:
+def _of_months(monthly: Decimal, held: Iterable[Share]) -> Decimal:
     """Divide last, so that whole cents stay whole."""
-    return _sum([EXACT.divide(EXACT.multiply(monthly, hours), month_h) for hours, month_h in held])
-
-
-def _sum(amounts: Iterable[Decimal]) -> Decimal:
     total = _ZERO
-    for amount in amounts:
-        total = EXACT.add(total, amount)
+    for hours, month_h in held:
+        total = _add(total, _divide(_multiply(monthly, hours), month_h))
     return total
 
 

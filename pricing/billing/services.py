@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pricing.billing.billing_rule import BillingRule
 from pricing.billing.items import Item, Timed, Unpriced
 from pricing.billing.provider_rules import ProviderRules
-from pricing.billing.rates import ByHour, ByMonth
+from pricing.billing.rates import ByHour, by_month
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
@@ -48,7 +48,7 @@ def _item(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules) -
         return Unpriced(service.what, f"{service.what}: {text}{others}")
     price = _of_machines(terms, usage.count)
     wanted = service.wanted * (usage.count if price.per_machine else 1)
-    rate = (ByMonth if price.unit == "USD/month" else ByHour)(price, wanted)
+    rate = by_month(price, wanted) if price.unit == "USD/month" else ByHour(price, wanted)
     return Timed(service.what, rate, price.product or service.words, (price,))
 
 

@@ -4,10 +4,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
-from pricing.billing.items import ComesAlong, Item, Timed, Unpriced
+from pricing.billing.items import ComesAlong, Item, Settled, Timed, Unpriced
 from pricing.billing.lines import Charge, together
 from pricing.billing.provider_rules import ProviderRules
-from pricing.billing.rates import ByMonth, by_size
+from pricing.billing.rates import by_month, by_size
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.money import EXACT, price_text, quantity_text
@@ -33,14 +33,16 @@ _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "ob
 
 def storage(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the disks and what is kept; only what was asked for."""
-    found = [_boot_disk(offer, usage, rules)] if usage.boot_disk_bytes else []
+    kept: list[Item] = []
     if usage.storage_bytes:
-        found.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
+        kept.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
     if usage.snapshot_bytes:
-        found.append(_item(_SNAPSHOT, offer, usage, rules))
+        kept.append(_item(_SNAPSHOT, offer, usage, rules))
     if usage.object_storage_bytes:
-        found.append(_objects(offer, usage, rules))
-    return found
+        kept.append(_objects(offer, usage, rules))
+    if usage.storage_h is not None:
+        kept = [Settled(item.what, item.usd(usage), item) for item in kept]
+    return [_boot_disk(offer, usage, rules), *kept] if usage.boot_disk_bytes else kept
 
 
 def _boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
@@ -119,7 +121,7 @@ def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times:
 
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
-    rate = ByMonth(price, number)
+    rate = by_month(price, number)
     return _Disks(Timed(kept.what, rate, kept.words, (price,), kept is not _BOOT), number)
 
 
@@ -150,7 +152,7 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
         beyond = max(_ZERO, beyond - included.amount)
         more = f", beyond {quantity_text(included.amount)} {included.per} in the base price"
     if base is not None:
-        parts.append(Timed(_OBJECTS.what, ByMonth(base, 1), "base price", (), kept=True))
+        parts.append(Timed(_OBJECTS.what, by_month(base, 1), "base price", (), kept=True))
     if beyond:
         rate = by_size(terms, beyond)
         parts.append(Timed(_OBJECTS.what, rate, _OBJECTS.words, (), kept=True, more=more))

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pricing.billing.beside import beside
-from pricing.billing.machine_time import Span, bill_machines
+from pricing.billing.machine_time import bill_at_one_price
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.quote import Quote, quote
 from pricing.billing.traffic import charge_traffic
@@ -21,7 +21,7 @@ Part = tuple[str, Decimal]
 Found = tuple[str, Decimal | None]
 """The same; None: something of it has no known price."""
 
-_ZERO = Decimal(0)
+_add = EXACT.add
 
 
 class Sums(NamedTuple):
@@ -43,15 +43,15 @@ def sums_of(offer: Offer, usage: Usage) -> Sums:
     if usage.additional or usage.interrupted or usage.object_storage_bytes:
         return in_sums(quote(offer, usage))  # each of these may be several lines
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    exact = bill_machines(usage.life_s, (Span(_ZERO, offer, rules),), usage).usd
+    exact = bill_at_one_price(usage.life_s, offer, rules, usage).usd
     parts, unknown = [("compute", exact)], []
     for what, usd in _beside(offer, usage, rules) if usage.beside else ():
         if usd is None:
             unknown.append(what)
         else:
-            exact = EXACT.add(exact, usd)
+            exact = _add(exact, usd)
             parts.append((what, usd))
-    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unknown)))
+    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unknown)) if unknown else ())
 
 
 def in_sums(bill: Quote) -> Sums:
@@ -61,11 +61,13 @@ def in_sums(bill: Quote) -> Sums:
 
 def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Found]:
     """Return what stands beside machine time."""
-    place = beside(offer, usage, rules)
-    found: list[Found] = [(item.what, item.usd(usage)) for item in place.storage]
-    if usage.traffic:
-        charge = charge_traffic(offer, usage, rules)
-        found += [(line.what, line.usd) for line in charge.lines]
-        found += [(what, None) for what in charge.unknown]
-    found += [(item.what, item.usd(usage)) for item in place.services]
-    return found
+    storage, services, _ = beside(offer, usage, rules)
+    if not usage.traffic:
+        return [(item.what, item.usd(usage)) for item in storage + services]
+    traffic = charge_traffic(offer, usage, rules)
+    return [
+        *((item.what, item.usd(usage)) for item in storage),
+        *((line.what, line.usd) for line in traffic.lines),
+        *((what, None) for what in traffic.unknown),
+        *((item.what, item.usd(usage)) for item in services),
+    ]
