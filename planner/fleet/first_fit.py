@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,36 +68,31 @@ def first_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
 
 def best_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the GPU on which it leaves least of the main resource."""
-    found = OpenBins(sizes, begun or [])
-    column = _main(fullness(sizes))[0]
+    found = OpenBins(sizes, begun or [], watched=_main(fullness(sizes))[0])
     for alike in _runs(sizes, order):
         fitting = found.fitting(alike[0])
-        fullest = np.argsort(found.room(fitting, column), kind="stable")
+        fullest = np.argsort(found.room(fitting), kind="stable")
         _join(found, alike, fitting[fullest])
     return found.bins
 
 
-def _runs(sizes: Sizes, order: Rows) -> Iterator[list[int]]:
+def _runs(sizes: Sizes, order: Rows) -> Iterator[deque[int]]:
     """Yield the jobs in order, those that are alike and follow on each other at once."""
-    starts = np.flatnonzero(np.diff(sizes.kinds[order])) + 1
-    for run in np.split(order, starts):
-        if len(run):
-            yield [int(row) for row in run]
+    ends = (np.flatnonzero(np.diff(sizes.kinds[order])) + 1).tolist()
+    rows: list[int] = order.tolist()
+    for start, end in pairwise((0, *ends, len(rows))):
+        if start < end:
+            yield deque(rows[start:end])
 
 
-def _join(found: OpenBins, alike: list[int], fitting: Rows) -> None:
+def _join(found: OpenBins, alike: deque[int], fitting: Rows) -> None:
     """Put jobs that are alike on GPUs: fill one after the other, then open new ones.
 
     So each job goes where it would go if all GPUs were looked at again for it.
     """
-    left = deque(alike)
     for number in fitting:
-        at = int(number)
-        while left and found.fits(at, left[0]):
-            found.join(at, left.popleft())
-        if not left:
+        found.fill(int(number), alike)
+        if not alike:
             return
-    while left:
-        at = found.open([left.popleft()])
-        while left and found.fits(at, left[0]):
-            found.join(at, left.popleft())
+    while alike:
+        found.open(alike)

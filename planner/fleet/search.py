@@ -181,16 +181,21 @@ class _Search:
 
     def _offer(self, bins: Bins, *, alike: bool = True) -> None:
         """Take a packing if it is better; its groups may be used either way."""
-        for rows in bins:
-            self._add(rows, alike=alike)
+        if alike or self._by_hours:
+            for rows in bins:
+                self._add(rows, alike=alike)
         self.fewest = min(self.fewest, len(bins))
         worth = self.sizes.worth(bins)
         if worth < (self.cost, len(self.best)):
             self.best, self.cost = bins, worth[0]
 
+    @property
+    def _by_hours(self) -> bool:
+        return not self.sizes.one_length and len(self.sizes) <= BY_HOURS
+
     def _add(self, rows: list[int], *, alike: bool = True) -> bool:
         """Add a group; return whether no group like it was there."""
-        if not self.sizes.one_length and len(self.sizes) <= BY_HOURS:
+        if self._by_hours:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
         return alike and self.alike.add([int(one) for one in self.classes.of[rows]], 1.0)
 

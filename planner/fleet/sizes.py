@@ -1,6 +1,9 @@
 """Jobs as rows of numbers: what each takes of a GPU, and the most that all beside it may take."""
 
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import add, le
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,8 @@ class Sizes:
         hours: how long each job holds its GPU, at least one of them above 0.
         bounds: the limits, and what rounding may add; worked out.
         kinds: of each job; the same for jobs that are alike in all but hours; worked out.
+        one_length: whether all jobs hold their GPU equally long, so that fewer GPUs are fewer
+            dollars; worked out.
     """
 
     takes: Numbers
@@ -32,21 +37,21 @@ class Sizes:
     hours: Numbers
     bounds: Numbers = field(init=False, repr=False)
     kinds: NDArray[np.intp] = field(init=False, repr=False)
+    one_length: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         both = np.hstack([self.takes, self.limits])
         _, kinds = np.unique(both, axis=0, return_inverse=True)
         object.__setattr__(self, "bounds", self.limits + _slack(self.limits))
         object.__setattr__(self, "kinds", kinds.reshape(-1))
+        spread, longest = (
+            (float(np.ptp(self.hours)), float(self.hours.max())) if len(self) else (0.0, 0.0)
+        )
+        object.__setattr__(self, "one_length", spread <= ROUNDING * longest)
 
     def __len__(self) -> int:
         """Return how many jobs there are."""
         return len(self.hours)
-
-    @property
-    def one_length(self) -> bool:
-        """Whether all jobs hold their GPU equally long, so that fewer GPUs are fewer dollars."""
-        return len(self) == 0 or float(np.ptp(self.hours)) <= ROUNDING * float(self.hours.max())
 
     def of(self, rows: NDArray[np.intp]) -> "Sizes":
         """Return some of the jobs."""
@@ -75,7 +80,11 @@ class Sizes:
 
     def cost(self, bins: Bins) -> float:
         """Return the hours of GPUs that a packing holds: of each as long as its longest job."""
-        return float(sum(self.hours[rows].max() for rows in bins))
+        if not bins:
+            return 0.0
+        starts = np.cumsum([0, *(len(rows) for rows in bins[:-1])])
+        longest = np.maximum.reduceat(self.hours[list(chain.from_iterable(bins))], starts)
+        return float(sum(longest.tolist()))
 
     def worth(self, bins: Bins) -> tuple[float, int]:
         """Return what a packing is judged by: hours of GPUs, then GPUs; less is better."""
@@ -87,49 +96,82 @@ def _slack(limits: Numbers) -> Numbers:
 
 
 class OpenBins:
-    """GPUs that are being filled: what is taken on each, and the least limit of who is there."""
+    """GPUs that are being filled: what is taken on each, and the least limit of who is there.
 
-    def __init__(self, sizes: Sizes, bins: Bins = ()) -> None:  # type: ignore[assignment]
-        room = max(64, len(sizes))
-        width = sizes.takes.shape[1]
-        self.sizes = sizes
+    Held resource by resource, so that all GPUs are looked at in few long rows; a resource that
+    nobody takes, or that is unlimited, decides nothing and is left out. The GPU that a job joins is
+    worked out in plain numbers, which beat arrays of so few.
+
+    Args:
+        sizes: the jobs.
+        bins: GPUs that are filled already.
+        watched: the resource of which `room` tells what is left.
+    """
+
+    def __init__(self, sizes: Sizes, bins: Bins, watched: int = 0) -> None:
+        decides: NDArray[np.bool_] = (sizes.takes > 0.0).any(axis=0) & np.isfinite(
+            sizes.limits
+        ).any(axis=0)
+        decides[watched] = True
         self.bins: Bins = []
-        self._taken: Numbers = np.zeros((room, width))
-        self._least: Numbers = np.full((room, width), np.inf)
-        self._bounds: Numbers = np.full((room, width), np.inf)
+        self._takes: Numbers = np.ascontiguousarray(sizes.takes[:, decides])
+        self._most: Numbers = np.ascontiguousarray(sizes.bounds[:, decides])
+        self._of_job = self._takes.tolist(), self._most.tolist(), sizes.limits[:, watched].tolist()
+        self._watched = int(decides[:watched].sum())
+        shape = self._takes.shape[1], max(64, len(sizes))
+        self._taken, self._bounds = np.zeros(shape), np.full(shape, np.inf)
+        self._limits: Numbers = np.full(shape[1], np.inf)
+        self._of_gpu: list[tuple[list[float], list[float]]] = []
         for rows in bins:
-            self.open(rows)
-
-    def open(self, rows: list[int]) -> int:
-        """Put jobs on a GPU of their own; return its number."""
-        at = len(self.bins)
-        self.bins.append(list(rows))
-        self._taken[at] = self.sizes.takes[rows].sum(axis=0)
-        self._least[at] = self.sizes.limits[rows].min(axis=0)
-        self._bounds[at] = self.sizes.bounds[rows].min(axis=0)
-        return at
+            self.bins.append(list(rows))
+            taken, most = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
+            self._of_gpu.append(([], []))
+            self._hold(len(self.bins) - 1, taken.tolist(), most.tolist())
+            self._limits[len(self.bins) - 1] = sizes.limits[rows, watched].min()
 
     def fitting(self, row: int) -> NDArray[np.intp]:
         """Return the GPUs that a job may join, in order."""
         used = len(self.bins)
-        least = np.minimum(self._bounds[:used], self.sizes.bounds[row])
-        fits = (self._taken[:used] + self.sizes.takes[row] <= least).all(axis=1)
-        found: NDArray[np.intp] = np.flatnonzero(fits)
+        least = np.minimum(self._bounds[:, :used], self._most[row][:, np.newaxis])
+        fits = self._taken[:, :used] + self._takes[row][:, np.newaxis] <= least
+        found: NDArray[np.intp] = np.flatnonzero(fits.all(axis=0))
         return found
 
-    def room(self, at: NDArray[np.intp], column: int) -> Numbers:
-        """Return what is left of a resource on GPUs."""
-        left: Numbers = self._least[at, column] - self._taken[at, column]
+    def room(self, at: NDArray[np.intp]) -> Numbers:
+        """Return what is left of the watched resource on GPUs."""
+        left: Numbers = self._limits[at] - self._taken[self._watched, at]
         return left
 
-    def fits(self, at: int, row: int) -> bool:
-        """Return whether a job may join a GPU."""
-        least = np.minimum(self._bounds[at], self.sizes.bounds[row])
-        return bool((self._taken[at] + self.sizes.takes[row] <= least).all())
+    def open(self, alike: deque[int]) -> None:
+        """Put the first of jobs that are alike on a GPU of its own, and those that fit beside it.
 
-    def join(self, at: int, row: int) -> None:
-        """Put a job on a GPU."""
-        self.bins[at].append(row)
-        self._taken[at] += self.sizes.takes[row]
-        self._least[at] = np.minimum(self._least[at], self.sizes.limits[row])
-        self._bounds[at] = np.minimum(self._bounds[at], self.sizes.bounds[row])
+        They are taken off the jobs.
+        """
+        row = alike.popleft()
+        takes, most, limits = self._of_job
+        self.bins.append([row])
+        self._of_gpu.append(([], []))
+        at = len(self.bins) - 1
+        self._hold(at, takes[row], most[row])
+        self._limits[at] = limits[row]
+        if alike:
+            self.fill(at, alike)
+
+    def fill(self, at: int, alike: deque[int]) -> None:
+        """Put jobs that are alike on a GPU, as many as may join it; they are taken off the jobs."""
+        takes, most, limits = (of_job[alike[0]] for of_job in self._of_job)
+        taken, bounds = self._of_gpu[at]
+        least = list(map(min, bounds, most))
+        more = list(map(add, taken, takes))
+        if not all(map(le, more, least)):
+            return
+        while alike and all(map(le, more, least)):
+            self.bins[at].append(alike.popleft())
+            taken, more = more, list(map(add, more, takes))
+        self._hold(at, taken, least)
+        self._limits[at] = min(self._limits[at], limits)
+
+    def _hold(self, at: int, taken: list[float], least: list[float]) -> None:
+        self._of_gpu[at] = taken, least
+        self._taken[:, at] = taken
+        self._bounds[:, at] = least
