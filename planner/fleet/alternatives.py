@@ -7,20 +7,18 @@ once is beside the bill, not in it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 
-from planner.baseline.baseline import Baseline, gpu_memory_gib
+from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.baseline.workload import Workload
-from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, consolidate
-from planner.fleet.home import Elsewhere, Home, moving_usd
+from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, draft
+from planner.fleet.draft import Draft
+from planner.fleet.home import Elsewhere, Home
+from planner.fleet.movable import Away, Movable
 from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, tenant, why_alone
-from planner.options.candidate import Candidate
 from planner.options.feasibility import BUSIEST
-from planner.profile.model import Profile
-from planner.signals.compute_share import busy_there
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -31,36 +29,6 @@ _TRIED = 5  # types that are packed, the best by the estimate
 
 Place = tuple[str, str, str, str]
 """Provider, type, region, way of buying."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Movable:
-    """One job of the fleet.
-
-    Attributes:
-        profile: what was measured.
-        baseline: what runs it today.
-        work: its hours and data.
-        home: where it is packed; None where there is nowhere.
-        elsewhere: the other machines of one GPU that keep every limit.
-    """
-
-    profile: Profile
-    baseline: Baseline
-    work: Workload
-    home: Home | None
-    elsewhere: tuple[Elsewhere, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.profile.job.name
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """Names of the jobs that stand on its machine today."""
-        tenancy = self.baseline.tenancy
-        return tenancy.beside if tenancy else ()
 
 
 def find_alternatives(
@@ -87,12 +55,14 @@ def find_alternatives(
     ]
     found = []
     for offer, moving in _promising(free, tenants, fleet):
-        packed = _packed(jobs, offer, moving, asked, catalog, known, quick=True)
-        if packed.fleet.cost_after < fleet.cost_after:
-            first = len(fleet.placements)
-            found.append(replace(packed, fleet=packed.fleet.numbered_from(first)))
-    found.sort(key=lambda one: (one.fleet.cost_after, one.offer.place, one.offer.purchase))
-    return tuple(found[:LISTED])
+        away = _away(jobs, moving, catalog)
+        packed = _packed(jobs, away, asked, catalog, known, quick=True)
+        if packed.cost_after < fleet.cost_after:
+            found.append((packed, offer, away))
+    found.sort(key=lambda one: (one[0].cost_after, one[1].place, one[1].purchase))
+    first, listed = len(fleet.placements), found[:LISTED]
+    known.away.update((_place(offer), away) for _, offer, away in listed)
+    return tuple(_alternative(jobs, *one, first) for one in listed)
 
 
 def searched(
@@ -104,39 +74,48 @@ def searched(
 ) -> Alternative:
     """Return an alternative as a search packs it; as it is where that would cost more.
 
-    In those that are listed the jobs that move are packed by first fit alone.
+    In those that are listed the jobs that move are packed by first fit alone. `known` is of them.
     """
-    moving = {
-        one.name: to
-        for one in jobs
-        if one.name in found.jobs
-        for to in one.elsewhere
-        if to.offer == found.offer
-    }
-    packed = _packed(jobs, found.offer, moving, asked, catalog, known, quick=False)
-    if packed.fleet.cost_after > found.fleet.cost_after:
+    away = known.away[_place(found.offer)]
+    packed = _packed(jobs, away, asked, catalog, known, quick=False)
+    if packed.cost_after > found.fleet.cost_after:
         return found
     first = min(one.id for one in found.fleet.placements) - 1
-    return replace(packed, fleet=packed.fleet.numbered_from(first))
+    return _alternative(jobs, packed, found.offer, away, first)
 
 
-def _packed(  # noqa: PLR0913, PLR0917 - what a packing is made of
+def _away(
+    jobs: Iterable[Movable], moving: Mapping[str, Elsewhere], catalog: Catalog
+) -> dict[str, Away]:
+    return {
+        one.name: Away(job=one, to=moving[one.name], catalog=catalog)
+        for one in jobs
+        if one.name in moving
+    }
+
+
+def _packed(  # noqa: PLR0913 - what a packing is made of
     jobs: Sequence[Movable],
-    offer: Offer,
-    moving: Mapping[str, Elsewhere],
+    away: Mapping[str, Away],
     asked: Requirements,
     catalog: Catalog,
     known: PackedBefore,
     *,
     quick: bool,
-) -> Alternative:
-    homes = {one.name: one.home for one in jobs}
-    away = {n: _home(one, moving[n], catalog) for one in jobs if (n := one.name) in moving}
+) -> Draft:
+    homes = {one.name: away.get(one.name, one.home) for one in jobs}
     pairs = [(one.profile, one.baseline) for one in jobs]
-    fleet = consolidate(pairs, asked, homes | away, catalog, quick=quick, known=known)
+    return draft(pairs, asked, homes, catalog, quick=quick, known=known)
+
+
+def _alternative(
+    jobs: Iterable[Movable], packed: Draft, offer: Offer, away: Mapping[str, Away], first: int
+) -> Alternative:
+    """Return a packing with everything that is said of it, numbered on from so many placements."""
+    fleet = packed.fleet(first)
     return Alternative(
         offer=offer,
-        jobs=tuple(sorted(moving)),
+        jobs=tuple(sorted(away)),
         fleet=replace(fleet, together=_tied(fleet, jobs, away)),
         unknown=tuple(sorted(name for name, home in away.items() if home.moving_usd is None)),
     )
@@ -209,7 +188,7 @@ def _promising(
         here = tenants[one.name]
         if here.home is None:
             continue
-        cost, leaves = bills.get(one.name, here.home.quote.exact), _place(here.home.offer)
+        cost, leaves = bills.get(one.name, here.home.usd), _place(here.home.offer)
         for to in one.elsewhere:
             place = _place(to.offer)
             gains = saves.setdefault(place, {})
@@ -236,30 +215,3 @@ def _part(one: Tenant, to: Elsewhere) -> Decimal:
     busy = min(1.0, (one.share or 0.0) * to.factor)
     filled = max(busy / BUSIEST, memory / (USABLE * gpu_memory_gib(to.offer)))
     return Decimal(min(1.0, filled))
-
-
-def _home(one: Movable, to: Elsewhere, catalog: Catalog) -> Home:
-    bill = Candidate(
-        offer=to.offer,
-        count=1,
-        actions=(),
-        speed=to.speed,
-        work_hours=to.hours,
-        work=one.work,
-        interruptions=None,
-        catalog=catalog,
-        dearest=lambda _, __: None,  # no part of its bill is unknown
-        moved=to.price,
-    )
-    return Home(
-        offer=to.offer,
-        hours=to.hours.mid,
-        quote=bill.quote,
-        speed=to.speed,
-        profile=busy_there(one.profile, to.factor),
-        moved=True,
-        low=bill.cost_at("low"),
-        high=bill.cost_at("high"),
-        effort_hours=to.effort_hours,
-        moving_usd=moving_usd(one.profile, one.baseline, one.work, to.offer, catalog),
-    )

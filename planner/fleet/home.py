@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.workload import Workload
@@ -16,7 +17,8 @@ from planner.profile.source import source_slice
 from planner.ranking.changes import effort_hours
 from planner.ranking.ranking import may_move
 from planner.signals.compute_share import busy_there
-from pricing.billing.quote import Quote
+from pricing.billing.lines import QuoteLine
+from pricing.billing.quote import OF_THE_DATA, Quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import PriceRange
@@ -26,21 +28,69 @@ from pricing.hardware import gpus
 _PLACES = ("unavailable", "region", "purchase", "capability")
 
 
+class Home(Protocol):
+    """Where a job is packed."""
+
+    @property
+    def offer(self) -> Offer:
+        """The machine."""
+
+    @property
+    def hours(self) -> float:
+        """How long the job, alone there, holds it in the period."""
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill of the job alone there, exact."""
+
+    @property
+    def quote(self) -> Quote:
+        """The same bill with its lines."""
+
+    @property
+    def data_lines(self) -> tuple[QuoteLine, ...]:
+        """What the job's own traffic and storage cost; sharing a GPU does not save them."""
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The bill at the low and at the high end."""
+
+    @property
+    def speed(self) -> Estimate:
+        """The speed of the job alone there, relative to today."""
+
+    @property
+    def profile(self) -> Profile:
+        """What was measured, its use of the GPU as it would be there."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is another machine than today's."""
+
+    @property
+    def effort_hours(self) -> float:
+        """Engineering time to bring the job there, our estimate."""
+
+    @property
+    def moving_usd(self) -> Decimal | None:
+        """What it costs to bring its data there, once; None: not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where a job is packed.
+class BilledHome:
+    """A home whose bill is made: what is packed first.
 
     Attributes:
-        offer: the machine.
-        hours: how long the job, alone there, holds it in the period.
-        quote: the bill of the job alone there.
-        speed: of the job alone there, relative to today.
-        profile: what was measured, its use of the GPU as it would be there.
-        moved: whether it is another machine than today's.
+        offer: as of every `Home`, and so the others.
+        hours: the same.
+        quote: the same.
+        speed: the same.
+        profile: the same.
+        moved: the same.
         low: the bill at the low end of hours and price; None: as expected, for it is paid today.
         high: at the high end.
-        effort_hours: engineering time to bring the job there, our estimate.
-        moving_usd: to bring its data there, once; None: not known.
+        effort_hours: the same.
+        moving_usd: the same.
     """
 
     offer: Offer
@@ -55,11 +105,26 @@ class Home:
     moving_usd: Decimal | None = Decimal(0)
 
     @property
+    def usd(self) -> Decimal:
+        """The bill of the job alone there, exact."""
+        return self.quote.exact
+
+    @property
+    def data_lines(self) -> tuple[QuoteLine, ...]:
+        """What the job's own traffic and storage cost."""
+        return of_the_data(self.quote)
+
+    @property
     def ends(self) -> tuple[Decimal, Decimal]:
         """The bill at the low and at the high end."""
-        expected = self.quote.exact
+        expected = self.usd
         low = expected if self.low is None else self.low
         return low, expected if self.high is None else self.high
+
+
+def of_the_data(bill: Quote) -> tuple[QuoteLine, ...]:
+    """Return the lines that are billed for a job's data, whoever else uses the machine."""
+    return tuple(line for line in bill.lines if line.what in OF_THE_DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +154,7 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
     """Return today's machine; None where its price is not known."""
     if baseline.offer is None or baseline.quote is None:
         return None
-    return Home(
+    return BilledHome(
         offer=baseline.offer,
         hours=baseline.hours.mid,
         quote=baseline.quote,
@@ -117,7 +182,7 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | No
     best = min(fitting, key=lambda d: (d.comparable, d.offer.place), default=None)
     if best is None:
         return None
-    return Home(
+    return BilledHome(
         offer=best.offer,
         hours=best.hours.mid,
         quote=best.quote,

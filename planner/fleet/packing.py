@@ -98,7 +98,7 @@ def with_fewer_moves(packings: list[Packing], most: int) -> None:
     The holder of a GPU stays; who saves least by moving is taken back first.
     """
     moves = [
-        (one.home.quote.exact if one.home else 0, one.name, packing, number)
+        (one.home.usd if one.home else 0, one.name, packing, number)
         for packing in packings
         for number, group in enumerate(packing.groups)
         for one in group

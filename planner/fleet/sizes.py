@@ -109,9 +109,8 @@ class OpenBins:
     """
 
     def __init__(self, sizes: Sizes, bins: Bins, watched: int = 0) -> None:
-        decides: NDArray[np.bool_] = (sizes.takes > 0.0).any(axis=0) & np.isfinite(
-            sizes.limits
-        ).any(axis=0)
+        taken, limited = (sizes.takes > 0.0).any(axis=0), np.isfinite(sizes.limits).any(axis=0)
+        decides: NDArray[np.bool_] = np.logical_and(taken, limited)
         decides[watched] = True
         self.bins: Bins = []
         self._takes: Numbers = np.ascontiguousarray(sizes.takes[:, decides])

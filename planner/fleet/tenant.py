@@ -1,5 +1,6 @@
 """Jobs as the packing sees them, and how fast they run together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.home import Home
+from planner.fleet.movable import Away
 from planner.models.estimate import Estimate
 from planner.options.host_room import host_share
 from planner.prediction.probes import speed_on_slice
@@ -98,10 +100,12 @@ class PackedBefore:
     Attributes:
         tenants: jobs on a machine, by the profile and the machine that they are of.
         packings: by the jobs of a machine type.
+        away: homes of the jobs that would move to a machine type, by its place.
     """
 
     tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
+    away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
 
     def tenant(
         self,

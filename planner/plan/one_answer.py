@@ -6,8 +6,9 @@ from datetime import date
 from decimal import Decimal
 
 from planner.baseline.requirements import Period, Requirements
-from planner.fleet.alternatives import Movable, find_alternatives, searched
+from planner.fleet.alternatives import find_alternatives, searched
 from planner.fleet.consolidate import Fleet, Placement, consolidate
+from planner.fleet.movable import Movable
 from planner.fleet.tenant import PackedBefore
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import Assurance, if_shared
