@@ -92,6 +92,10 @@ def _without_collecting() -> Iterator[None]:
         yield
     finally:
         if collects:
+            # They are young to the collector, which would look through all of them at once: made
+            # old, they are left alone until as many are new.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
