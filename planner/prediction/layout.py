@@ -78,13 +78,11 @@ class Layout:
 
     @property
     def kind(self) -> tuple[str | None, str | None, int]:
-        """What predictions of the GPUs alone depend on; with `links` and `cpu_cores` it is all."""
-        return self.gpu_name, self.slice, self.gpu_count
+        """What predictions of the GPUs alone depend on.
 
-    @property
-    def links(self) -> tuple[str | None, int | None, float | None]:
-        """How the GPUs are linked, inside a machine and between machines."""
-        return self.interconnect, self.nodes, self.network_gbps
+        With `planner.prediction.scaling.told_by` and `cpu_cores` it is all.
+        """
+        return self.gpu_name, self.slice, self.gpu_count
 
     @property
     def machines(self) -> int:

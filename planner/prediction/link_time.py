@@ -12,6 +12,7 @@ from typing import NamedTuple
 from planner.models.allreduce import large_all_reduce_s
 from planner.models.communication import NETWORK_REACHED, growth, link_class, ring
 from planner.prediction.layout import Layout, Part
+from pricing.hardware import find
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use
 
@@ -49,9 +50,10 @@ class Links:
     @classmethod
     def of(cls, layout: Layout) -> "Links":
         """Return those of a layout."""
+        gpu = find(layout.gpu_name)
         return cls(
             link_class(layout.interconnect, layout.gpu_name),
-            layout.gpu.architecture if layout.gpu else "",
+            gpu.architecture if gpu else "",
             layout.network_gbps,
         )
 

@@ -100,7 +100,7 @@ class Predictions:
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
     _formulas: dict[object, Together] = field(default_factory=dict, repr=False)
     _gains: dict[tuple[str, ...], Gains] = field(default_factory=dict, repr=False)
-    _kernels: dict[str, Estimate] = field(default_factory=dict, repr=False)
+    _kernels: dict[hardware.Gpu, Estimate] = field(default_factory=dict, repr=False)
     _scaling: dict[object, Estimate] = field(default_factory=dict, repr=False)
     _fed: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
@@ -116,9 +116,9 @@ class Predictions:
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
-        found = self._kernels.get(gpu.name)
+        found = self._kernels.get(gpu)
         if found is None:
-            found = self._kernels[gpu.name] = kernels_on(self._read, gpu)
+            found = self._kernels[gpu] = kernels_on(self._read, gpu)
         return found
 
     def scaling(self, target: Layout) -> Estimate:

@@ -28,6 +28,7 @@ from planner.prediction.layout import Layout, Part
 from planner.prediction.link_time import Links, link_time
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
+from pricing.hardware import find
 
 # The part of a step that can hide communication: backward, two thirds of forward and backward.
 _HIDES = 2.0 / 3.0
@@ -324,7 +325,7 @@ def _computed(
     layout: Layout, part: Part, step: ProfiledStep, computing_s: float | None
 ) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
-    sizes, gpu = step.gradient_bytes, layout.gpu
+    sizes, gpu = step.gradient_bytes, find(layout.gpu_name)
     if sizes is None or computing_s is None or gpu is None:
         return None
     if part.inside == 1:
