@@ -81,6 +81,8 @@ class MachineSettings:
     def also(self, codes: Iterable[str]) -> "MachineSettings":
         """Return the settings with more actions; one that does not apply here sets nothing."""
         added = tuple(code for code in codes if code in self.values)
+        if not added:
+            return self
         return replace(
             self,
             environment=_sorted({**self.environment, **variables(added, self.values)}),
