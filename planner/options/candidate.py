@@ -4,10 +4,9 @@ The bill at each end also holds what a price may have moved by since it was read
 independent, so they add in quadrature as shares of the expected bill.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import Literal
 
 from planner.baseline.bill_of_work import bill_of_work, usage_of_work
@@ -18,11 +17,13 @@ from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.options.spot import Interruptions
 from pricing.billing.quote import Quote, Usage
-from pricing.billing.sums import Sums, in_sums, sums_of
+from pricing.billing.sums import Part, Sums, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.lazily import lazily
 
+_NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
 _BY_TIME = (
     "compute",
@@ -46,6 +47,15 @@ def _quadrature(one: Decimal, other: Decimal) -> Decimal:
     if not one or not other:
         return abs(one + other)
     return (one * one + other * other).sqrt()
+
+
+def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:
+    """Return what a bill's parts of some kinds come to."""
+    amount = _NOTHING
+    for what, usd in parts:
+        if what in kinds:
+            amount += usd
+    return amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +98,7 @@ class Candidate:
         """Copies of the job, at the peak."""
         return self.work.replicas if self.scaling is None else self.scaling.peak
 
-    @cached_property
+    @lazily
     def hours(self) -> Estimate:
         """Machine hours of the period: useful work, and what interruptions add to it."""
         found = self.interruptions
@@ -101,27 +111,25 @@ class Candidate:
         basis = f"{self.work_hours.basis}; {found.basis}"
         return Estimate(low=low, mid=mid, high=high, basis=basis, weak=self.work_hours.weak)
 
-    @cached_property
+    @lazily
     def quote(self) -> Quote:
         """The bill at the expected hours."""
         return self._bill("mid")
 
-    @cached_property
+    @lazily
     def missing(self) -> Decimal:
         """What parts of the bill without a known price cost at most, by the dearest known price.
 
         A part that is unknown where the job runs today as well is unknown on both sides.
         """
-        amount = Decimal(0)
+        amount = _NOTHING
         for what in self._sums.unknown:
-            if what in self.unknown_today:
-                continue
-            known = sum((usd for kind, usd in self._sums.parts if kind == what), Decimal(0))
-            most = self.dearest(what, self._usage("mid"))
-            amount += max(Decimal(0), (most or Decimal(0)) - known)
+            if what not in self.unknown_today:
+                most = self.dearest(what, self._usage("mid")) or _NOTHING
+                amount += max(_NOTHING, most - _of_kinds((what,), self._sums.parts))
         return amount
 
-    @property
+    @lazily
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
         return self._sums.exact
@@ -131,7 +139,7 @@ class Candidate:
         """Whether a part of the bill has no known price, so that it costs more."""
         return bool(self._sums.unknown)
 
-    @cached_property
+    @lazily
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
         return self.expected + self.missing
@@ -141,14 +149,14 @@ class Candidate:
 
         Unknown parts are missing in it, but at the high end, where they have the dearest price.
         """
-        expected = self.expected
-        if end == "mid":
-            return expected
-        of_hours, of_price = (
-            getattr(part, end) - expected for part in (self.by_hours, self.by_price)
-        )
-        off = _quadrature(of_hours, of_price)
-        return expected + off + self.missing if end == "high" else max(Decimal(0), expected - off)
+        expected, of_hours, of_price = self.expected, self.by_hours, self.by_price
+        if end == "low":
+            off = _quadrature(of_hours.low - expected, of_price.low - expected)
+            return max(_NOTHING, expected - off)
+        if end == "high":
+            off = _quadrature(of_hours.high - expected, of_price.high - expected)
+            return expected + off + self.missing
+        return expected
 
     @property
     def compared(self) -> Decimal:
@@ -162,19 +170,19 @@ class Candidate:
             return self.cost_at("high")
         return self.by_hours.high + self.missing
 
-    @cached_property
+    @lazily
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
         return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
 
-    @cached_property
+    @lazily
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
-        by_time = sum((usd for what, usd in self._sums.parts if what in _BY_TIME), Decimal(0))
-        low, high = (by_time * (factor - 1) for factor in (self.moved.low, self.moved.high))
-        return UsdRange(low=self.expected + low, high=self.expected + high)
+        by_time, moved, expected = _of_kinds(_BY_TIME, self._sums.parts), self.moved, self.expected
+        low, high = by_time * (moved.low - 1), by_time * (moved.high - 1)
+        return UsdRange(low=expected + low, high=expected + high)
 
-    @cached_property
+    @lazily
     def _sums(self) -> Sums:
         return self._sums_at("mid")
 
@@ -195,7 +203,8 @@ class Candidate:
         return None if found is None else found.billed(self._hours_at(end), end)
 
     def _usage(self, end: End) -> Usage:
-        hours, extra = self._hours_at(end), self._extra(end)
+        hours = self._hours_at(end)
+        extra = None if self.interruptions is None else self._extra(end)
         if self.tenancy is not None:
             hours = max(hours, self.tenancy.hours)
         return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)

@@ -1,6 +1,8 @@
 """What it costs once to bring a job's data to another provider or region."""
 
+from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.workload import GIB, Workload
@@ -43,19 +45,23 @@ def move(
         return None
     if moved_bytes is None:
         return Move(once_usd=None, hours=None, pays_back_days=None)
-    inside = today.provider == offer.provider
+    once = _once_usd(today, moved_bytes, today.provider == offer.provider, catalog.as_of)
+    speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
+    hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
+    return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
+
+
+@lru_cache(maxsize=256)
+def _once_usd(today: Offer, moved_bytes: int, inside: bool, day: date) -> Decimal | None:  # noqa: FBT001 - a key
+    """Return what the traffic costs, inside the provider or out of it; None: no price is known."""
     usage = Usage(
         duration_s=0,
         egress_bytes=0 if inside else moved_bytes,
         inter_region_bytes=moved_bytes if inside else 0,
-        as_of=catalog.as_of,
+        as_of=day,
     )
-    bill = quote(today, usage)
-    egress = [line.usd for line in bill.lines if line.what == "egress"]
-    once = sum(egress, Decimal(0)) if egress or not moved_bytes else None
-    speeds = [o.network_gbps for o in (today, offer) if o.network_gbps]
-    hours = moved_bytes * _BITS_PER_BYTE / (min(speeds) * 1e9) / 3600.0 if speeds else None
-    return Move(once_usd=once, hours=hours, pays_back_days=_pays_back(once, saves))
+    egress = [line.usd for line in quote(today, usage).lines if line.what == "egress"]
+    return sum(egress, Decimal(0)) if egress or not moved_bytes else None
 
 
 def _pays_back(once: Decimal | None, saves: Decimal | None) -> float | None:

@@ -1,6 +1,7 @@
 """What an option changes against today: the codes of it, how large a change it is, and why."""
 
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.actions import ACTIONS
 from planner.baseline.tenancy import Tenancy
@@ -44,9 +45,15 @@ def effort_hours(candidate: Candidate, context: JobContext) -> float:
 
     All of them are our estimates, one for each action (`planner/actions`).
     """
-    moves = sum(ACTIONS[code].effort_hours for code in _structural(candidate, context))
-    machine = _OTHER_MACHINE_H if _is_other(candidate, context) else 0.0
-    return sum(ACTIONS[code].effort_hours for code in candidate.actions) + max(moves, machine)
+    structural = _structural(candidate, context)
+    return _effort_h(candidate.actions, structural, _is_other(candidate, context))
+
+
+@lru_cache(maxsize=4096)
+def _effort_h(actions: tuple[str, ...], structural: tuple[str, ...], other: bool) -> float:  # noqa: FBT001 - a key
+    moves = sum(ACTIONS[code].effort_hours for code in structural)
+    machine = _OTHER_MACHINE_H if other else 0.0
+    return sum(ACTIONS[code].effort_hours for code in actions) + max(moves, machine)
 
 
 def _is_other(candidate: Candidate, context: JobContext) -> bool:
@@ -57,9 +64,10 @@ def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
     offer = candidate.offer
     key = (offer.gpu, offer.provider, offer.purchase, gpus_used(offer, context))
-    if key not in context.changes:
-        context.changes[key] = tuple(_changes(offer, context))
-    return context.changes[key]
+    known = context.changes.get(key)
+    if known is None:
+        known = context.changes[key] = tuple(_changes(offer, context))
+    return known
 
 
 def _changes(offer: Offer, context: JobContext) -> list[str]:

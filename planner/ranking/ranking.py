@@ -133,7 +133,9 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     known = [candidate for candidate in ranked if _is_known(candidate)]
     if not known and context.baseline.broken:
         known = ranked  # something has to be taken, as in `_paying`
-    least = min(known, key=lambda d: (d.comparable, d.hours.mid, d.offer.place), default=None)
+    cost = min((candidate.comparable for candidate in known), default=None)
+    equal = [candidate for candidate in known if candidate.comparable == cost]
+    least = min(equal, key=lambda d: (d.hours.mid, d.offer.place), default=None)
     today = None if context.baseline.broken else context.baseline.cost
     if least is None or (today is not None and today <= least.comparable):
         return None
@@ -168,15 +170,19 @@ def _shortlist(
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
-    fastest = min(ranked, key=lambda d: (d.hours.mid, d.expected, d.offer.place), default=None)
+    hours = min((candidate.hours.mid for candidate in ranked), default=None)
+    equal = [candidate for candidate in ranked if candidate.hours.mid == hours]
+    fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
     stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
     kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
     for kind in (_provider, _machine):
         seen: set[object] = set()
         for candidate in ranked:
-            if kind(candidate) not in seen and (len(kept) < _LISTED or id(candidate) in kept):
-                kept.add(id(candidate))
-            seen.add(kind(candidate))
+            its = kind(candidate)
+            if its not in seen:
+                seen.add(its)
+                if len(kept) < _LISTED:
+                    kept.add(id(candidate))
     return [candidate for candidate in ranked if id(candidate) in kept]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pricing.billing.items import Item
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.services import services
-from pricing.billing.storage import storage
+from pricing.billing.storage import boot_disk, kept_data
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
@@ -27,6 +27,26 @@ def beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Beside:
     key = (id(rules), offer.region, offer.purchase, offer.boot_disk_gib)
     known: Beside | None = usage.looked_up.get(key)
     if known is None or known.rules is not rules:
-        found = Beside(storage(offer, usage, rules), services(offer, usage, rules), rules)
-        known = usage.looked_up[key] = found
+        boot, served = _of_machines(offer, usage, rules)
+        known = Beside(boot + kept_data(offer, usage, rules), served, rules)
+        usage.looked_up[key] = known
+    return known
+
+
+def _of_machines(offer: Offer, usage: Usage, rules: ProviderRules) -> tuple[list[Item], list[Item]]:
+    """Return boot disks and services: most uses ask for the same, so it is kept with the rules."""
+    key = (
+        offer.region,
+        offer.purchase,
+        offer.boot_disk_gib,
+        usage.boot_disk_bytes,
+        usage.count,
+        usage.addresses,
+        usage.nat_gateways,
+        usage.control_plane,
+    )
+    known = rules.looked_up.get(key)
+    if known is None:
+        known = boot_disk(offer, usage, rules), services(offer, usage, rules)
+        rules.looked_up[key] = known
     return known

@@ -5,13 +5,14 @@ from decimal import Decimal
 
 from pricing.billing.provider_rules import rules_of
 from pricing.billing.services import services
-from pricing.billing.storage import storage
+from pricing.billing.storage import boot_disk, kept_data
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
 _BESIDE = {
-    **dict.fromkeys(("boot-disk", "disk", "snapshot", "object-storage"), storage),
+    "boot-disk": boot_disk,
+    **dict.fromkeys(("disk", "snapshot", "object-storage"), kept_data),
     **dict.fromkeys(("address", "control-plane"), services),
 }
 

@@ -115,8 +115,11 @@ def together(charges: Iterable[Charge]) -> Charge:
     found = tuple(charges)
     if len(found) == 1:
         return found[0]
-    return Charge(
-        tuple(line for charge in found for line in charge.lines),
-        tuple(text for charge in found for text in charge.warnings),
-        tuple(dict.fromkeys(what for charge in found for what in charge.unknown)),
-    )
+    lines: list[QuoteLine] = []
+    warnings: list[str] = []
+    unknown: list[str] = []
+    for charge in found:
+        lines += charge.lines
+        warnings += charge.warnings
+        unknown += charge.unknown
+    return Charge(tuple(lines), tuple(warnings), tuple(dict.fromkeys(unknown)))

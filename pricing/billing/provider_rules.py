@@ -12,6 +12,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from pricing.billing.billing_rule import (
     BYTES_PER_UNIT,
@@ -107,6 +108,11 @@ class ProviderRules:
     @cached_property
     def _terms(self) -> dict[tuple[str, str, str, str], tuple[BillingRule, ...]]:
         """The prices that were asked for, each looked up once."""
+        return {}
+
+    @cached_property
+    def looked_up(self) -> dict[Any, Any]:
+        """What machines ask for beside their time, by place and use; kept by `beside`."""
         return {}
 
     def _terms_of(

@@ -1,7 +1,7 @@
 """The bill of one use of one offer: lines that add up, each with its formula and source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from pricing.billing.beside import beside
@@ -23,6 +23,7 @@ OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
 """Lines that are billed for a job's data, whoever else uses the machine."""
 
 _START = Decimal(0)
+_add = EXACT.add
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Quote:
         lines: in the contract's order; they add up to `exact`.
         warnings: what a reader must know: age of the price, unknown rules, what is left out.
         unknown: kinds of line of which something was asked for and has no known price.
+        exact: sum of the lines, not rounded; worked out.
     """
 
     offer: Offer
@@ -44,19 +46,18 @@ class Quote:
     lines: tuple[QuoteLine, ...]
     warnings: tuple[str, ...]
     unknown: tuple[str, ...] = ()
+    exact: Decimal = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        total = self.lines[0].usd
+        for line in self.lines[1:]:
+            total = _add(total, line.usd)
+        object.__setattr__(self, "exact", total)
 
     @property
     def at_least(self) -> bool:
         """Whether something that was asked for has no known price, so that it costs more."""
         return bool(self.unknown)
-
-    @property
-    def exact(self) -> Decimal:
-        """Sum of the lines, not rounded."""
-        total = self.lines[0].usd
-        for line in self.lines[1:]:
-            total = EXACT.add(total, line.usd)
-        return total
 
     @property
     def total(self) -> Decimal:

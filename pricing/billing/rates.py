@@ -53,17 +53,17 @@ class ByHour(NamedTuple):
         """Return the dollars, exact."""
         return _multiply(self._unit_h(self._hours(time_s)), self.price.amount)
 
-    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
+    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:  # noqa: ARG002 - of a Rate
         """Return the same dollars with their formula."""
         price, units, hours = self.price, self.units, self._hours(time_s)
-        one = units == 1
+        each, unit_h, one = price.amount, self._unit_h(hours), units == 1
         rounded = price.step_s is None and _stepped_s(time_s, price) != time_s
         return Amount(
-            usd=self.usd(time_s, start),
-            formula="{0} h x {1:usd} USD/h" if one else "{2} x {0} h x {1:usd} USD/h",
-            numbers=(hours, price.amount) if one else (hours, price.amount, units),
-            parts=(Priced(self._unit_h(hours), "Hours", price.amount),),
-            warnings=(_ROUNDED_UP,) if rounded else (),
+            _multiply(unit_h, each),
+            "{0} h x {1:usd} USD/h" if one else "{2} x {0} h x {1:usd} USD/h",
+            (hours, each) if one else (hours, each, units),
+            (Priced(unit_h, "Hours", each),),
+            (_ROUNDED_UP,) if rounded else (),
         )
 
     def _hours(self, time_s: Decimal) -> Decimal:
@@ -147,18 +147,16 @@ class BySize(NamedTuple):
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
         held, unit = self._held(time_s, start), self.price.per
-        return Amount(
-            usd=_of_months(self.monthly_usd, held),
-            formula=_of_tiers(len(self.tiers), unit, len(held)),
-            numbers=(*[number for tier in self.tiers for number in tier], *_numbers(held)),
-            parts=tuple(
-                [
-                    Priced(_multiply(size, hours), f"{unit}-Months", usd, month_h)
-                    for size, usd in self.tiers
-                    for hours, month_h in held
-                ]
-            ),
-        )
+        numbers: list[Decimal] = []
+        parts: list[Priced] = []
+        for size, usd in self.tiers:
+            numbers += (size, usd)
+            for hours, month_h in held:
+                parts.append(Priced(_multiply(size, hours), f"{unit}-Months", usd, month_h))
+        for share in held:
+            numbers += share
+        formula = _of_tiers(len(self.tiers), unit, len(held))
+        return Amount(_of_months(self.monthly_usd, held), formula, tuple(numbers), tuple(parts))
 
     def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
         return shares(stepped_s(time_s, self.price.step_s), self.price, start)

@@ -31,33 +31,35 @@ _SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
 _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
 
 
-def storage(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
-    """Return the disks and what is kept; only what was asked for."""
-    kept: list[Item] = []
+def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
+    """Return what is kept beside the machines; only what was asked for."""
+    found: list[Item] = []
     if usage.storage_bytes:
-        kept.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
+        found.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
     if usage.snapshot_bytes:
-        kept.append(_item(_SNAPSHOT, offer, usage, rules))
+        found.append(_item(_SNAPSHOT, offer, usage, rules))
     if usage.object_storage_bytes:
-        kept.append(_objects(offer, usage, rules))
-    if usage.storage_h is not None:
-        kept = [Settled(item.what, item.usd(usage), item) for item in kept]
-    return [_boot_disk(offer, usage, rules), *kept] if usage.boot_disk_bytes else kept
+        found.append(_objects(offer, usage, rules))
+    if usage.storage_h is None:
+        return found
+    return [Settled(item.what, item.usd(usage), item) for item in found]
 
 
-def _boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
+def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return what the machines boot from: in their price, else at its own or the volumes' price."""
+    if not usage.boot_disk_bytes:
+        return []
     size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
     if size_bytes <= included * _GIB:
-        return ComesAlong(_BOOT.what, included)
+        return [ComesAlong(_BOOT.what, included)]
     terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
     terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        return _unknown(_BOOT, "", offer, rules)
+        return [_unknown(_BOOT, "", offer, rules)]
     if terms[0].each_gib is not None:
-        return _in_pieces(_BOOT, terms, usage, usage.count)
+        return [_in_pieces(_BOOT, terms, usage, usage.count)]
     size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
-    return Timed(_BOOT.what, by_size(terms, size), _BOOT.words, terms)
+    return [Timed(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
 
 
 def _item(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind: str = "") -> Item:

@@ -43,6 +43,7 @@ _TRAFFIC = (
 _COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6
 _SECONDS_PER_HOUR = Decimal(3600)
+_set = object.__setattr__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ class Usage:
                 problems.append(f"usage: {name} is {value}; it must be 0 or more")
                 continue
             exact = str(round(value, _MICROSECOND_DIGITS)) if isinstance(value, float) else value
-            object.__setattr__(self, name, Decimal(exact))
+            _set(self, name, Decimal(exact))
         counts = _COUNTED(self)
         if self.count < 1 or min(counts) < 0:
             problems += self._too_few()
@@ -149,19 +150,20 @@ class Usage:
             problems.append(f"usage: start is {self.start}, which is not on the day {self.as_of}")
         if problems:
             raise InputError(problems)
-        object.__setattr__(self, "beside", bool(self.control_plane) or any(counts))
-        object.__setattr__(self, "traffic", any(_MOVED(self)))
+        _set(self, "beside", bool(self.control_plane) or any(counts))
+        _set(self, "traffic", any(_MOVED(self)))
         self._work_out_times()
 
     def _work_out_times(self) -> None:
-        more = zip(_ADDITIONAL, _ADDED(self), strict=True)
-        additional = tuple([(what, seconds) for (what, _), seconds in more if seconds])
-        life_s = sum([seconds for _, seconds in additional], Decimal(self.duration_s))
+        life_s, additional = Decimal(self.duration_s), []
+        for (what, _), seconds in zip(_ADDITIONAL, _ADDED(self), strict=True):
+            if seconds:
+                additional.append((what, seconds))
+                life_s += seconds
         kept_h = self.storage_h
-        kept_s = life_s if kept_h is None else Decimal(kept_h) * _SECONDS_PER_HOUR
-        object.__setattr__(self, "additional", additional)
-        object.__setattr__(self, "life_s", life_s)
-        object.__setattr__(self, "kept_s", kept_s)
+        _set(self, "additional", tuple(additional))
+        _set(self, "life_s", life_s)
+        _set(self, "kept_s", life_s if kept_h is None else Decimal(kept_h) * _SECONDS_PER_HOUR)
 
     def lasting(
         self, duration_s: Decimal, lost_work_s: Decimal = _ZERO, checkpoint_s: Decimal = _ZERO
@@ -170,10 +172,10 @@ class Usage:
         made: Usage = object.__new__(Usage)
         for put, value in zip(_PUT, _VALUES(self), strict=True):
             put(made, value)
-        object.__setattr__(made, "duration_s", duration_s)
-        object.__setattr__(made, "lost_work_s", lost_work_s)
-        object.__setattr__(made, "checkpoint_s", checkpoint_s)
-        object.__setattr__(made, "charged", {})
+        _set(made, "duration_s", duration_s)
+        _set(made, "lost_work_s", lost_work_s)
+        _set(made, "checkpoint_s", checkpoint_s)
+        _set(made, "charged", {})
         made._work_out_times()
         return made
 
@@ -192,7 +194,10 @@ class Usage:
         ]
 
 
-_NAMES = tuple(one.name for one in fields(Usage))
+_OF_TIME = frozenset(
+    ("duration_s", "lost_work_s", "checkpoint_s", "additional", "life_s", "kept_s", "charged")
+)
+_NAMES = tuple(one.name for one in fields(Usage) if one.name not in _OF_TIME)
 _VALUES = attrgetter(*_NAMES)
 _PUT = tuple(getattr(Usage, name).__set__ for name in _NAMES)
 """What sets the fields of a new value: it is frozen once it is made."""
