@@ -17,7 +17,7 @@ from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, d
 from planner.fleet.draft import Draft
 from planner.fleet.home import Elsewhere, Home
 from planner.fleet.movable import Away, Movable
-from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, tenant, why_alone
+from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, why_alone
 from planner.options.feasibility import BUSIEST
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
@@ -45,7 +45,10 @@ def find_alternatives(
     """
     if asked.max_moves is not None or asked.ends_search():
         return ()
-    tenants = {one.name: tenant(one.profile, one.baseline, one.home) for one in jobs}
+    tenants = {
+        one.name: known.tenant(one.profile, one.baseline, one.home, asked, quick=True)
+        for one in jobs
+    }
     free = [
         one
         for one in jobs

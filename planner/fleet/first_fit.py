@@ -38,14 +38,18 @@ def decreasing(sizes: Sizes) -> list[Rows]:
 def by_length(sizes: Sizes) -> Iterator[Rows]:
     """Yield orders of jobs of different hours: in so many classes of them, large ones first.
 
-    One class fills GPUs best, many waste fewest hours of who leaves early.
+    One class fills GPUs best, many waste fewest hours of who leaves early. No order comes twice.
     """
+    seen: set[bytes] = set()
     longest_first = np.argsort(-sizes.hours, kind="stable")
     place = np.empty(len(sizes), dtype=int)
     place[longest_first] = np.arange(len(sizes))
     for classes in CLASSES:
         for key in _keys(sizes):
-            yield np.lexsort((-sizes.hours, -key, place * classes // len(sizes)))
+            order = np.lexsort((-sizes.hours, -key, place * classes // len(sizes)))
+            if (told := order.tobytes()) not in seen:
+                seen.add(told)
+                yield order
 
 
 def _keys(sizes: Sizes) -> list[NDArray[np.float64]]:

@@ -68,11 +68,10 @@ def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
 
 
 def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    found = speeds(group)
-    for one in sorted(group, key=lambda t: t.name):
-        target, measured = one.profile.job.latency_slo_ms, one.latency_ms
-        if target is None:
-            continue
+    with_target = [t for t in group if t.profile.job.latency_slo_ms is not None]
+    found = speeds(group) if with_target else {}
+    for one in sorted(with_target, key=lambda t: t.name):
+        target, measured = one.profile.job.latency_slo_ms or 0.0, one.latency_ms
         if measured is None:
             return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
         joint = _peak_on_slice(one, found[one.name].low) if one.is_isolated else None

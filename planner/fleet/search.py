@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.fleet.classes import Classes, classes_of, enough_of_each, that_pair
 from planner.fleet.columns import Columns, Relaxed
-from planner.fleet.first_fit import Rows, best_fit, by_length, decreasing, first_fit, fullness
+from planner.fleet.first_fit import best_fit, by_length, decreasing, first_fit, fullness
 from planner.fleet.patterns import Grid, best_groups, on_a_grid
 from planner.fleet.sizes import Bins, Numbers, Sizes
 
@@ -58,8 +58,8 @@ def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
     if not len(rows):
         return Packed(bins=alone, bound=len(alone))
     some = sizes.of(rows)
-    best = min((first_fit(some, order) for order in decreasing(some)), key=some.worth)
-    search = _Search(sizes=some, best=best, bound=plain_bound(some), classes=classes_of(some))
+    firsts = [first_fit(some, order) for order in decreasing(some)]
+    search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
     search.run(stop)
     return Packed(
         bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
@@ -98,6 +98,7 @@ class _Search:
 
     Attributes:
         sizes: the jobs.
+        firsts: packings to begin with.
         best: the best packing so far.
         bound: GPUs that any packing needs, as far as it is proven.
         classes: which jobs are alike.
@@ -113,9 +114,10 @@ class _Search:
     """
 
     sizes: Sizes
-    best: Bins
+    firsts: list[Bins]
     bound: int
     classes: Classes
+    best: Bins = field(init=False)
     alike: Columns = field(init=False)
     single: Columns = field(init=False)
     cost: float = field(init=False)
@@ -128,6 +130,7 @@ class _Search:
     def __post_init__(self) -> None:
         self.alike = Columns(members=self.classes.members)
         self.single = Columns(members=tuple((row,) for row in range(len(self.sizes))))
+        self.best = min(self.firsts, key=self.sizes.worth)
         self.cost, self.fewest = self.sizes.worth(self.best)
         self.least_hours = plain_hours(self.sizes)
 
@@ -135,12 +138,14 @@ class _Search:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
-        for order in decreasing(self.sizes):
-            self._by_rule(order)
+        for first, order in zip(self.firsts, decreasing(self.sizes), strict=True):
+            self._offer(first)
+            self._offer(best_fit(self.sizes, order))
         for order in () if self.sizes.one_length else by_length(self.sizes):
             if self._done(stop):
                 return
-            self._by_rule(order, alike=False)  # thousands of groups that prove nothing more
+            for rule in (first_fit, best_fit):  # thousands of groups that prove nothing more
+                self._offer(rule(self.sizes, order), alike=False)
         relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
         if not self.sizes.one_length and not self._done(stop):
             relaxed, groups = self.single.relaxed() if self.single.groups else None, self.single
@@ -148,10 +153,6 @@ class _Search:
             if relaxed is None or self._done(stop):
                 return
             self._complete(groups.whole(relaxed, least))
-
-    def _by_rule(self, order: Rows, *, alike: bool = True) -> None:
-        for rule in (first_fit, best_fit):
-            self._offer(rule(self.sizes, order), alike=alike)
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
         """Add groups while they help; return the last solution of the linear program."""

@@ -13,6 +13,8 @@ ROUNDING = 1e-9
 Numbers = NDArray[np.float64]
 Bins = list[list[int]]
 
+_FEW = 64  # GPUs that are opened before it is looked which of them are full
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
@@ -99,8 +101,9 @@ class OpenBins:
     """GPUs that are being filled: what is taken on each, and the least limit of who is there.
 
     Held resource by resource, so that all GPUs are looked at in few long rows; a resource that
-    nobody takes, or that is unlimited, decides nothing and is left out. The GPU that a job joins is
-    worked out in plain numbers, which beat arrays of so few.
+    nobody takes, or that is unlimited, decides nothing and is left out, and so is a GPU without
+    room for the least of each resource that any job takes. The GPU that a job joins is worked out
+    in plain numbers, which beat arrays of so few.
 
     Args:
         sizes: the jobs.
@@ -115,29 +118,29 @@ class OpenBins:
         self.bins: Bins = []
         self._takes: Numbers = np.ascontiguousarray(sizes.takes[:, decides])
         self._most: Numbers = np.ascontiguousarray(sizes.bounds[:, decides])
+        self._least: Numbers = self._takes.min(axis=0)[:, np.newaxis]
         self._of_job = self._takes.tolist(), self._most.tolist(), sizes.limits[:, watched].tolist()
         self._watched = int(decides[:watched].sum())
         shape = self._takes.shape[1], max(64, len(sizes))
         self._taken, self._bounds = np.zeros(shape), np.full(shape, np.inf)
         self._limits: Numbers = np.full(shape[1], np.inf)
-        self._of_gpu: list[tuple[list[float], list[float]]] = []
+        self._open: list[int] = []
+        self._looked_at = _FEW
         for rows in bins:
-            self.bins.append(list(rows))
             taken, most = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
-            self._of_gpu.append(([], []))
-            self._hold(len(self.bins) - 1, taken.tolist(), most.tolist())
-            self._limits[len(self.bins) - 1] = sizes.limits[rows, watched].min()
+            limit = float(sizes.limits[rows, watched].min())
+            self._add(list(rows), taken.tolist(), most.tolist(), limit)
 
     def fitting(self, row: int) -> NDArray[np.intp]:
-        """Return the GPUs that a job may join, in order."""
-        used = len(self.bins)
+        """Return the places of GPUs that a job may join, in order; good until one is opened."""
+        used = len(self._open)
         least = np.minimum(self._bounds[:, :used], self._most[row][:, np.newaxis])
         fits = self._taken[:, :used] + self._takes[row][:, np.newaxis] <= least
         found: NDArray[np.intp] = np.flatnonzero(fits.all(axis=0))
         return found
 
     def room(self, at: NDArray[np.intp]) -> Numbers:
-        """Return what is left of the watched resource on GPUs."""
+        """Return what is left of the watched resource on GPUs at such places."""
         left: Numbers = self._limits[at] - self._taken[self._watched, at]
         return left
 
@@ -148,29 +151,42 @@ class OpenBins:
         """
         row = alike.popleft()
         takes, most, limits = self._of_job
-        self.bins.append([row])
-        self._of_gpu.append(([], []))
-        at = len(self.bins) - 1
-        self._hold(at, takes[row], most[row])
-        self._limits[at] = limits[row]
+        self._add([row], takes[row], most[row], limits[row])
         if alike:
-            self.fill(at, alike)
+            self.fill(len(self._open) - 1, alike)
 
     def fill(self, at: int, alike: deque[int]) -> None:
         """Put jobs that are alike on a GPU, as many as may join it; they are taken off the jobs."""
-        takes, most, limits = (of_job[alike[0]] for of_job in self._of_job)
-        taken, bounds = self._of_gpu[at]
-        least = list(map(min, bounds, most))
-        more = list(map(add, taken, takes))
-        if not all(map(le, more, least)):
-            return
+        takes, most, limit = (of_job[alike[0]] for of_job in self._of_job)
+        taken: list[float] = self._taken[:, at].tolist()
+        least = list(map(min, self._bounds[:, at].tolist(), most))
+        more, joined = list(map(add, taken, takes)), self.bins[self._open[at]]
+        before = len(joined)
         while alike and all(map(le, more, least)):
-            self.bins[at].append(alike.popleft())
+            joined.append(alike.popleft())
             taken, more = more, list(map(add, more, takes))
-        self._hold(at, taken, least)
-        self._limits[at] = min(self._limits[at], limits)
+        if len(joined) > before:
+            self._hold(at, taken, least, min(float(self._limits[at]), limit))
 
-    def _hold(self, at: int, taken: list[float], least: list[float]) -> None:
-        self._of_gpu[at] = taken, least
+    def _add(self, rows: list[int], taken: list[float], least: list[float], limit: float) -> None:
+        if len(self._open) >= self._looked_at:
+            self._close()
+        self._open.append(len(self.bins))
+        self.bins.append(rows)
+        self._hold(len(self._open) - 1, taken, least, limit)
+
+    def _hold(self, at: int, taken: list[float], least: list[float], limit: float) -> None:
         self._taken[:, at] = taken
         self._bounds[:, at] = least
+        self._limits[at] = limit
+
+    def _close(self) -> None:
+        """Look no more at GPUs that no job can join."""
+        used = len(self._open)
+        taken, bounds = self._taken[:, :used], self._bounds[:, :used]
+        has_room = np.flatnonzero((taken + self._least <= bounds).all(axis=0))
+        left = len(has_room)
+        self._taken[:, :left], self._bounds[:, :left] = taken[:, has_room], bounds[:, has_room]
+        self._limits[:left] = self._limits[has_room]
+        self._open = [self._open[at] for at in has_room]
+        self._looked_at = left + _FEW

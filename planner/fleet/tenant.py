@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.baseline.baseline import Baseline
@@ -39,7 +40,7 @@ class Unmoved:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tenant:
     """One job as the packing sees it.
 
@@ -66,6 +67,11 @@ class Tenant:
         """The job's name."""
         return self.profile.job.name
 
+    def at(self, home: Home | None) -> "Tenant":
+        """Return the same job on a machine; what it holds of memory is the same there."""
+        share = compute_share(home.profile if home else self.profile)
+        return replace(self, home=home, share=share)
+
     @property
     def is_isolated(self) -> bool:
         """Whether nobody else may share its memory and compute: a slice of its own, or alone."""
@@ -81,12 +87,12 @@ class Tenant:
         """What was measured, as it would be on the home's GPU."""
         return self.home.profile if self.home else self.profile
 
-    @property
+    @cached_property
     def peak(self) -> float:
         """The share of the GPU's time that it takes at the 95th percentile, at most 1."""
         return min(1.0, peak_share(self.there) or 0.0)
 
-    @property
+    @cached_property
     def latency_ms(self) -> float | None:
         """The worst measured latency, alone on the home's GPU; None where none was measured."""
         measured = worst_latency_ms(self.profile)
@@ -100,10 +106,12 @@ class PackedBefore:
     Attributes:
         tenants: jobs on a machine, by the profile and the machine that they are of.
         packings: by the jobs of a machine type.
+        firsts: jobs without a machine, by the profile.
         away: homes of the jobs that would move to a machine type, by its place.
     """
 
     tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
+    firsts: dict[int, Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
     away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
 
@@ -121,8 +129,17 @@ class PackedBefore:
         Those of a quick look are not kept: the machine that they are on is gone soon.
         """
         key = id(profile), id(home)
-        found = self.tenants.get(key) or tenant(profile, baseline, home, asked.probes)
+        found = self.tenants.get(key)
+        if found is None:
+            found = self._first(profile, baseline, asked).at(home)
         return found if quick else self.tenants.setdefault(key, found)
+
+    def _first(self, profile: Profile, baseline: Baseline, asked: Requirements) -> Tenant:
+        """Return the job as it was first seen, wherever that was."""
+        found = self.firsts.get(id(profile))
+        if found is None:
+            found = self.firsts[id(profile)] = tenant(profile, baseline, None, asked.probes)
+        return found
 
     def packed(self, group: list[Tenant], asked: Requirements, *, quick: bool) -> "Packing":
         """Return the jobs of one machine type as they were packed before, else packed now.
@@ -211,11 +228,11 @@ def tenant(
     return Tenant(
         profile=profile,
         baseline=baseline,
-        home=home,
-        share=compute_share(home.profile if home else profile),
+        home=None,
+        share=None,
         memory_gib=None if held is None else held * memory_growth(profile),
         on_slice=speed_on_slice(profile, probes) if probes else None,
-    )
+    ).at(home)
 
 
 def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
