@@ -82,8 +82,8 @@ def line_text(amount: Decimal) -> str:
 
 def price_text(amount: Decimal) -> str:
     """Return a price for people, every digit kept, cents at least: "0.10", "1,024.00", "0.0035"."""
-    digits = max(_TWO_DIGITS, -int(amount.normalize(EXACT).as_tuple().exponent))
-    return f"{amount:,.{digits}f}"
+    whole, _, rest = f"{amount:,f}".partition(".")
+    return f"{whole}.{rest.rstrip('0'):0<{_TWO_DIGITS}}"
 
 
 def quantity_text(amount: Decimal) -> str:
@@ -112,4 +112,7 @@ def plain(amount: Decimal) -> str:
 
 def without_zeros(amount: Decimal) -> Decimal:
     """Return the same amount as documents hold it: no exponent, no zeros at its end."""
+    text = str(amount)
+    if text[-1] != "0" and "E" not in text:  # as most amounts are
+        return amount
     return Decimal(plain(amount))

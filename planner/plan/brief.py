@@ -6,26 +6,35 @@ it is kept as `LeftOut`.
 
 from dataclasses import replace
 
+from planner.actions.machine_settings import MachineSettings
+from planner.options.energy import Energy
 from planner.plan.plan import JobPlan, LeftOut
+from planner.ranking.ranking import Named
 
 
 def in_brief(job: JobPlan) -> JobPlan:
-    """Return a job's plan with the options that it names alone, and without what explains them.
+    """Return a job's plan with the option that is recommended alone, and without what explains it.
 
-    Why nothing keeps every limit stays, as a plan that finds nothing says it.
+    Where today's machine breaks a limit an option stays, if there is one, as that keeps them; why
+    nothing does stays, too, as a plan that finds nothing says it.
     """
-    named = job.named
-    ids = {job.recommended, named.smallest_change, named.cheapest, named.first_launchable}
     listed = job.options
-    kept = tuple(one for one in listed if one.id in ids) or listed[:1]
+    chosen = tuple(one for one in listed if one.id == job.recommended)
+    kept = chosen or (listed[:1] if job.baseline.broken else ())
     held = {one.id for one in kept}
     return replace(
         job,
         findings=(),
         options=kept,
         rejected=() if job.feasible else job.rejected,
-        machine_sizes=(),
+        named=Named(),
+        machine=MachineSettings(),
         remedies=(),
+        work_cost=None,
+        energy=Energy(),
+        power_cap=None,
+        first_step=None,
+        machine_sizes=(),
         probe=None,
         left_out=LeftOut(
             codes=frozenset(job.codes),

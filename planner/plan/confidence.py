@@ -86,7 +86,11 @@ def rate_confidence(
 
 def if_taken(sure: Assurance, option: Option, baseline: Baseline, day: date) -> Assurance:
     """Return how sure the advice would be if it were to take another option."""
-    return replace(sure, speed=_speed(option, baseline), price=_price(baseline, option.offer, day))
+    return Assurance(
+        diagnosis=sure.diagnosis,
+        speed=_speed(option, baseline),
+        price=_price(baseline, option.offer, day),
+    )
 
 
 def if_shared(

@@ -95,10 +95,11 @@ class _Walk(dict[Any, Way]):
         return next((way for kinds, way in ways if issubclass(kind, kinds)), _as_it_is)
 
     def _mapping(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            key: one if one.__class__ in _PLAIN else self[one.__class__](one)
-            for key, one in value.items()
-        }
+        made = dict(value)
+        for key, one in value.items():
+            if one.__class__ not in _PLAIN:
+                made[key] = self[one.__class__](one)
+        return made
 
     def _sequence(self, value: Sequence[Any]) -> list[Any]:
         return [one if one.__class__ in _PLAIN else self[one.__class__](one) for one in value]

@@ -36,7 +36,10 @@ from planner.plan_document.jobs import (
 from planner.ranking.first_step import FirstStep
 from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS
+from pricing.frozen import builder
 from pricing.money import cents
+
+_rejected = builder(RejectedDocument)  # there are hundreds in the plan of a job
 
 
 def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> JobDocument:
@@ -55,7 +58,7 @@ def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> Job
         remedies=remedy_documents(job.remedies, job.machine),
         options=tuple(option_document(option, job, as_of) for option in job.options),
         rejected=tuple(
-            RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
+            _rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
         ),
         recommended=job.recommended,
         smallest_change=job.named.smallest_change,

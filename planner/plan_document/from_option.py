@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.actions.machine_settings import MachineSettings
 from planner.baseline.tenancy import Tenancy
@@ -43,7 +44,12 @@ from planner.plan_document.options import (
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import sellers_of
+from pricing.frozen import builder
 from pricing.money import cents, without_zeros
+
+_MOST_OFFERS = 4096
+_option, _cost, _usd_ends = builder(OptionDocument), builder(OptionCost), builder(UsdEnds)
+_estimate, _part = builder(Estimate), builder(PricedPart)
 
 
 def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
@@ -73,7 +79,7 @@ def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
 def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument:
     """Return one way to run a job."""
     doubts = option.doubts
-    return OptionDocument(
+    return _option(
         id=option.id,
         offer=offer_document(option.offer, as_of),
         count=option.count,
@@ -81,10 +87,11 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
         actions=option.actions,
         settings={code: dict(values) for code, values in option.machine.values.items()},
         machine=_machine(option.machine),
+        sharing=None,
         distribution=_spread(option.distribution) if option.distribution else None,
         speed=rounded(option.speed),
         hours=rounded(option.hours),
-        cost=OptionCost(
+        cost=_cost(
             low=cents(option.cost_low),
             mid=cents(option.cost),
             high=cents(option.cost_high),
@@ -110,7 +117,7 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
 
 
 def _ends(found: UsdRange) -> UsdEnds:
-    return UsdEnds(low=cents(found.low), high=cents(found.high))
+    return _usd_ends(low=cents(found.low), high=cents(found.high))
 
 
 def _basis(option: Option, as_of: date) -> str:
@@ -122,7 +129,25 @@ def _basis(option: Option, as_of: date) -> str:
 
 
 def offer_document(offer: Offer, as_of: date) -> OfferDocument:
-    """Return what is rented, at its price as of a day."""
+    """Return what is rented, at its price as of a day.
+
+    Jobs have the same offers in their options: what was made of one is found again by the offer's
+    identity, which stays its own as long as it stands beside it.
+    """
+    known = _documents(as_of)
+    if id(offer) not in known:
+        if len(known) >= _MOST_OFFERS:
+            known.clear()
+        known[id(offer)] = offer, _document_of(offer, as_of)
+    return known[id(offer)][1]
+
+
+@lru_cache(maxsize=1)
+def _documents(as_of: date) -> dict[int, tuple[Offer, OfferDocument]]:  # noqa: ARG001 - of a day
+    return {}
+
+
+def _document_of(offer: Offer, as_of: date) -> OfferDocument:
     return OfferDocument(
         provider=offer.provider,
         region=offer.region,
@@ -152,7 +177,7 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
             source=line.source,
             as_of=line.as_of,
             parts=tuple(
-                PricedPart(
+                _part(
                     quantity=without_zeros(part.quantity),
                     unit=part.unit,
                     unit_usd=without_zeros(part.unit_usd),
@@ -166,7 +191,7 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
 
 def rounded(estimate: Estimate) -> Estimate:
     """Return an estimate with six significant digits."""
-    return Estimate(
+    return _estimate(
         low=digits(estimate.low),
         mid=digits(estimate.mid),
         high=digits(estimate.high),

@@ -74,14 +74,19 @@ def _reread(offer: "Offer", day: date) -> Decimal:
     """Return by how much a later reading says it rose: that GPU, else the same list."""
     if offer.purchase != "on_demand":
         return _ONE
+    return _list_rose(offer.provider, offer.gpu, offer.as_of, day)
+
+
+@cache
+def _list_rose(provider: str, gpu: str, since: date, day: date) -> Decimal:
     later = [
         row
         for row in _rereadings()
-        if row["provider"] == offer.provider
-        and offer.as_of <= date.fromisoformat(row["from_date"])
+        if row["provider"] == provider
+        and since <= date.fromisoformat(row["from_date"])
         and date.fromisoformat(row["as_of"]) <= day
     ]
-    own = [row for row in later if row["gpu"] == offer.gpu]
+    own = [row for row in later if row["gpu"] == gpu]
     rises = (Decimal(row["to_usd"]) / Decimal(row["from_usd"]) for row in own or later)
     return max(rises, default=_ONE)
 
