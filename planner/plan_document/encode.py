@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,7 +16,7 @@ import msgspec
 from planner.plan_document.document import PlanDocument
 
 Way = Callable[[Any], Any]
-Record = Callable[[str, list[str]], Callable[[list[Any]], Any]]
+Record = Callable[[str, list[str]], Callable[..., Any]]
 """Returns what makes a JSON object of the values of its names, in their order; UNSET is left out.
 
 It is called with what the object is of, and the names.
@@ -106,39 +106,46 @@ class _Walk(dict[Any, Way]):
 
     def _record(self, kind: Any) -> Way:  # noqa: ANN401 - a dataclass
         written = [one for one in fields(kind) if one.metadata.get("written", True)]
-        values = attrgetter(*(one.name for one in written), "__class__")  # always a tuple
+        values = _values_of([one.name for one in written])
         declared = get_type_hints(kind)
         walked = [n for n, one in enumerate(written) if not _is_plain(declared[one.name])]
         if_known = [n for n, one in enumerate(written) if one.metadata.get("if_known")]
         record = self._record_of(kind.__name__, [name_in_file(one) for one in written])
 
         def way(value: Any) -> Any:  # noqa: ANN401 - of the dataclass
-            *found, _ = values(value)
+            found = list(values(value))
             for place in walked:
                 one = found[place]
-                if one.__class__ not in _PLAIN:
-                    found[place] = self[one.__class__](one)
+                its = one.__class__
+                if its not in _PLAIN and not (its is float and _SMALL <= one < _LARGE):
+                    found[place] = self[its](one)
             for place in if_known:
                 if found[place] is None:
                     found[place] = msgspec.UNSET
-            return record(found)
+            return record(*found)
 
         return way
 
 
-def _as_dict(_: str, names: list[str]) -> Callable[[list[Any]], dict[str, Any]]:
-    def record(found: list[Any]) -> dict[str, Any]:
+def _values_of(names: list[str]) -> Callable[[Any], Iterable[Any]]:
+    """Return what reads attributes, in their order."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
+
+
+def _as_dict(_: str, names: list[str]) -> Callable[..., dict[str, Any]]:
+    def record(*found: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
         pairs = zip(names, found, strict=True)
         return {name: one for name, one in pairs if one is not msgspec.UNSET}
 
     return record
 
 
-def _to_write(kind: str, names: list[str]) -> Callable[[list[Any]], msgspec.Struct]:
-    """Return what makes a record of msgspec: made and written several times as fast as a dict."""
+def _to_write(kind: str, names: list[str]) -> type[msgspec.Struct]:
+    """Return a class of msgspec's own: made and written several times as fast as a dict."""
     places = [f"at_{number}" for number in range(len(names))]
-    made = msgspec.defstruct(kind, places, rename=dict(zip(places, names, strict=True)), gc=False)
-    return lambda found: made(*found)
+    return msgspec.defstruct(kind, places, rename=dict(zip(places, names, strict=True)), gc=False)
 
 
 def _is_plain(declared: Any) -> bool:  # noqa: ANN401 - a type
