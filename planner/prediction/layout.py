@@ -12,7 +12,7 @@ from pricing.hardware import Gpu, find, gpus
 GPUS_PER_NODE = 8
 
 
-class Part(NamedTuple):
+class WorkingGpus(NamedTuple):
     """GPUs of a layout that work, the others left out.
 
     Attributes:
@@ -95,13 +95,13 @@ class Layout:
         return max(1, self.gpu_count // self.machines)
 
     @property
-    def whole(self) -> Part:
+    def whole(self) -> WorkingGpus:
         """All of its GPUs."""
         machines = self.machines
-        return Part(self.gpu_count, machines, max(1, self.gpu_count // machines))
+        return WorkingGpus(self.gpu_count, machines, max(1, self.gpu_count // machines))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[WorkingGpus, ...]:
         """Fewer GPUs of the same machines: of one, of each, and of all but the last."""
         return _parts(self.whole, self.nodes is not None)
 
@@ -126,13 +126,13 @@ def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
 
 
 @lru_cache(maxsize=256)
-def _parts(whole: Part, stated: bool) -> tuple[Part, ...]:  # noqa: FBT001 - whether machines are
+def _parts(whole: WorkingGpus, stated: bool) -> tuple[WorkingGpus, ...]:  # noqa: FBT001 - machines
     _, machines, inside = whole
-    found = [Part(few, 1, few) for few in range(1, inside + (machines > 1))]
+    found = [WorkingGpus(few, 1, few) for few in range(1, inside + (machines > 1))]
     if machines > 1:
-        found.extend(Part(few * machines, machines, few) for few in range(1, inside))
+        found.extend(WorkingGpus(few * machines, machines, few) for few in range(1, inside))
     if machines > 1 and not stated:
-        found.append(Part(GPUS_PER_NODE * (machines - 1), machines - 1, GPUS_PER_NODE))
+        found.append(WorkingGpus(GPUS_PER_NODE * (machines - 1), machines - 1, GPUS_PER_NODE))
     return tuple(found)
 
 

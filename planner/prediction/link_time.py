@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from planner.models.allreduce import large_all_reduce_s
 from planner.models.communication import NETWORK_REACHED, growth, link_class, ring
-from planner.prediction.layout import Layout, Part
+from planner.prediction.layout import Layout, WorkingGpus
 from pricing.hardware import find
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use
@@ -69,7 +69,7 @@ class Links:
         return ring(machines) / rate
 
 
-def link_time(before: tuple[Links, Part], after: tuple[Links, Part]) -> LinkTime:
+def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus]) -> LinkTime:
     """Return how the time of communication changes; both with links filled in.
 
     Args:

@@ -87,7 +87,7 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
     )
 
 
-class Together(NamedTuple):
+class UnboundedSpeed(NamedTuple):
     """The speed-up of all parts of the time.
 
     Attributes:
@@ -106,7 +106,7 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
     count: Estimate,
     fed: Estimate | None,
     more: float,
-) -> Together:
+) -> UnboundedSpeed:
     """Return the speed-up where input or host limit.
 
     Args:
@@ -134,10 +134,10 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         basis=told if told == other else f"{told}; {other}",
         weak=kernel.weak,
     )
-    return Together(speed, (one, fed or host, host))
+    return UnboundedSpeed(speed, (one, fed or host, host))
 
 
-def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float) -> Together:
+def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float) -> UnboundedSpeed:
     """Widen a prediction for a GPU that waits for a cause nobody measured.
 
     The waiting may shrink with the kernels or stay as it is, for each GPU or for all together, so
@@ -151,7 +151,7 @@ def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float)
     """
     whole = product(one, count)
     if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
-        return Together(whole, (one,))
+        return UnboundedSpeed(whole, (one,))
 
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
@@ -163,10 +163,10 @@ def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float)
         basis=f"{whole.basis}; the GPU waits {1.0 - busy:.0%} of the time and why is unmeasured",
         weak=whole.weak,
     )
-    return Together(speed, (one, _STILL_WAITING))
+    return UnboundedSpeed(speed, (one, _STILL_WAITING))
 
 
-class Feed(NamedTuple):
+class InputSupply(NamedTuple):
     """What a profile says of its input pipeline.
 
     Attributes:
@@ -178,16 +178,16 @@ class Feed(NamedTuple):
     reading: float | None
 
 
-def feed_of(profile: Profile) -> Feed:
+def supply_of(profile: Profile) -> InputSupply:
     """Return what a profile says of its input pipeline."""
     cores = profile.hardware.cpu_cores
     each = None if cores is None else cores / profile.gpu_count
-    return Feed(cores=each, reading=reading_cores(profile))
+    return InputSupply(cores=each, reading=reading_cores(profile))
 
 
-def with_cores(feed: Feed, after: float | None) -> Estimate:
+def with_cores(supply: InputSupply, after: float | None) -> Estimate:
     """Return how much faster the input comes with so many cores for each GPU; None = unknown."""
-    before, reading = feed
+    before, reading = supply
     if before is None or after is None:
         return within(1.0, loader_factor(), "input pipeline as today: host cores unknown")
     if reading is not None and reading < WAITS:

@@ -17,14 +17,14 @@ from planner.prediction.bounds import Limits, bounded, limits_of
 from planner.prediction.kernels import Kernels, kernels_on, read_kernels
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.parts import (
-    Feed,
     Gains,
+    InputSupply,
     Split,
-    Together,
-    feed_of,
+    UnboundedSpeed,
     gains_of,
     in_parts,
     split_time,
+    supply_of,
     unexplained,
     with_cores,
 )
@@ -97,8 +97,10 @@ class Predictions:
     parts: Split
     probes: tuple[Profile, ...] = ()
     record: TrackRecord | None = None
+    # Kept by target and actions; by the part of them that matters before bounds; by actions; by
+    # GPU; by links, number and speed of GPUs; by cores of the host and actions.
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
-    _formulas: dict[object, Together] = field(default_factory=dict, repr=False)
+    _formulas: dict[object, UnboundedSpeed] = field(default_factory=dict, repr=False)
     _gains: dict[tuple[str, ...], Gains] = field(default_factory=dict, repr=False)
     _kernels: dict[hardware.Gpu, Estimate] = field(default_factory=dict, repr=False)
     _scaling: dict[object, Estimate] = field(default_factory=dict, repr=False)
@@ -110,7 +112,10 @@ class Predictions:
         key = (target, codes)
         found = self._seen.get(key)
         if found is None:
-            found = self._by_probes(target, actions) if self.probes else self._alone(key, actions)
+            if self.probes:
+                found = self._by_probes(target, actions)
+            else:
+                found = self._by_profile(target, actions, codes)
             self._seen[key] = found
         return found
 
@@ -134,8 +139,8 @@ class Predictions:
         return limits_of(self.profile)
 
     @cached_property
-    def _feed(self) -> Feed:
-        return feed_of(self.profile)
+    def _supply(self) -> InputSupply:
+        return supply_of(self.profile)
 
     @cached_property
     def _busy(self) -> float | None:
@@ -157,9 +162,10 @@ class Predictions:
             for anchor in anchors(self.profile, self.probes)
         )
 
-    def _alone(self, key: tuple[Layout, tuple[str, ...]], actions: tuple[Action, ...]) -> Estimate:
+    def _by_profile(
+        self, target: Layout, actions: tuple[Action, ...], codes: tuple[str, ...]
+    ) -> Estimate:
         """Return the speed-up started from the profile alone: by the formulas, within bounds."""
-        target, codes = key
         gains = self._gains.get(codes)
         if gains is None:
             gains = self._gains[codes] = gains_of(actions)
@@ -168,10 +174,10 @@ class Predictions:
         short = (target.kind, linked, cores, codes)
         found = self._formulas.get(short)
         if found is None:
-            found = self._formulas[short] = self._together(target, codes, gains)
+            found = self._formulas[short] = self._unbounded(target, codes, gains)
         return bounded(found.speed, self._limits, target, gains.lifted, found.alone)
 
-    def _together(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Together:
+    def _unbounded(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> UnboundedSpeed:
         """Return the speed-up by the formulas, as far as the record bears them out."""
         found = self._by_formulas(target, codes, gains)
         if self.record is None:
@@ -180,9 +186,9 @@ class Predictions:
         moved = (target.chip.name, target.gpu_count) != here
         if not moved and not codes:
             return found
-        return Together(self.record.of(moved=moved).applied_to(found.speed), found.alone)
+        return UnboundedSpeed(self.record.of(moved=moved).applied_to(found.speed), found.alone)
 
-    def _by_formulas(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Together:
+    def _by_formulas(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> UnboundedSpeed:
         chip, piece = target.chip, target.slice
         faster = kernels_on(self._read, chip, piece) if piece else self.kernels(chip)
         one, count = product(faster, gains.kernels), self._scaled(target, faster)
@@ -196,11 +202,11 @@ class Predictions:
         cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
         key = (cores, codes)
         if key not in self._fed:
-            self._fed[key] = product(gains.input, with_cores(self._feed, cores))
+            self._fed[key] = product(gains.input, with_cores(self._supply, cores))
         return self._fed[key]
 
     def _sends_nothing(self, target: Layout) -> bool:
-        """Whether one GPU takes the place of one, whatever links its machine has."""
+        """Return whether one GPU takes the place of one, whatever links its machine has."""
         return self._one_gpu and target.gpu_count == target.machines == 1
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:

@@ -24,7 +24,7 @@ from planner.models.communication import (
     typical_network,
 )
 from planner.models.estimate import Estimate
-from planner.prediction.layout import Layout, Part
+from planner.prediction.layout import Layout, WorkingGpus
 from planner.prediction.link_time import Links, link_time
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
@@ -38,7 +38,7 @@ _HALVINGS = 30  # of the interval in which a step's computing lies: to a part in
 # Where today's network is unknown: what guides ask for; else Ethernet, InfiniBand NDR, EFA (p5).
 _NETWORKS_GBPS = (NODE_NETWORK_GBPS, 10.0, 400.0, 3200.0)
 
-Law = Callable[[Part], Overhead]
+Law = Callable[[WorkingGpus], Overhead]
 """The overhead of some of the GPUs of a layout."""
 
 
@@ -195,7 +195,7 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
     known = _usual(after, step, _computing_s(step, faster))
     network_no_slower = here.machines > 1 and _gbps(after) >= _gbps(before)
 
-    def law(part: Part) -> Overhead:
+    def law(part: WorkingGpus) -> Overhead:
         change = link_time(start, (there, part))
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
@@ -207,7 +207,7 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
         if change.worse:
             # What was all hidden over a fast link says little about a slow one.
             # A network no slower than the measured one needs no guess: only links inside are new.
-            new = Part(part.inside, 1, part.inside) if network_no_slower else part
+            new = WorkingGpus(part.inside, 1, part.inside) if network_no_slower else part
             _, mid, bad = known(new)
             found = Overhead(found.good, max(found.mid, mid), max(found.bad, mid, bad))
         if (here.gpus, here.machines) == (part.gpus, part.machines):
@@ -273,7 +273,7 @@ def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law
     kind = link_class(layout.interconnect, layout.gpu_name)
     geforce = kind == "geforce"  # no peer-to-peer: never better than what is typical of it
 
-    def law(part: Part) -> Overhead:
+    def law(part: WorkingGpus) -> Overhead:
         inside = usual = typical(kind, part.inside)
         computed = _computed(layout, part, step, computing_s)
         if computed is not None:
@@ -322,7 +322,7 @@ def _after(inside: Overhead, between: Overhead) -> Overhead:
 
 
 def _computed(
-    layout: Layout, part: Part, step: ProfiledStep, computing_s: float | None
+    layout: Layout, part: WorkingGpus, step: ProfiledStep, computing_s: float | None
 ) -> Overhead | None:
     """Return the overhead inside a machine from a known number of parameters; None without."""
     sizes, gpu = step.gradient_bytes, find(layout.gpu_name)
@@ -338,7 +338,9 @@ def _computed(
     return Overhead(0.0, exposed, max(exposed, time_s / computing_s + _LEAST_OVERHEAD))
 
 
-def _between(layout: Layout, part: Part, step: ProfiledStep, computing_s: float | None) -> Overhead:
+def _between(
+    layout: Layout, part: WorkingGpus, step: ProfiledStep, computing_s: float | None
+) -> Overhead:
     """Return the overhead of the network, computed where gradients, step and rate are known."""
     sizes, gbps = step.gradient_bytes, layout.network_gbps
     if sizes is None or computing_s is None or gbps is None:

@@ -1,6 +1,6 @@
 """The values of a profile. None means "not measured"; fractions run from 0 to 1."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
@@ -61,15 +61,11 @@ class Statistics:
     @property
     def peak(self) -> float | None:
         """The greatest value known."""
-        greatest = self.max
-        for one in _ALL(self):
-            if one is not None and (greatest is None or one > greatest):
-                greatest = one
-        return greatest
+        known = [value for value in _ALL(self) if value is not None]
+        return max(known) if known else None
 
 
 _ALL = attrgetter(*(one.name for one in fields(Statistics)))
-_TYPICAL, _PEAK = attrgetter("typical"), attrgetter("peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +383,8 @@ class Profile:
 
     def mean(self, slot: str) -> float | None:
         """Return the mean over GPUs of a slot's typical value; None when no GPU reported it."""
-        known = self._known(slot, _TYPICAL)
+        found = [gpu.metrics.get(slot) for gpu in self.gpus]  # most are asked of what none read
+        known = [value for one in found if one and (value := one.typical) is not None]
         return sum(known) / len(known) if known else None
 
     @property
@@ -398,12 +395,6 @@ class Profile:
 
     def peak(self, slot: str) -> float | None:
         """Return the greatest value of a slot on any GPU; None when no GPU reported it."""
-        return max(self._known(slot, _PEAK), default=None)
-
-    def _known(self, slot: str, read: Callable[[Statistics], float | None]) -> list[float]:
-        known = []
-        for gpu in self.gpus:  # asked hundreds of times a job, mostly for what was not read
-            found = gpu.metrics.get(slot)
-            if found is not None and (value := read(found)) is not None:
-                known.append(value)
-        return known
+        found = [gpu.metrics.get(slot) for gpu in self.gpus]
+        known = [value for one in found if one and (value := one.peak) is not None]
+        return max(known, default=None)
