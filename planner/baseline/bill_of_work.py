@@ -1,7 +1,7 @@
 """The bill of a job's work on machines: its hours and its data, by the provider's rules."""
 
-from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 
 from planner.baseline.own_price import OWN
 from planner.baseline.tenancy import Tenancy
@@ -43,21 +43,24 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     extra: Billed | None = None,
 ) -> Usage:
     """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
-    bought, lost_s = offer.provider != OWN, extra and (extra.lost_s, extra.checkpoint_s)
-    key = (hours, count, bought, lost_s, catalog.as_of)
+    held, added = (
+        use_of_work(offer, count, work, catalog),
+        extra and (extra.lost_s, extra.checkpoint_s),
+    )
+    key = (hours, count, offer.provider == OWN, added, catalog.as_of)
     known = work.uses.get(key)
     if known is None:
-        held = _held(count, work, catalog.as_of, bought=bought)
-        times = (hours * 3600.0, *(lost_s or ()))
-        known = work.uses[key] = held.lasting(*[_seconds(time_s) for time_s in times])
+        more = [seconds(time_s) for time_s in added or ()]
+        known = work.uses[key] = held.lasting(seconds(hours * 3600.0), *more)
     return known
 
 
-def _held(count: int, work: Workload, day: date, *, bought: bool) -> Usage:
+def use_of_work(offer: Offer, count: int, work: Workload, catalog: Catalog) -> Usage:
     """Return the use of so many machines with the job's data, for no time at all."""
-    key = (count, bought, day)
-    if key not in work.uses:
-        work.uses[key] = Usage(
+    bought, day = offer.provider != OWN, catalog.as_of
+    known = work.uses.get((count, bought, day))
+    if known is None:
+        known = work.uses[count, bought, day] = Usage(
             duration_s=0,
             count=count,
             boot_disk_bytes=work.boot_disk_bytes if bought else 0,
@@ -68,8 +71,10 @@ def _held(count: int, work: Workload, day: date, *, bought: bool) -> Usage:
             storage_h=work.storage_h,
             as_of=day,
         )
-    return work.uses[key]
+    return known
 
 
-def _seconds(value: float) -> Decimal:
+@lru_cache(maxsize=1024)
+def seconds(value: float) -> Decimal:
+    """Return a time as bills count it, to the millisecond."""
     return Decimal(str(round(value, 3)))

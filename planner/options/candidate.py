@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from planner.baseline.bill_of_work import bill_of_work, usage_of_work
+from planner.baseline.bill_of_work import bill_of_work, seconds, usage_of_work, use_of_work
 from planner.baseline.tenancy import Tenancy
 from planner.baseline.workload import Workload
 from planner.models.copies import Scaling
@@ -142,7 +142,8 @@ class Candidate:
     @lazily
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
-        return self.expected + self.missing
+        found = self._sums
+        return found.exact + self.missing if found.unknown else found.exact
 
     def cost_at(self, end: End) -> Decimal:
         """Return the exact bill at one end of hours and price.
@@ -190,9 +191,10 @@ class Candidate:
         """Return what the bill comes to at one end of the hours."""
         if end != "mid" and self.interruptions is None and self._hours_at(end) == self._hours_at():
             return self._sums  # held time stays
-        if self.tenancy is not None:
+        if self.tenancy is not None or self.interruptions is not None:
             return in_sums(self._bill(end))
-        return sums_of(self.offer, self._usage(end))
+        held = use_of_work(self.offer, self.count, self.work, self.catalog)
+        return sums_of(self.offer, held, seconds(self._hours_at(end) * 3600.0))
 
     def _hours_at(self, end: End = "mid") -> float:
         hours: float = getattr(self.work_hours, end)

@@ -89,20 +89,23 @@ def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...
 
 
 def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple[Share, ...]:
-    """Return the hours of each month, with the hours that a month of the price has.
+    """Return the billed hours of each month, with the hours that a month of the price has.
 
     A price by the calendar month, in months that are not known, is for 730 hours, and for a whole
     month never more than its price.
     """
-    hours, month_h = _divide(time_s, SECONDS_PER_HOUR), price.month_h
+    step_s, month_h = price.step_s, price.month_h
+    billed_s = time_s if step_s is None else stepped_s(time_s, step_s)
+    hours = _divide(billed_s, SECONDS_PER_HOUR)
     if month_h is None:
         return ((hours, HOURS_PER_MONTH),)
     if isinstance(month_h, Decimal):
         return ((hours, month_h),)
     if start is not None:
         return _calendar(hours, start)
-    most_h = months_touched(time_s, None) * HOURS_PER_MONTH
-    return ((min(hours, most_h), HOURS_PER_MONTH),)
+    if hours > HOURS_PER_MONTH:  # one month at least is touched
+        hours = min(hours, months_touched(billed_s, None) * HOURS_PER_MONTH)
+    return ((hours, HOURS_PER_MONTH),)
 
 
 def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:

@@ -41,7 +41,7 @@ def _usd(what: str, offer: Offer, usage: Usage) -> Decimal | None:
         found = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
     else:
         items = _BESIDE[what](offer, usage, rules)
-        found = [item.usd(usage) for item in items if item.what == what]
+        found = [item.usd(usage.life_s, usage.start) for item in items if item.what == what]
     known = [usd for usd in found if usd is not None]
     return sum(known, Decimal(0)) if known and len(known) == len(found) else None
 

@@ -4,14 +4,14 @@ Uses that differ by their time alone share items. An item tells its dollars wher
 compared, and the same dollars with their line where one is written.
 """
 
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from pricing.billing.amount import words_of
+from pricing.billing.amount import Amount, words_of
 from pricing.billing.billing_rule import BillingRule, caveats
 from pricing.billing.lines import Charge, QuoteLine
 from pricing.billing.rates import Rate
-from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 
 _ZERO = Decimal(0)
@@ -24,10 +24,15 @@ class Item(Protocol):
     def what(self) -> str:
         """Its kind of line."""
 
-    def usd(self, usage: Usage) -> Decimal | None:
-        """Return its dollars, exact; None where it has no known price."""
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:
+        """Return its dollars, exact; None where it has no known price.
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:
+        Args:
+            life_s: how long the machines live.
+            start: when they are created; None where that is not known.
+        """
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         """Return the same as a line, with what must be said beside it."""
 
 
@@ -39,7 +44,6 @@ class Timed(NamedTuple):
         rate: its price, in whatever quantity was asked for.
         words: what it is called in the rule of its line.
         terms: the rules behind it, whose caveats are said.
-        kept: it is billed for as long as things are kept; else for as long as the machines live.
         more: what the rule of its line says beside its price.
     """
 
@@ -47,20 +51,19 @@ class Timed(NamedTuple):
     rate: Rate
     words: str
     terms: tuple[BillingRule, ...]
-    kept: bool = False
     more: str = ""
 
-    def usd(self, usage: Usage) -> Decimal:
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
         """Return its dollars, exact."""
-        return self.rate.usd(usage.kept_s if self.kept else usage.life_s, usage.start)
+        return self.rate.usd(life_s, start)
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         """Return the same as a line, with what must be said beside it."""
-        return self.charge_as(words_of(self.rate.price, self.words) + self.more, offer, usage)
+        rule = words_of(self.rate.price, self.words) + self.more
+        return self.charge_as(rule, offer, self.rate.amount(life_s, start))
 
-    def charge_as(self, rule: str, offer: Offer, usage: Usage) -> Charge:
-        """Return its line under a rule in words."""
-        amount = self.rate.amount(usage.kept_s if self.kept else usage.life_s, usage.start)
+    def charge_as(self, rule: str, offer: Offer, amount: Amount) -> Charge:
+        """Return the line of an amount under a rule in words."""
         said = tuple([f"{self.what}: {offer.provider}: {text}" for text in amount.warnings])
         line = amount.line(self.what, self.rate.price, rule)
         return Charge((line,), said + caveats(self.terms))
@@ -72,11 +75,11 @@ class ComesAlong(NamedTuple):
     what: str
     gib: Decimal
 
-    def usd(self, usage: Usage) -> Decimal:  # noqa: ARG002 - as of every item
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - as of every item
         """Return nothing."""
         return _ZERO
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:  # noqa: ARG002 - as of every item
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
         """Return its line, which costs nothing."""
         line = QuoteLine(
             what=self.what,
@@ -96,25 +99,26 @@ class Unpriced(NamedTuple):
     what: str
     text: str
 
-    def usd(self, usage: Usage) -> None:
+    def usd(self, life_s: Decimal, start: datetime | None) -> None:
         """Return that its dollars are not known."""
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:  # noqa: ARG002 - as of every item
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
         """Return no line, but what is left out."""
         return Charge((), (self.text,), (self.what,))
 
 
 class Settled(NamedTuple):
-    """What costs the same however long the machines live."""
+    """What costs the same however long the machines live: it is kept for a time of its own."""
 
     what: str
     always_usd: Decimal | None
     item: Item
+    kept_s: Decimal
 
-    def usd(self, usage: Usage) -> Decimal | None:  # noqa: ARG002 - as of every item
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:  # noqa: ARG002 - as of every item
         """Return its dollars, exact; None where it has no known price."""
         return self.always_usd
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
         """Return the same as a line, with what must be said beside it."""
-        return self.item.charge(offer, usage)
+        return self.item.charge(offer, self.kept_s, start)

@@ -185,7 +185,8 @@ def bill_at_one_price(
     """Return the bill of machines whose price and rules hold as long as they run."""
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,), least=False)
-    billed_s = _whole_units_s(_owed_s(ran_s, offer, rules, usage), rules)
+    unit_s = rules.granularity_s or UNKNOWN_GRANULARITY_S
+    billed_s = stepped_s(_owed_s(ran_s, offer, rules, usage), unit_s)
     usd = _at_rate(billed_s, offer, usage.count)
     return _at_least(billed_s, usd, (billed_s,), rules, usage)
 
@@ -223,13 +224,9 @@ def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:
     ends_s = (*(span.from_s for span in spans[1:]), until_s)
     for span, end_s in zip(spans, ends_s, strict=True):
         left_s = max(_ZERO, min(end_s, until_s) - billed_s)
-        spans_s.append(_whole_units_s(left_s, span.rules))
+        spans_s.append(stepped_s(left_s, span.rules.granularity_s or UNKNOWN_GRANULARITY_S))
         billed_s += spans_s[-1]
     return tuple(spans_s)
-
-
-def _whole_units_s(time_s: Decimal, rules: ProviderRules) -> Decimal:
-    return stepped_s(time_s, rules.granularity_s or UNKNOWN_GRANULARITY_S)
 
 
 def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:

@@ -122,10 +122,11 @@ def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     if known is not None and known[0] is rules:
         return known[1]
     place = beside(offer, usage, rules)
-    charges = [item.charge(offer, usage) for item in place.storage]
+    life_s, start = usage.life_s, usage.start
+    charges = [item.charge(offer, life_s, start) for item in place.storage]
     if usage.traffic:
         charges.append(charge_traffic(offer, usage, rules))
-    charges += [item.charge(offer, usage) for item in place.services]
+    charges += [item.charge(offer, life_s, start) for item in place.services]
     found = together(charges)
     usage.charged[key] = rules, found  # held, so that no other rules get their id
     return found

@@ -51,13 +51,13 @@ class ByHour(NamedTuple):
 
     def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - of a Rate
         """Return the dollars, exact."""
-        return _multiply(self._unit_h(self._hours(time_s)), self.price.amount)
+        return _multiply(self._unit_h(_hours(time_s, self.price)), self.price.amount)
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:  # noqa: ARG002 - of a Rate
         """Return the same dollars with their formula."""
-        price, units, hours = self.price, self.units, self._hours(time_s)
+        price, units, hours = self.price, self.units, _hours(time_s, self.price)
         each, unit_h, one = price.amount, self._unit_h(hours), units == 1
-        rounded = price.step_s is None and _stepped_s(time_s, price) != time_s
+        rounded = price.step_s is None and stepped_s(time_s, _WHOLE_HOUR_S) != time_s
         return Amount(
             _multiply(unit_h, each),
             "{0} h x {1:usd} USD/h" if one else "{2} x {0} h x {1:usd} USD/h",
@@ -66,15 +66,14 @@ class ByHour(NamedTuple):
             (_ROUNDED_UP,) if rounded else (),
         )
 
-    def _hours(self, time_s: Decimal) -> Decimal:
-        return _divide(_stepped_s(time_s, self.price), SECONDS_PER_HOUR)
-
     def _unit_h(self, hours: Decimal) -> Decimal:
         return hours if self.units == 1 else _multiply(hours, Decimal(self.units))
 
 
-def _stepped_s(time_s: Decimal, price: BillingRule) -> Decimal:
-    return stepped_s(time_s, _WHOLE_HOUR_S if price.step_s is None else price.step_s)
+def _hours(time_s: Decimal, price: BillingRule) -> Decimal:
+    step_s = price.step_s
+    billed_s = stepped_s(time_s, _WHOLE_HOUR_S if step_s is None else step_s)
+    return _divide(billed_s, SECONDS_PER_HOUR)
 
 
 class ByMonth(NamedTuple):
@@ -118,7 +117,7 @@ class ByMonth(NamedTuple):
 
     def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
         months = months_touched(time_s, start)
-        held = shares(stepped_s(time_s, self.price.step_s), self.price, start)
+        held = shares(time_s, self.price, start)
         return [(min(hours, month_h * months), month_h) for hours, month_h in held]
 
 
@@ -142,11 +141,11 @@ class BySize(NamedTuple):
 
     def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
         """Return the dollars, exact."""
-        return _of_months(self.monthly_usd, self._held(time_s, start))
+        return _of_months(self.monthly_usd, shares(time_s, self.price, start))
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
-        held, unit = self._held(time_s, start), self.price.per
+        held, unit = shares(time_s, self.price, start), self.price.per
         numbers: list[Decimal] = []
         parts: list[Priced] = []
         for size, usd in self.tiers:
@@ -157,9 +156,6 @@ class BySize(NamedTuple):
             numbers += share
         formula = _of_tiers(len(self.tiers), unit, len(held))
         return Amount(_of_months(self.monthly_usd, held), formula, tuple(numbers), tuple(parts))
-
-    def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
-        return shares(stepped_s(time_s, self.price.step_s), self.price, start)
 
 
 def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:

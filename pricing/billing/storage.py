@@ -1,5 +1,6 @@
 """What disks cost beyond those in a machine's price: boot disks, volumes, snapshots, objects."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
         found.append(_objects(offer, usage, rules))
     if usage.storage_h is None:
         return found
-    return [Settled(item.what, item.usd(usage), item) for item in found]
+    kept_s, start = usage.kept_s, usage.start
+    return [Settled(item.what, item.usd(kept_s, start), item, kept_s) for item in found]
 
 
 def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -69,7 +71,7 @@ def _item(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind
     if terms[0].each_gib is not None:
         return _in_pieces(kept, terms, usage, 1)
     rate = by_size(terms, _quantity(kept, usage, terms))
-    return Timed(kept.what, rate, kept.words, terms, kept=True)
+    return Timed(kept.what, rate, kept.words, terms)
 
 
 def _quantity(kept: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
@@ -102,15 +104,15 @@ class _Disks(NamedTuple):
     def what(self) -> str:
         return self.fees.what
 
-    def usd(self, usage: Usage) -> Decimal:
-        return self.fees.usd(usage)
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
+        return self.fees.usd(life_s, start)
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         price = self.fees.rate.price
         name = price.product or price.kind
         disks = f"{self.number} disks of {quantity_text(price.each_gib or _ZERO)} GiB ({name})"
         rule = f"{disks} at {price_text(price.amount)} each a month"
-        return self.fees.charge_as(rule, offer, usage)
+        return self.fees.charge_as(rule, offer, self.fees.rate.amount(life_s, start))
 
 
 def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int) -> _Disks:
@@ -124,7 +126,7 @@ def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times:
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
     rate = by_month(price, number)
-    return _Disks(Timed(kept.what, rate, kept.words, (price,), kept is not _BOOT), number)
+    return _Disks(Timed(kept.what, rate, kept.words, (price,)), number)
 
 
 class _Objects(NamedTuple):
@@ -134,11 +136,11 @@ class _Objects(NamedTuple):
     terms: tuple[BillingRule, ...]
     what: str = _OBJECTS.what
 
-    def usd(self, usage: Usage) -> Decimal:
-        return sum([part.usd(usage) for part in self.parts], _ZERO)
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
+        return sum([part.usd(life_s, start) for part in self.parts], _ZERO)
 
-    def charge(self, offer: Offer, usage: Usage) -> Charge:
-        found = together(part.charge(offer, usage) for part in self.parts)
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
+        found = together(part.charge(offer, life_s, start) for part in self.parts)
         return found._replace(warnings=caveats(self.terms) + found.warnings)
 
 
@@ -154,8 +156,8 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
         beyond = max(_ZERO, beyond - included.amount)
         more = f", beyond {quantity_text(included.amount)} {included.per} in the base price"
     if base is not None:
-        parts.append(Timed(_OBJECTS.what, by_month(base, 1), "base price", (), kept=True))
+        parts.append(Timed(_OBJECTS.what, by_month(base, 1), "base price", ()))
     if beyond:
         rate = by_size(terms, beyond)
-        parts.append(Timed(_OBJECTS.what, rate, _OBJECTS.words, (), kept=True, more=more))
+        parts.append(Timed(_OBJECTS.what, rate, _OBJECTS.words, (), more))
     return _Objects(parts, tuple(filter(None, (*terms, base, included))))

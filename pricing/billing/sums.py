@@ -38,14 +38,23 @@ class Sums(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
-def sums_of(offer: Offer, usage: Usage) -> Sums:
-    """Return what `quote` comes to for one use of one offer."""
+def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
+    """Return what `quote` comes to for one use of one offer.
+
+    Args:
+        offer: what is priced.
+        usage: for what.
+        life_s: how long its machines live instead, without additional time; None: as it says.
+    """
     if usage.additional or usage.interrupted or usage.object_storage_bytes:
-        return in_sums(quote(offer, usage))  # each of these may be several lines
+        whole = usage if life_s is None else usage.lasting(life_s)
+        return in_sums(quote(offer, whole))  # each of these may be several lines
+    life_s = usage.life_s if life_s is None else life_s
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    exact = bill_at_one_price(usage.life_s, offer, rules, usage).usd
-    parts, unknown = [("compute", exact)], []
-    for what, usd in _beside(offer, usage, rules) if usage.beside else ():
+    exact = bill_at_one_price(life_s, offer, rules, usage).usd
+    parts: list[Part] = [("compute", exact)]
+    unknown: list[str] = []
+    for what, usd in _beside(offer, usage, rules, life_s) if usage.beside else ():
         if usd is None:
             unknown.append(what)
         else:
@@ -59,15 +68,17 @@ def in_sums(bill: Quote) -> Sums:
     return Sums(bill.exact, tuple((line.what, line.usd) for line in bill.lines), bill.unknown)
 
 
-def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Found]:
+def _beside(offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal) -> list[Found]:
     """Return what stands beside machine time."""
     storage, services, _ = beside(offer, usage, rules)
+    start = usage.start
     if not usage.traffic:
-        return [(item.what, item.usd(usage)) for item in storage + services]
-    traffic = charge_traffic(offer, usage, rules)
+        return [(item.what, item.usd(life_s, start)) for item in storage + services]
+    whole = usage if life_s == usage.life_s else usage.lasting(life_s)
+    traffic = charge_traffic(offer, whole, rules)
     return [
-        *((item.what, item.usd(usage)) for item in storage),
+        *((item.what, item.usd(life_s, start)) for item in storage),
         *((line.what, line.usd) for line in traffic.lines),
         *((what, None) for what in traffic.unknown),
-        *((item.what, item.usd(usage)) for item in services),
+        *((item.what, item.usd(life_s, start)) for item in services),
     ]
