@@ -24,10 +24,12 @@ class Relaxed:
     Attributes:
         prices: of each class: what one more job of it would add to the total (its dual).
         parts: how often each group is used.
+        steps: of the simplex method until it was found.
     """
 
     prices: Numbers
     parts: Numbers
+    steps: int
 
 
 @dataclass(kw_only=True)
@@ -53,8 +55,8 @@ class Columns:
         """How large the linear program is."""
         return sum(len(group) for group in self.groups)
 
-    def relaxed(self) -> Relaxed | None:
-        """Return the cheapest solution with parts of groups; None where the solver finds none."""
+    def relaxed(self, most_steps: int) -> Relaxed | None:
+        """Return the cheapest solution with parts of groups; None where so many steps find none."""
         from scipy.optimize import linprog  # noqa: PLC0415 - a second to import
 
         solved = linprog(
@@ -63,10 +65,13 @@ class Columns:
             b_ub=-np.array([len(rows) for rows in self.members], dtype=float),
             bounds=(0, None),
             method="highs",
+            options={"maxiter": most_steps},
         )
         if solved.status != 0:
             return None
-        return Relaxed(prices=np.maximum(0.0, -solved.ineqlin.marginals), parts=solved.x)
+        return Relaxed(
+            prices=np.maximum(0.0, -solved.ineqlin.marginals), parts=solved.x, steps=int(solved.nit)
+        )
 
     def whole(self, relaxed: Relaxed, least: float) -> Bins:
         """Return the jobs of groups that are used whole, or at least such a part of once more."""
