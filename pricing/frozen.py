@@ -1,26 +1,54 @@
-"""Builds frozen dataclasses with slots many at a time."""
+"""Builds frozen dataclasses many at a time.
+
+Their own `__init__` sets each field around its frozen `__setattr__`, one call a field. Here the
+fields of a twin that is not frozen are set, which is several times as fast, and the twin becomes
+one of them, which it has the layout of. `__post_init__` runs as ever, and sets what `__init__` does
+not take.
+"""
 
 from collections.abc import Callable
-from dataclasses import field, fields, make_dataclass
-from typing import Any, TypeVar
+from dataclasses import Field, field, fields, make_dataclass
+from typing import Any, ParamSpec, TypeVar
 
 _Kind = TypeVar("_Kind")
+_Given = ParamSpec("_Given")
 
 
 def builder(kind: type[_Kind]) -> Callable[..., _Kind]:
-    """Return a function that makes a `kind` of the values that its `__init__` takes, by position.
-
-    Its own `__init__` sets each field around its frozen `__setattr__`, one call a field. Here the
-    fields of a twin that is not frozen are set, which is several times as fast, and the twin
-    becomes a `kind`, which it has the layout of. `__post_init__` runs as ever, and sets what its
-    `__init__` does not take.
+    """Return a function that makes a `kind` of all values that its `__init__` takes, by position.
 
     Args:
-        kind: a dataclass with slots.
+        kind: a dataclass.
     """
-    all_of_it = fields(kind)  # type: ignore[arg-type] # any dataclass
-    twins = [(one.name, Any, field(init=one.init)) for one in all_of_it]
-    check: Callable[[_Kind], None] | None = getattr(kind, "__post_init__", None)
+    twins = [(one.name, Any, field(init=one.init)) for one in _fields(kind)]
+    made: Callable[..., _Kind] = _twin(kind, twins, by_name_only=False)
+    return made
+
+
+def by_name(kind: Callable[_Given, _Kind]) -> Callable[_Given, _Kind]:
+    """Return a function that makes a `kind` as its own constructor does.
+
+    Args:
+        kind: a dataclass whose fields are given by name.
+    """
+    twins = [
+        (
+            one.name,
+            Any,
+            field(default=one.default, default_factory=one.default_factory, init=one.init),
+        )
+        for one in _fields(kind)
+    ]
+    made: Callable[_Given, _Kind] = _twin(kind, twins, by_name_only=True)
+    return made
+
+
+def _fields(kind: Any) -> tuple[Field[Any], ...]:  # noqa: ANN401 - any dataclass
+    return fields(kind)
+
+
+def _twin(kind: Any, twins: list[Any], *, by_name_only: bool) -> Any:  # noqa: ANN401 - any dataclass
+    check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
 
     def become(made: Any) -> None:  # noqa: ANN401 - the twin
         made.__class__ = kind
@@ -34,8 +62,9 @@ def builder(kind: type[_Kind]) -> Callable[..., _Kind]:
         kind.__name__,
         twins,
         namespace={"__post_init__": after},
-        slots=True,
+        slots="__slots__" in vars(kind),
         repr=False,
         eq=False,
         match_args=False,
+        kw_only=by_name_only,
     )

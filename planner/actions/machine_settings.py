@@ -15,13 +15,14 @@ from planner.actions.settings import (
     OF_MACHINE,
     PlannedRun,
     Settings,
-    may_hang_on_machine,
+    hangs_on_machine,
     on_machine,
     settings_of_job,
     settings_of_run,
 )
 from planner.signals.condition import Signals, Test
 from planner.signals.job_kinds import TRAINS
+from pricing.frozen import by_name
 from pricing.hardware import Gpu
 
 _NUMA = "numa-binding"
@@ -101,6 +102,7 @@ class MachineSettings:
         return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
 
 
+_made = by_name(MachineSettings)
 _Sets = Mapping[str, Settings | None]
 """By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
 
@@ -124,7 +126,7 @@ class _OfJob(NamedTuple):
     Attributes:
         code: its code.
         tests: that its machine must pass, too.
-        hangs: whether what it sets may hang on the machine.
+        hangs: whether what it sets hangs on the machine.
         sets: else what it sets.
     """
 
@@ -157,7 +159,7 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
     trains, processes = _trains(signals), run.processes
     added = tuple([code for code in actions if code in values])
     together = run.needs.max_restarts if trains and run.gpus > 1 else None
-    return MachineSettings(
+    return _made(
         values=values,
         environment=_sorted(
             {**_plain(processes, run.nodes, run.vcpus), **variables(added, values)}
@@ -214,13 +216,13 @@ def _of_job(signals: Signals, known: Applying) -> tuple[_OfJob, ...]:
 
 @cache
 def _actions() -> tuple[tuple[str, tuple[Test, ...], tuple[Test, ...], bool], ...]:
-    """Return each action on a job: its tests of the job, those of the machine, if it may hang."""
+    """Return each action on a job: its tests of the job and of the machine, if it hangs on it."""
     return tuple(
         (
             code,
             tuple(test for test in one.when if test.signal not in OF_MACHINE),
             tuple(test for test in one.when if test.signal in OF_MACHINE),
-            may_hang_on_machine(code),
+            hangs_on_machine(code),
         )
         for code, one in ACTIONS.items()
         if one.kind != "structural"

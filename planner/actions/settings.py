@@ -118,14 +118,16 @@ def _queue(signals: Signals) -> Settings:
 
 
 _SETTINGS: dict[str, Callable[[Signals], Settings]] = {
-    "dataloader-workers": _workers,
     "dataloader-prefetch": lambda _: {"prefetch_factor": _PREFETCH},
     "pinned-memory": lambda _: {"pin_memory": "true"},
     "persistent-workers": lambda _: {"persistent_workers": "true"},
-    "mixed-precision": _half,
-    "larger-batch": _batch,
     "gradient-accumulation": lambda _: {"steps": _ACCUMULATED},
     "dynamic-batching": _queue,
+}
+_SETTINGS_OF_MACHINE: dict[str, Callable[[Signals], Settings]] = {
+    "dataloader-workers": _workers,
+    "mixed-precision": _half,
+    "larger-batch": _batch,
 }
 _SETTINGS_OF_RUN: dict[str, Callable[[PlannedRun], Settings]] = {
     "checkpoint-interval": _interval,
@@ -160,9 +162,9 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     return {**signals, **dict(zip(OF_MACHINE, moved, strict=True))}
 
 
-def may_hang_on_machine(code: str) -> bool:
-    """Return whether what the action sets may hang on signals that `on_machine` changes."""
-    return code in _SETTINGS
+def hangs_on_machine(code: str) -> bool:
+    """Return whether what the action sets hangs on signals that `on_machine` changes."""
+    return code in _SETTINGS_OF_MACHINE
 
 
 def settings_of_job(code: str, signals: Signals) -> Settings | None:
@@ -177,7 +179,7 @@ def settings_of_job(code: str, signals: Signals) -> Settings | None:
     """
     if code in _SETTINGS_OF_RUN:
         return None
-    made = _SETTINGS.get(code)
+    made = _SETTINGS_OF_MACHINE.get(code) or _SETTINGS.get(code)
     return made(signals) if made else {}
 
 

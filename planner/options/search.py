@@ -35,8 +35,10 @@ from planner.profile.source import slice_named, source_slice
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
+from pricing.frozen import by_name
 
 SCALE_DOWN = "scale-down"
+_made = by_name(Candidate)
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
@@ -217,7 +219,7 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
     if place.doubt:
         speed = replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
-    return Candidate(
+    return _made(
         offer=offer,
         count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,

@@ -15,6 +15,7 @@ from planner.options.context import JobContext
 from planner.options.data_transfer import data_bytes, move
 from planner.options.option import Benefit, Move
 from planner.ranking.changes import effort_hours
+from pricing.frozen import by_name
 from pricing.money import usd
 
 _HALF = Decimal("0.5")
@@ -55,6 +56,9 @@ class Weighed:
         return high >= low and (narrower == 0 or high - low > _HALF * narrower)
 
 
+_weighed, _benefit = by_name(Weighed), by_name(Benefit)
+
+
 def most_net(candidate: Candidate, context: JobContext) -> Decimal:
     """Return what a candidate is worth at most: its net were the high end the expected bill.
 
@@ -84,12 +88,12 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
     moved = _move(candidate, context)
     once = moved.once_usd if moved else Decimal(0)
     saves = None if today is None else (today - high) * periods
-    return Weighed(
+    return _weighed(
         candidate=candidate,
         low=low,
         high=high,
         move=moved,
-        benefit=Benefit(
+        benefit=_benefit(
             periods=periods,
             saves_usd=saves,
             effort_hours=hours,

@@ -22,9 +22,11 @@ from planner.ranking.doubts import find_doubts
 from planner.ranking.first_step import must_end
 from planner.ranking.weighing import Weighing
 from planner.signals.signals import is_snapshot, saw_no_gpu
+from pricing.frozen import by_name
 
 STAY = "o0"
 _LISTED = 15
+_made = by_name(Option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +95,7 @@ def may_move(context: JobContext) -> bool:
 
     One instant is none, nor are steps timed without a look at the GPU; who does nothing is to end.
     """
-    profile = context.profile
-    blind = is_snapshot(profile) or saw_no_gpu(profile)
-    return not blind and not must_end(context.findings)
+    return not _is_blind(context) and not must_end(context.findings)
 
 
 def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
@@ -110,7 +110,13 @@ def _may_pay(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
 
     Where today's machine breaks a limit that was asked for, that is whatever keeps it.
     """
-    trusted = [candidate for candidate in ranked if _is_trusted(candidate, context)]
+    blind, here = _is_blind(context), context.gpu.name
+    trusted = [
+        candidate
+        for candidate in ranked
+        if _is_known(candidate)
+        and not (blind and (candidate.offer.gpu != here or candidate.actions))
+    ]
     if context.baseline.broken:
         return trusted or ranked[:1]
     if context.asked.objective == "time":
@@ -142,15 +148,12 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     return least
 
 
-def _is_trusted(candidate: Candidate, context: JobContext) -> bool:
-    """Return whether price and prediction are grounds to act on.
+def _is_blind(context: JobContext) -> bool:
+    """Return whether what was measured is no ground for a prediction of speed elsewhere.
 
     One instant is none, nor are steps timed without a look at the GPU.
     """
-    elsewhere = candidate.offer.gpu != context.gpu.name or bool(candidate.actions)
-    if elsewhere and (is_snapshot(context.profile) or saw_no_gpu(context.profile)):
-        return False
-    return _is_known(candidate)
+    return is_snapshot(context.profile) or saw_no_gpu(context.profile)
 
 
 def _is_known(candidate: Candidate) -> bool:
@@ -200,7 +203,7 @@ def _option(
 ) -> Option:
     actions = codes(candidate, context)
     spread, machine = how_it_runs(candidate, context, actions)
-    return Option(
+    return _made(
         id=id_,
         offer=candidate.offer,
         count=candidate.count,

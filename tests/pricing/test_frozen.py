@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import pytest
 
+from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.frozen import builder
-from tests.pricing.factories import an_offer
+from pricing.frozen import builder, by_name
+from tests.pricing.factories import ASKED_ON, an_offer
 
 _build = builder(Offer)
 
@@ -40,3 +41,17 @@ def test_what_is_built_is_checked() -> None:
     values[[field.name for field in fields(Offer)].index("usd_per_hour")] = Decimal(0)
     with pytest.raises(InputError, match="a price is a Decimal above 0"):
         _build(*values)
+
+
+def test_what_is_built_by_name_is_the_same() -> None:
+    """Defaults, values that are worked out and checks are those of its own constructor."""
+    made = by_name(Usage)
+    assert made(duration_s=90.0, as_of=ASKED_ON) == Usage(duration_s=90.0, as_of=ASKED_ON)
+    assert made(duration_s=90.0, as_of=ASKED_ON).life_s == Decimal(90)
+    assert (
+        made(duration_s=1, as_of=ASKED_ON).charged is not made(duration_s=1, as_of=ASKED_ON).charged
+    )
+    with pytest.raises(InputError, match="at least 1"):
+        made(duration_s=1, as_of=ASKED_ON, count=0)
+    with pytest.raises(FrozenInstanceError):
+        made(duration_s=1, as_of=ASKED_ON).count = 2  # type: ignore[misc] # the point
