@@ -9,6 +9,7 @@ from typing import Any
 from planner import pipeline
 from planner.baseline.requirements import Requirements
 from planner.documents.what_if.what_if import what_if_table
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.estimate import Estimate
 from planner.plan.plan import Plan
 from planner.plan_document import find
@@ -63,13 +64,14 @@ def read_telemetry(
     return profiles[0]
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - as of the pipeline
     profiles: tuple[Profile, ...],
     catalog: Catalog,
     requirements: Requirements,
     *,
     as_of: date,
     spread: pipeline.Spread = pipeline.one_by_one,
+    at_once: AtOnce = in_turn,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 
@@ -80,13 +82,16 @@ def make_plan(
             providers that can be launched on, those of this version are meant.
         as_of: day of prices and rules.
         spread: as in `planner.pipeline.make_plan`.
+        at_once: the same.
 
     Raises:
         InputError: as `planner.pipeline.make_plan`.
     """
     if requirements.launchable is None:
         requirements = replace(requirements, launchable=launchable())
-    return pipeline.make_plan(profiles, catalog, requirements, as_of=as_of, spread=spread)
+    return pipeline.make_plan(
+        profiles, catalog, requirements, as_of=as_of, spread=spread, at_once=at_once
+    )
 
 
 def predict_sharing(

@@ -17,6 +17,7 @@ from planner.baseline.workload import (
 )
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.fixes import fixes, reclaimable
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.home import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
 from planner.options.context import JobContext
@@ -72,13 +73,14 @@ def one_by_one(planning: Planning) -> Iterator[Outcome]:
             yield error
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - two of them say where the work is done
     profiles: tuple[Profile, ...],
     catalog: Catalog,
     requirements: Requirements,
     *,
     as_of: date,
     spread: Spread = one_by_one,
+    at_once: AtOnce = in_turn,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 
@@ -88,6 +90,7 @@ def make_plan(
         requirements: the objective, the limits, what may be offered.
         as_of: day of prices and rules.
         spread: plans the groups of jobs; another one may do so in several processes.
+        at_once: packs machine types that do not depend on each other; the same of it.
 
     Raises:
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
@@ -100,7 +103,7 @@ def make_plan(
     check_asked(jobs, period, requirements)
     planned = plan_jobs(jobs, today, requirements, period, spread)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    found = answer(planned, requirements, today, period, packs=together)
+    found = answer(planned, requirements, today, period, packs=together, at_once=at_once)
     return Plan(
         as_of=as_of,
         objective=requirements.objective,

@@ -1,20 +1,24 @@
-"""Plans many jobs in several processes, each of which writes its part into files without a name.
+"""Plans many jobs in several processes, and packs them in several.
 
 A process is a copy of this one (`fork`), so it has jobs and prices at hand. It takes every n-th
-group of jobs, and ends with its part done or when this process is gone. The part of one that ended
-before, whatever became of it, is planned here.
+group of jobs, or call, and ends with its part done or when this process is gone. The part of one
+that ended before, whatever became of it, is done here.
+
+Plans are written into files without a name; what a call returns is small and comes through a pipe.
 """
 
+import gc
 import multiprocessing
 import os
 import pickle
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.pipeline import Planning
 from planner.plan.plan import JobPlan
@@ -25,6 +29,7 @@ from pricing.errors import InputError
 if TYPE_CHECKING:
     import ctypes
 
+T = TypeVar("T")
 Kept = tuple[object, ...] | InputError
 Keep = Callable[[JobPlan, IO[bytes]], object]
 """Cuts a job's plan down to what is kept of it; the rest it writes to the process's own file."""
@@ -114,28 +119,88 @@ def _part(
     ends: tuple[IO[bytes], IO[bytes]],
     told: tuple[int, Callable[[int], None]],
 ) -> None:
-    """Plan the groups of one process; the process that began this one is told nothing but by files.
-
-    Ctrl-C is for that one, which ends this one.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    code, (result, rest), (parent, count) = 1, ends, told
-    try:
+    """Plan the groups of one process; who began it is told nothing but by files."""
+    (result, rest), (parent, count) = ends, told
+    with _copy():
         places = {id(one): place for place, one in enumerate(planning.shared)}
         for group in part:
-            if os.getppid() != parent:
-                return
+            _heard_by(parent)
             _SharedWriter(result, places).dump(_kept(planning, group, keep, rest))
             count(len(group))
         result.flush()
         rest.flush()
+
+
+@contextmanager
+def _copy() -> Iterator[None]:
+    """Do the work of a process that is a copy, and end it: with 0 where all of it is done.
+
+    Ctrl-C is for the process that began this one, which ends this one.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    gc.disable()  # looking for garbage would make every page of this process a page of its own
+    code = 1
+    try:
+        yield
         code = 0
-    except BaseException:  # noqa: BLE001, S110 - it is met again, and told, where this is planned again
+    except BaseException:  # noqa: BLE001, S110 - it is met again, and told, where this is done again
         pass
     finally:
         os._exit(code)
+
+
+def _heard_by(parent: int) -> None:
+    """Raise where the process that began this one is gone."""
+    if os.getppid() != parent:
+        raise ProcessLookupError(parent)
+
+
+def call_in(several: int, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
+    """Yield what each call returns, in their order.
+
+    Args:
+        several: processes, this one among them.
+        calls: what they return comes through a pipe: it holds nothing that must stay one value.
+    """
+    fork = multiprocessing.get_context("fork")
+    children: list[tuple[multiprocessing.process.BaseProcess, Connection]] = []
+    found: dict[int, T] = {}
+    child: multiprocessing.process.BaseProcess
+    try:
+        for number in range(1, min(several, len(calls))):
+            here, there = fork.Pipe(duplex=False)
+            part = calls[number::several]
+            child = fork.Process(target=_calls, args=(part, (here, there), os.getpid()))
+            child.start()
+            there.close()
+            children.append((child, here))
+        found.update((n, calls[n]()) for n in range(0, len(calls), several))
+        for number, (_, here) in enumerate(children, 1):
+            with suppress(EOFError, OSError, pickle.UnpicklingError):
+                found.update(zip(range(number, len(calls), several), here.recv(), strict=True))
+    finally:
+        for child, here in children:
+            here.close()
+            child.terminate()
+            child.join()
+    for number, call in enumerate(calls):
+        yield found[number] if number in found else call()
+
+
+def _calls(
+    part: Sequence[Callable[[], object]], ends: tuple[Connection, Connection], parent: int
+) -> None:
+    """Make the calls of one process, for as long as the one that asked is there."""
+    here, there = ends
+    with _copy():
+        here.close()  # held open here, nobody's reading it would never be seen
+        made = []
+        for call in part:
+            _heard_by(parent)
+            made.append(call())
+        there.send(made)
 
 
 class _SharedWriter(pickle.Pickler):

@@ -7,15 +7,16 @@ whole file is written. Then it is copied: but for the lines that say whether the
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple, Self
+from typing import IO, NamedTuple, Self, TypeVar
 
 from gpucost.files.sources import Told
 from gpucost.files.writing import write_file, write_pieces
+from planner.fleet.at_once import in_turn
 from planner.pipeline import Outcome, Planning, one_by_one
 from planner.plan.brief import in_brief
 from planner.plan.plan import JobPlan
@@ -34,6 +35,7 @@ from planner.plan_document.jobs import JobDocument
 from pricing.errors import InputError
 from providers.redaction import one_line_each, redact, secrets_known
 
+T = TypeVar("T")
 FEWEST_JOBS = 64
 """Fewer are planned sooner in this process alone."""
 
@@ -70,7 +72,7 @@ class _InBrief(NamedTuple):
 
 
 class LargePlan:
-    """Plans groups of jobs (`planner.pipeline.Spread`), and writes the plan that is made of them.
+    """Plans jobs in processes (`planner.pipeline.Spread`, `AtOnce`), and writes their plan.
 
     Args:
         as_of: day of prices and rules.
@@ -124,6 +126,14 @@ class LargePlan:
         except OSError as error:
             where = self._target or "temporary files"
             raise InputError(f"{where}: cannot be written: {error.strerror}.") from error
+
+    def at_once(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Yield what each call returns, in their order, made in as many processes as may plan."""
+        if self._several == 1:
+            return in_turn(calls)
+        from gpucost.files.in_processes import call_in  # noqa: PLC0415 - kept off small plans
+
+        return call_in(self._several, calls)
 
     def _in_processes(self, planning: Planning) -> Iterator[Outcome]:
         from gpucost.files.in_processes import InFiles, plan_in  # noqa: PLC0415 - kept off small plans

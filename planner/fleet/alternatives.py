@@ -13,7 +13,7 @@ from itertools import count
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, draft
+from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, drafts
 from planner.fleet.draft import Draft
 from planner.fleet.home import Elsewhere, Home
 from planner.fleet.movable import Away, Movable
@@ -56,12 +56,14 @@ def find_alternatives(
         and not tenants[one.name].is_isolated
         and why_alone(tenants[one.name], asked) is None
     ]
-    found = []
-    for offer, moving in _promising(free, tenants, fleet):
-        away = _away(jobs, moving, catalog)
-        packed = _packed(jobs, away, asked, catalog, known, quick=True)
-        if packed.cost_after < fleet.cost_after:
-            found.append((packed, offer, away))
+    promising = _promising(free, tenants, fleet)
+    tried = [(offer, _away(jobs, moving, catalog)) for offer, moving in promising]
+    packings = _packed(jobs, [away for _, away in tried], asked, catalog, known, quick=True)
+    found = [
+        (packed, offer, away)
+        for packed, (offer, away) in zip(packings, tried, strict=True)
+        if packed.cost_after < fleet.cost_after
+    ]
     found.sort(key=lambda one: (one[0].cost_after, one[1].place, one[1].purchase))
     first, listed = len(fleet.placements), found[:LISTED]
     known.away.update((_place(offer), away) for _, offer, away in listed)
@@ -80,7 +82,7 @@ def searched(
     In those that are listed the jobs that move are packed by first fit alone. `known` is of them.
     """
     away = known.away[_place(found.offer)]
-    packed = _packed(jobs, away, asked, catalog, known, quick=False)
+    (packed,) = _packed(jobs, [away], asked, catalog, known, quick=False)
     if packed.cost_after > found.fleet.cost_after:
         return found
     first = min(one.id for one in found.fleet.placements) - 1
@@ -99,16 +101,17 @@ def _away(
 
 def _packed(  # noqa: PLR0913 - what a packing is made of
     jobs: Sequence[Movable],
-    away: Mapping[str, Away],
+    tried: Sequence[Mapping[str, Away]],
     asked: Requirements,
     catalog: Catalog,
     known: PackedBefore,
     *,
     quick: bool,
-) -> Draft:
-    homes = {one.name: away.get(one.name, one.home) for one in jobs}
+) -> list[Draft]:
+    """Return the fleet packed with some jobs away, for each of such choices."""
+    homes = [{one.name: away.get(one.name, one.home) for one in jobs} for away in tried]
     pairs = [(one.profile, one.baseline) for one in jobs]
-    return draft(pairs, asked, homes, catalog, quick=quick, known=known)
+    return drafts(pairs, asked, homes, catalog, quick=quick, known=known)
 
 
 def _alternative(

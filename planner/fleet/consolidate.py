@@ -6,7 +6,8 @@ is the machines that are left (planner/fleet/machines_left.py).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
@@ -25,11 +26,11 @@ __all__ = [
     "Together",
     "Unmoved",
     "consolidate",
-    "draft",
+    "drafts",
 ]
 
 
-def consolidate(  # noqa: PLR0913 - as of a draft
+def consolidate(  # noqa: PLR0913 - what a packing is made of
     jobs: Iterable[tuple[Profile, Baseline]],
     asked: Requirements,
     homes: Mapping[str, Home | None] | None = None,
@@ -38,48 +39,65 @@ def consolidate(  # noqa: PLR0913 - as of a draft
     quick: bool = False,
     known: PackedBefore | None = None,
 ) -> Fleet:
-    """Return the fleet on fewer GPUs; the arguments are those of `draft`."""
-    return draft(jobs, asked, homes, catalog, quick=quick, known=known).fleet()
+    """Return the fleet on fewer GPUs; without homes each job is packed where it runs today.
+
+    The other arguments are those of `drafts`.
+    """
+    pairs = list(jobs)
+    at = {p.job.name: today(p, b) for p, b in pairs} if homes is None else homes
+    (found,) = drafts(pairs, asked, [at], catalog, quick=quick, known=known or PackedBefore())
+    return found.fleet()
 
 
-def draft(  # noqa: PLR0913 - what a packing is made of
-    jobs: Iterable[tuple[Profile, Baseline]],
+def drafts(  # noqa: PLR0913 - what a packing is made of
+    jobs: Sequence[tuple[Profile, Baseline]],
     asked: Requirements,
-    homes: Mapping[str, Home | None] | None = None,
-    catalog: Catalog | None = None,
+    homes: Sequence[Mapping[str, Home | None]],
+    catalog: Catalog | None,
     *,
-    quick: bool = False,
-    known: PackedBefore | None = None,
-) -> Draft:
-    """Return the fleet on fewer GPUs, packed and with its bill.
+    quick: bool,
+    known: PackedBefore,
+) -> list[Draft]:
+    """Return the fleet on fewer GPUs, packed and with its bill, once for each choice of homes.
 
     Args:
         jobs: what was measured, and what runs it today.
         asked: the limits of sharing.
-        homes: the machine on whose GPU each job would share, by its name; else today's.
+        homes: the machine on whose GPU each job would share, by its name; several such choices.
         catalog: where smaller machines are looked for; without it machines stay as they are.
         quick: first fit, without a search, a bound, or why who stays cannot join others.
         known: what was searched for before: the same jobs of a machine type are packed as then.
     """
     from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - numpy comes in with it
 
-    known, pairs = known or PackedBefore(), list(jobs)
-    at = {p.job.name: today(p, b) for p, b in pairs} if homes is None else homes
-    tenants = [known.tenant(p, b, at[p.job.name], asked, quick=quick) for p, b in pairs]
-    alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked)) is not None}
-    pools = [
-        (group, known.packed([t for t in group if t.name not in alone], asked, quick=quick))
-        for group in _by_machine(tenants)
+    each = [
+        _Pools([known.tenant(p, b, at[p.job.name], asked, quick=quick) for p, b in jobs], asked)
+        for at in homes
     ]
-    if asked.max_moves is not None:
-        with_fewer_moves([packing for _, packing in pools], asked.max_moves)
-    found = Draft(tenants, alone.values())
-    for group, packing in pools:
-        found.add(packing, [t for t in group if t.name in alone], catalog)
-        if not quick:
-            found.unmoved.extend(unmoved(packing, asked))
-    found.add_alone(t for t in tenants if t.home is None)
+    packings = iter(known.packed([one for of in each for one in of.sharing], asked, quick=quick))
+    found = []
+    for one in each:
+        packed = list(islice(packings, len(one.groups)))
+        if asked.max_moves is not None:
+            with_fewer_moves(packed, asked.max_moves)
+        made = Draft(one.tenants, one.alone.values())
+        for group, packing in zip(one.groups, packed, strict=True):
+            made.add(packing, [t for t in group if t.name in one.alone], catalog)
+            if not quick:
+                made.unmoved.extend(unmoved(packing, asked))
+        made.add_alone(t for t in one.tenants if t.home is None)
+        found.append(made)
     return found
+
+
+class _Pools:
+    """The jobs of a fleet by machine type, and who takes no part in packing."""
+
+    def __init__(self, tenants: list[Tenant], asked: Requirements) -> None:
+        self.tenants = tenants
+        self.alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked))}
+        self.groups = _by_machine(tenants)
+        self.sharing = [[t for t in group if t.name not in self.alone] for group in self.groups]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:

@@ -1,15 +1,19 @@
 """Puts jobs of one machine type together on its GPUs, within every limit of sharing."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from planner.baseline.requirements import Requirements
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
 from planner.fleet.search import StopSearch, pack_rows
 from planner.fleet.tenant import Tenant, Unmoved, least_slice
 
 Groups = list[list[Tenant]]
+
+_WORTH = 500  # jobs; fewer are packed sooner than handed over
 
 
 @dataclass(kw_only=True)
@@ -29,7 +33,40 @@ class Packing:
     kept: set[str] = field(default_factory=set)
 
 
-def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: False) -> Packing:
+def pack_all(
+    pools: Sequence[list[Tenant]], asked: Requirements, stop: StopSearch, at_once: AtOnce
+) -> list[Packing]:
+    """Return the packing of the jobs of each machine type.
+
+    Where most jobs are of one type its search is spread, else the types are, the largest first.
+    """
+    jobs = sum(map(len, pools))
+    if jobs < _WORTH:
+        return [pack(pool, asked, stop) for pool in pools]
+    largest_first = sorted(range(len(pools)), key=lambda number: -len(pools[number]))
+    most = {n for n in largest_first if 2 * len(pools[n]) > jobs}
+    found = {n: pack(pools[n], asked, stop, at_once) for n in most}
+    others = [n for n in largest_first if n not in most]
+    packed = at_once([partial(_in_rows, pools[n], asked, stop) for n in others])
+    for n, (rows, one) in zip(others, packed, strict=True):
+        found[n] = replace(one, groups=[[pools[n][row] for row in group] for group in rows])
+    return [found[n] for n in range(len(pools))]
+
+
+def _in_rows(
+    pool: list[Tenant], asked: Requirements, stop: StopSearch
+) -> tuple[list[list[int]], Packing]:
+    """Return groups as places of jobs in the pool, which is elsewhere too, and the rest of it."""
+    found, places = pack(pool, asked, stop), {id(one): place for place, one in enumerate(pool)}
+    return [[places[id(one)] for one in group] for group in found.groups], replace(found, groups=[])
+
+
+def pack(
+    group: list[Tenant],
+    asked: Requirements,
+    stop: StopSearch = lambda: False,
+    at_once: AtOnce = in_turn,
+) -> Packing:
     """Return the packing with the fewest dollars, then GPUs, that the search finds."""
     isolated = _pack_slices([t for t in group if t.is_isolated], asked)
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
@@ -39,7 +76,7 @@ def pack(group: list[Tenant], asked: Requirements, stop: StopSearch = lambda: Fa
     alone += isolated.groups
     if not rest:
         return Packing(groups=alone, bound=least)
-    found = pack_rows(sizes_of(rest), stop)
+    found = pack_rows(sizes_of(rest), stop, at_once)
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
     groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))

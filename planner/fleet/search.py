@@ -7,14 +7,17 @@ that a GPU can hold comes from sizes rounded down, so the bound holds. Prices th
 those of the best bound so far, which steadies them (Wentges 1997).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.classes import Classes, classes_of, enough_of_each, that_pair
 from planner.fleet.columns import Columns, Relaxed
-from planner.fleet.first_fit import best_fit, by_length, decreasing, first_fit, fullness
+from planner.fleet.first_fit import Rows, best_fit, by_length, decreasing, first_fit, fullness
 from planner.fleet.patterns import Grid, best_groups, on_a_grid
 from planner.fleet.sizes import Bins, Numbers, Sizes
 
@@ -28,6 +31,7 @@ STEPS = 60_000_000
 """Effort in linear programs, our choice: steps of the simplex method, times their rows; some five
 seconds. Each program of 2,216 jobs, no two of them alike, took 65 to 180 million, so a search took
 minutes; all programs of 5,885 jobs of 106 kinds took 2 million together."""
+TRIED_AT_ONCE = 8  # orders; after so many it is looked whether the search is done
 ALIKE = 3  # groups that a round adds for one job: more of them say little that is new
 STEADY = 0.6  # part of the steady prices in those that are tried
 BY_HOURS = 300
@@ -54,8 +58,14 @@ class Packed:
     stopped: bool = False
 
 
-def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
-    """Return the best packing that is found, never worse than by first fit."""
+def pack_rows(sizes: Sizes, stop: StopSearch, at_once: AtOnce = in_turn) -> Packed:
+    """Return the best packing that is found, never worse than by first fit.
+
+    Args:
+        sizes: the jobs.
+        stop: whether the search is to end with what it has.
+        at_once: tries rules that do not depend on each other.
+    """
     paired = that_pair(sizes, classes_of(sizes))
     alone: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
     rows = np.flatnonzero(paired)
@@ -64,7 +74,7 @@ def pack_rows(sizes: Sizes, stop: StopSearch) -> Packed:
     some = sizes.of(rows)
     firsts = [first_fit(some, order) for order in decreasing(some)]
     search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
-    search.run(stop)
+    search.run(stop, at_once)
     return Packed(
         bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
         bound=search.bound + len(alone),
@@ -138,18 +148,18 @@ class _Search:
         self.cost, self.fewest = self.sizes.worth(self.best)
         self.least_hours = plain_hours(self.sizes)
 
-    def run(self, stop: StopSearch) -> None:
+    def run(self, stop: StopSearch, at_once: AtOnce = in_turn) -> None:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
         for first, order in zip(self.firsts, decreasing(self.sizes), strict=True):
             self._offer(first)
             self._offer(best_fit(self.sizes, order))
-        for order in () if self.sizes.one_length else by_length(self.sizes):
+        orders = () if self.sizes.one_length else tuple(by_length(self.sizes))
+        for at in range(0, len(orders), TRIED_AT_ONCE):
             if self._done(stop):
                 return
-            for rule in (first_fit, best_fit):  # thousands of groups that prove nothing more
-                self._offer(rule(self.sizes, order), alike=False)
+            self._try(orders[at : at + TRIED_AT_ONCE], stop, at_once)
         relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
         if not self.sizes.one_length and not self._done(stop):
             relaxed, groups = (
@@ -160,6 +170,16 @@ class _Search:
             if relaxed is None or self._done(stop):
                 return
             self._complete(groups.whole(relaxed, least))
+
+    def _try(self, orders: Sequence[Rows], stop: StopSearch, at_once: AtOnce) -> None:
+        """Offer packings of some orders by both rules, one order after the other."""
+        rules = (first_fit, best_fit)
+        found = at_once([partial(rule, self.sizes, order) for order in orders for rule in rules])
+        for _ in orders:
+            if self._done(stop):
+                return
+            for bins in islice(found, len(rules)):
+                self._offer(bins, alike=False)  # thousands of groups that prove nothing more
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
         """Add groups while they help; return the last solution of the linear program."""

@@ -1,6 +1,6 @@
 """Jobs as the packing sees them, and how fast they run together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.home import Home
 from planner.fleet.movable import Away
 from planner.models.estimate import Estimate
@@ -108,12 +109,14 @@ class PackedBefore:
         packings: by the jobs of a machine type.
         firsts: jobs without a machine, by the profile.
         away: homes of the jobs that would move to a machine type, by its place.
+        at_once: packs machine types that do not depend on each other.
     """
 
     tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
     firsts: dict[int, Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
     away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
+    at_once: AtOnce = in_turn
 
     def tenant(
         self,
@@ -141,18 +144,23 @@ class PackedBefore:
             found = self.firsts[id(profile)] = tenant(profile, baseline, None, asked.probes)
         return found
 
-    def packed(self, group: list[Tenant], asked: Requirements, *, quick: bool) -> "Packing":
-        """Return the jobs of one machine type as they were packed before, else packed now.
+    def packed(
+        self, pools: Sequence[list[Tenant]], asked: Requirements, *, quick: bool
+    ) -> "list[Packing]":
+        """Return the jobs of each machine type as they were packed before, else packed now.
 
         A quick packing is by first fit, and not kept.
         """
-        from planner.fleet.packing import pack  # noqa: PLC0415 - numpy comes in with it
+        from planner.fleet.packing import pack_all  # noqa: PLC0415 - numpy comes in with it
 
-        key = tuple(id(one) for one in group)
-        found = self.packings.get(key)
-        if found is None and quick:
-            return pack(group, asked, stop=lambda: True)
-        return found or self.packings.setdefault(key, pack(group, asked, asked.ends_search))
+        keys = [tuple(id(one) for one in pool) for pool in pools]
+        new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
+        stop = (lambda: True) if quick else asked.ends_search
+        packings = pack_all(list(new.values()), asked, stop, self.at_once)
+        found = self.packings | dict(zip(new, packings, strict=True))
+        if not quick:
+            self.packings.update(found)
+        return [found[key] for key in keys]
 
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from planner.baseline.requirements import Period, Requirements
 from planner.fleet.alternatives import find_alternatives, searched
+from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.consolidate import Fleet, Placement, consolidate
 from planner.fleet.movable import Movable
 from planner.fleet.tenant import PackedBefore
@@ -37,8 +38,14 @@ class OneAnswer:
         return fleet.notes if fleet else ()
 
 
-def answer(
-    jobs: tuple[JobPlan, ...], asked: Requirements, catalog: Catalog, period: Period, *, packs: bool
+def answer(  # noqa: PLR0913 - one answer for all of it
+    jobs: tuple[JobPlan, ...],
+    asked: Requirements,
+    catalog: Catalog,
+    period: Period,
+    *,
+    packs: bool,
+    at_once: AtOnce = in_turn,
 ) -> OneAnswer:
     """Return the best of each job alone, packed at home, and packed on another machine type.
 
@@ -48,11 +55,12 @@ def answer(
         catalog: for the day.
         period: of the plan.
         packs: whether jobs may share; else there is no fleet.
+        at_once: packs machine types that do not depend on each other.
     """
     alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
     if not packs:
         return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
-    movable, known = [_movable(job) for job in jobs], PackedBefore()
+    movable, known = [_movable(job) for job in jobs], PackedBefore(at_once=at_once)
     fleet = _pack(movable, asked, catalog, known)
     found = recommend(alone, fleet, terms)
     if found.alternative is not None:

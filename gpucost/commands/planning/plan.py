@@ -69,7 +69,8 @@ def command(
     several, told = None if one_screen else 1, output.progress(PLANNING)
     with _without_collecting(), LargePlan(day, target, several, told) as large:
         profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
-        plan = make_plan(profiles, catalog, requirements_of(asked), as_of=day, spread=large.spread)
+        wanted, spread, at_once = requirements_of(asked), large.spread, large.at_once
+        plan = make_plan(profiles, catalog, wanted, as_of=day, spread=spread, at_once=at_once)
         document = plan_document(plan)
         large.write(document)
         _report(document, report_path, lang, rate)
