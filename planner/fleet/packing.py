@@ -13,7 +13,8 @@ from planner.fleet.tenant import Tenant, Unmoved, least_slice
 
 Groups = list[list[Tenant]]
 
-_WORTH = 500  # jobs; fewer are packed sooner than handed over
+FEWEST_JOBS = 500
+"""Fewer are packed sooner than handed over to another process."""
 
 
 @dataclass(kw_only=True)
@@ -41,7 +42,7 @@ def pack_all(
     Where most jobs are of one type its search is spread, else the types are, the largest first.
     """
     jobs = sum(map(len, pools))
-    if jobs < _WORTH:
+    if jobs < FEWEST_JOBS:
         return [pack(pool, asked, stop) for pool in pools]
     largest_first = sorted(range(len(pools)), key=lambda number: -len(pools[number]))
     most = {n for n in largest_first if 2 * len(pools[n]) > jobs}

@@ -21,7 +21,8 @@ SPREAD = """
 import os, sys
 from gpucost.files import in_processes, large_plan
 from gpucost.cli import run
-large_plan.FEWEST_JOBS = 2
+from planner.fleet import packing
+large_plan.FEWEST_JOBS = packing.FEWEST_JOBS = 2
 large_plan.processes = lambda: int(sys.argv[1])
 parent, honest = os.getpid(), in_processes._kept
 def kept(planning, group, keep, rest):
@@ -37,6 +38,13 @@ def learned(self, plan):
     learn({learned!r})
     write(self, plan)
 large_plan.LargePlan.write = learned
+pack_one = packing.pack
+def pack(*words):
+    if os.getpid() != parent:
+        print("packed there", file=sys.stderr, flush=True)
+        {trouble}
+    return pack_one(*words)
+packing.pack = pack
 sys.exit(run(sys.argv[2:]))
 """
 
@@ -114,6 +122,8 @@ def test_the_same_bytes_and_screen(trouble: str, fleet: Path, tmp_path: Path) ->
     assert target.read_text(encoding="utf-8") == text
     assert (three.stdout, three.returncode) == (one.stdout, 0)
     assert ("planned here" in three.stderr) == (trouble != "pass")
+    assert "packed there" in three.stderr
+    assert "packed there" not in one.stderr
     assert re.search(r'\n   "placement": \d', text), "nothing is packed, so nothing is filled in"
     assert list(target.parent.iterdir()) == [target]
 
@@ -160,7 +170,7 @@ def test_no_folder_for_the_file(fleet: Path, tmp_path: Path) -> None:
     words = (str(fleet), "-o", str(tmp_path / "none" / "plan.json"))
     one, three = (plan(tmp_path, several, *words) for several in (1, 3))
     assert one.returncode == three.returncode == 2
-    assert one.stderr.replace("planned here\n", "") == three.stderr
+    assert one.stderr.replace("planned here\n", "") == three.stderr.replace("packed there\n", "")
 
 
 def test_threads_keep_it_to_one_process() -> None:
@@ -177,3 +187,49 @@ def test_threads_keep_it_to_one_process() -> None:
     assert cores == len(os.sched_getaffinity(0))
     assert one == 1
     assert processes() >= 1
+
+
+@pytest.mark.parametrize(
+    ("trouble", "made_here"),
+    [
+        pytest.param("pass", "0 3 6", id="all goes well"),
+        pytest.param("os._exit(9)", "0 1 3 4 6 7", id="a process dies"),
+        pytest.param("os.kill(os.getpid(), 9)", "0 1 3 4 6 7", id="a process is killed"),
+        pytest.param("raise MemoryError", "0 1 3 4 6 7", id="a process has no memory"),
+        pytest.param("return lambda: 0", "0 1 3 4 6 7", id="what is returned cannot be sent"),
+    ],
+)
+def test_what_calls_return(trouble: str, made_here: str) -> None:
+    """Calls return the same wherever they are made; those that a process had are made here."""
+    script = (
+        "import os; from gpucost.files.in_processes import call_in\n"
+        "parent, here = os.getpid(), []\n"
+        "def call(number):\n"
+        "    if os.getpid() == parent: here.append(number)\n"
+        f"    elif number == 4: {trouble}\n"
+        "    return number * 100_000 * (1,)\n"
+        "calls = [(lambda n=n: call(n)) for n in range(8)]\n"
+        "print(*(len(one) // 100_000 for one in call_in(3, calls))); print(*sorted(here))\n"
+        "try: os.waitpid(-1, 0)\n"
+        "except ChildProcessError: print('nobody is left')\n"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", script), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["0 1 2 3 4 5 6 7", made_here, "nobody is left"]
+
+
+def test_a_call_that_fails_here_ends_the_others() -> None:
+    """The error of a call is raised, once, and no process is left behind."""
+    script = (
+        "import os, time; from gpucost.files.in_processes import call_in; parent = os.getpid()\n"
+        "def call(): 1 / 0 if os.getpid() == parent else time.sleep(600)\n"
+        "try: list(call_in(2, [call, call]))\n"
+        "except ZeroDivisionError: print('raised')\n"
+        "try: os.waitpid(-1, 0)\n"
+        "except ChildProcessError: print('nobody is left')\n"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", script), capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split("\n") == ["raised", "nobody is left", ""]

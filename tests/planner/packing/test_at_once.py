@@ -1,0 +1,110 @@
+"""Packings by rule beside each job on its own, and packings whose parts are made elsewhere."""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from planner.baseline.requirements import Requirements
+from planner.fleet import packing, search
+from planner.fleet.consolidate import consolidate
+from planner.fleet.first_fit import best_fit, first_fit, fullness
+from planner.fleet.home import Home, today
+from planner.fleet.search import pack_rows, plain_bound
+from planner.fleet.sizes import Bins, Sizes
+from planner.fleet.tenant import PackedBefore
+from planner.profile.model import Statistics
+from tests.planner.factories import TODAY, a_baseline, a_profile, running
+
+T = TypeVar("T")
+ASKED = Requirements(max_slowdown=100.0)
+
+
+def drawn(seed: int, jobs: int = 300) -> Sizes:
+    """Jobs that need over a hundred GPUs, with a resource that nobody takes and one without end."""
+    rng = np.random.default_rng(seed)
+    takes = rng.uniform(0.2, 0.7, (jobs, 4)) * rng.choice([1.0, 0.1], (jobs, 1))
+    limits = np.ones((jobs, 4))
+    takes[:, 1], limits[:, 2] = 0.0, np.inf
+    limits[:, 3] = np.where(rng.random(jobs) < 0.3, np.minimum(1.0, takes[:, 3] + 0.1), np.inf)
+    return Sizes(takes=takes, limits=limits, hours=rng.uniform(10, 700, jobs))
+
+
+def one_by_one(sizes: Sizes, order: Sequence[int], begun: Bins, *, fullest: bool) -> Bins:
+    """Each job on the first GPU with room, or the one with least room left; by `Sizes.fits`."""
+    main = int(np.argsort(-fullness(sizes).sum(axis=0), kind="stable")[0])
+    bins = [list(rows) for rows in begun]
+
+    def room(rows: list[int]) -> float:
+        return float(sizes.limits[rows, main].min() - sum(sizes.takes[rows, main]))
+
+    for row in order:
+        fitting = [rows for rows in bins if sizes.fits([*rows, row])]
+        chosen = min(fitting, key=room) if fitting and fullest else next(iter(fitting), None)
+        if chosen is None:
+            bins.append([row])
+        else:
+            chosen.append(row)
+    return bins
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_job_goes_where_the_rule_says(seed: int) -> None:
+    """Full GPUs and resources that decide nothing are passed over without a difference."""
+    sizes = drawn(seed)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    begun = [[int(order[0])], [int(order[1])]]
+    for rule, fullest in ((first_fit, False), (best_fit, True)):
+        found = rule(sizes, order[2:], begun)
+        assert found == one_by_one(sizes, order[2:].tolist(), begun, fullest=fullest)
+        assert len(found) > 100
+
+
+def test_little_effort_leaves_the_packing_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a step for linear programs a packing is as by rule, its bound as without a search."""
+    sizes = drawn(0, jobs=40)
+    best = pack_rows(sizes, lambda: False)
+    monkeypatch.setattr(search, "STEPS", 0)
+    found = pack_rows(sizes, lambda: False)
+    assert plain_bound(sizes) <= found.bound <= best.bound <= len(found.bins)
+    assert sorted(row for rows in found.bins for row in rows) == list(range(40))
+    assert not found.stopped
+
+
+class Elsewhere:
+    """Makes calls from the last to the first, and hands over copies of what they return."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Make them all."""
+        self.calls += len(calls)
+        made = [deepcopy(call()) for call in reversed(calls)]
+        return iter(made[::-1])
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_parts_made_elsewhere_are_the_same_packing(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever machine types are packed, and orders of a large one are tried, it is one fleet."""
+    monkeypatch.setattr(packing, "FEWEST_JOBS", 2)
+    rng = np.random.default_rng(0)
+    pairs = []
+    for number in range(24):
+        used: dict[str, float | Statistics] = {
+            "util.kernel_time": float(rng.uniform(0.1, 0.6)),
+            "mem.used_gib": Statistics(max=float(rng.uniform(1, 30))),
+        }
+        offer = TODAY if number < 24 * share else replace(TODAY, instance_type="another")
+        profile = a_profile(used, name=f"j{number:02}", hours=float(rng.uniform(10, 700)))
+        pairs.append((running(profile, offer), a_baseline(profile, offer)))
+    homes: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in pairs}
+    elsewhere = Elsewhere()
+    found = consolidate(pairs, ASKED, homes, known=PackedBefore(at_once=elsewhere))
+    assert found == consolidate(pairs, ASKED, homes)
+    assert elsewhere.calls > 0
