@@ -52,7 +52,7 @@ def test_a_group_used_several_times_takes_other_jobs_each_time() -> None:
     pool = Columns(members=((0, 1, 2, 3, 4), (5, 6)))
     pool.add([0, 1], 1.0)
     pool.add([0, 0], 1.0)
-    said = Relaxed(prices=np.zeros(2), parts=np.array([1.7, 1.3]))
+    said = Relaxed(prices=np.zeros(2), parts=np.array([1.7, 1.3]), steps=1)
     assert pool.whole(said, 0.9) == [[0, 5], [1, 2]]
     assert pool.whole(said, 0.5) == [[0, 5], [1, 6], [2, 3]]
     assert pool.whole(said, 0.1) == [[0, 5], [1, 6], [2, 3]]
