@@ -80,7 +80,7 @@ def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
     ]
     for start, end in reversed(_merged(spans)):
         text = text[:start] + HIDDEN + text[end:]
-    return _SHAPES.sub(HIDDEN, text) if any(word in text for word in _IN_SHAPES) else text
+    return _SHAPES.sub(HIDDEN, text) if any(_holds(text, word) for word in _IN_SHAPES) else text
 
 
 @lru_cache(maxsize=8)
@@ -131,7 +131,8 @@ def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
     """
     step = max(1, least // 2)
     for start in range(0, len(secret) - step + 1, step):
-        at = text.find(secret[start : start + step])
+        block = secret[start : start + step]
+        at = text.find(block) if _holds(text, block) else -1
         while at >= 0:
             left = right = 0
             while min(at, start) > left and text[at - left - 1] == secret[start - left - 1]:
@@ -141,7 +142,12 @@ def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
                 right += 1
             if left + right >= least:
                 yield at - left, at + right
-            at = text.find(secret[start : start + step], at + max(1, right))
+            at = text.find(block, at + max(1, right))
+
+
+def _holds(text: str, words: str) -> bool:
+    """Return whether words stand in a text; from its end their absence is seen in half the time."""
+    return text.rfind(words) >= 0
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -85,7 +85,7 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
         count=option.count,
         provisionable=option.provisionable,
         actions=option.actions,
-        settings={code: dict(values) for code, values in option.machine.values.items()},
+        settings=option.machine.values,
         machine=_machine(option.machine),
         sharing=None,
         distribution=_spread(option.distribution) if option.distribution else None,
