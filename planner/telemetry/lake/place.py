@@ -87,7 +87,7 @@ def _is_a_job(file: Path) -> bool:
 
 
 def _all_parquet(folder: Path) -> list[Path]:
-    """Return the files of a folder and below it, sorted; none where one is no Parquet."""
+    """Return the files of a folder and below it, sorted; none where one is not Parquet."""
     files: list[Path] = []
     for one in folder.rglob("*"):
         if one.is_file() and not _hidden(one, folder):
