@@ -6,7 +6,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 _Value = TypeVar("_Value")
 
 
-class lazily(Generic[_Value]):  # noqa: N801 - a decorator, named as `property` is
+class lazy_property(Generic[_Value]):  # noqa: N801 - a decorator, named as `property` is
     """`functools.cached_property` without the lock that Python 3.11 takes at each first use.
 
     Candidates have a few such values each and are made by the hundred for every job. Two threads

@@ -21,7 +21,7 @@ from pricing.billing.sums import Part, Sums, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
-from pricing.lazily import lazily
+from pricing.lazily import lazy_property
 
 _NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
@@ -98,7 +98,7 @@ class Candidate:
         """Copies of the job, at the peak."""
         return self.work.replicas if self.scaling is None else self.scaling.peak
 
-    @lazily
+    @lazy_property
     def hours(self) -> Estimate:
         """Machine hours of the period: useful work, and what interruptions add to it."""
         found = self.interruptions
@@ -111,12 +111,12 @@ class Candidate:
         basis = f"{self.work_hours.basis}; {found.basis}"
         return Estimate(low=low, mid=mid, high=high, basis=basis, weak=self.work_hours.weak)
 
-    @lazily
+    @lazy_property
     def quote(self) -> Quote:
         """The bill at the expected hours."""
         return self._bill("mid")
 
-    @lazily
+    @lazy_property
     def missing(self) -> Decimal:
         """What parts of the bill without a known price cost at most, by the dearest known price.
 
@@ -129,7 +129,7 @@ class Candidate:
                 amount += max(_NOTHING, most - _of_kinds((what,), self._sums.parts))
         return amount
 
-    @lazily
+    @lazy_property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
         return self._sums.exact
@@ -139,7 +139,7 @@ class Candidate:
         """Whether a part of the bill has no known price, so that it costs more."""
         return bool(self._sums.unknown)
 
-    @lazily
+    @lazy_property
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
         found = self._sums
@@ -171,19 +171,19 @@ class Candidate:
             return self.cost_at("high")
         return self.by_hours.high + self.missing
 
-    @lazily
+    @lazy_property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
         return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
 
-    @lazily
+    @lazy_property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
         by_time, moved, expected = _of_kinds(_BY_TIME, self._sums.parts), self.moved, self.expected
         low, high = by_time * (moved.low - 1), by_time * (moved.high - 1)
         return UsdRange(low=expected + low, high=expected + high)
 
-    @lazily
+    @lazy_property
     def _sums(self) -> Sums:
         return self._sums_at("mid")
 

@@ -149,7 +149,7 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
 
 
 def _is_blind(context: JobContext) -> bool:
-    """Return whether what was measured is no ground for a prediction of speed elsewhere.
+    """Return whether too little was seen to predict a speed elsewhere.
 
     One instant is none, nor are steps timed without a look at the GPU.
     """

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from decimal import Decimal
 
+from pricing.billing.beside import services
 from pricing.billing.provider_rules import rules_of
-from pricing.billing.services import services
 from pricing.billing.storage import boot_disk, kept_data
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage

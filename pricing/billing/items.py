@@ -8,10 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from pricing.billing.amount import Amount, words_of
+from pricing.billing.amount import Amount, Tariff, words_of
 from pricing.billing.billing_rule import BillingRule, caveats
 from pricing.billing.lines import Charge, QuoteLine
-from pricing.billing.rates import Rate
 from pricing.catalog.offer import Offer
 
 _ZERO = Decimal(0)
@@ -48,7 +47,7 @@ class Timed(NamedTuple):
     """
 
     what: str
-    rate: Rate
+    rate: Tariff
     words: str
     terms: tuple[BillingRule, ...]
     more: str = ""

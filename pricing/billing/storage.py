@@ -4,11 +4,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from pricing.billing.amount import by_month, by_size
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
 from pricing.billing.items import ComesAlong, Item, Settled, Timed, Unpriced
 from pricing.billing.lines import Charge, together
 from pricing.billing.provider_rules import ProviderRules
-from pricing.billing.rates import by_month, by_size
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.money import EXACT, price_text, quantity_text
