@@ -1,5 +1,6 @@
 """What a bill comes to is what its lines add up to, digit for digit."""
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -63,3 +64,26 @@ def test_every_place() -> None:
     told = {offer.name: (sums_of(offer, use), in_sums(quote(offer, use))) for offer in PLACES}
     assert {name: one for name, one in told.items() if one[0] != one[1]} == {}
     assert any(one[0].unknown for one in told.values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    use=USES,
+    life_s=st.decimals(0, 4_000_000, places=3),
+    lost_s=st.just(Decimal(0)) | st.decimals(1, 9999, places=1),
+    some=st.lists(st.sampled_from(PLACES), min_size=10, max_size=10),
+)
+def test_a_use_for_another_time_is_as_if_made_for_it(
+    use: Usage, life_s: Decimal, lost_s: Decimal, some: list[Offer]
+) -> None:
+    """What uses of one kind share, whatever their time, changes no bill and no sum of any."""
+    known = [quote(offer, use).exact for offer in some]
+    other = use.lasting(life_s, lost_s)
+    alone = replace(use, duration_s=life_s, lost_work_s=lost_s, checkpoint_s=0)
+    assert (other, other.life_s, other.kept_s) == (alone, alone.life_s, alone.kept_s)
+    for offer in some:
+        assert quote(offer, other) == quote(offer, alone)
+        assert sums_of(offer, use.lasting(Decimal(0)), life_s) == sums_of(
+            offer, replace(alone, lost_work_s=0)
+        )
+    assert [quote(offer, use).exact for offer in some] == known
