@@ -43,15 +43,12 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     extra: Billed | None = None,
 ) -> Usage:
     """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
-    held, added = (
-        use_of_work(offer, count, work, catalog),
-        extra and (extra.lost_s, extra.checkpoint_s),
-    )
+    added = None if extra is None else (extra.lost_s, extra.checkpoint_s)
     key = (hours, count, offer.provider == OWN, added, catalog.as_of)
     known = work.uses.get(key)
     if known is None:
-        more = [seconds(time_s) for time_s in added or ()]
-        known = work.uses[key] = held.lasting(seconds(hours * 3600.0), *more)
+        times_s = [seconds(time_s) for time_s in (hours * 3600.0, *(added or ()))]
+        known = work.uses[key] = use_of_work(offer, count, work, catalog).lasting(*times_s)
     return known
 
 
