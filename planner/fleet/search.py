@@ -27,10 +27,13 @@ ROUNDS = 80
 WORK = 300_000
 """Effort of a search, our choice: rounds, and jobs plus entries of the linear program over all of
 them. It counts work, not time: the same jobs get the same packing on any machine."""
-STEPS = 60_000_000
-"""Effort in linear programs, our choice: steps of the simplex method, times their rows; some five
-seconds. Each program of 2,216 jobs, no two of them alike, took 65 to 180 million, so a search took
-minutes; all programs of 5,885 jobs of 106 kinds took 2 million together."""
+STEPS = 120_000_000
+"""Effort in linear programs, our choice: steps of the simplex method, times their rows; some ten
+seconds. All programs of 590 kinds of jobs took half of it, each program of 2,216 kinds 65 to 180
+million, so that a search took minutes."""
+STEPS_OF_BOUND = 20_000_000
+"""The same where they prove a bound and choose no groups. For 5,885 jobs of 106 kinds they took 2
+million together."""
 TRIED_AT_ONCE = 8  # orders; after so many it is looked whether the search is done
 ALIKE = 3  # groups that a round adds for one job: more of them say little that is new
 STEADY = 0.6  # part of the steady prices in those that are tried
@@ -187,7 +190,8 @@ class _Search:
         for prices in _plain_prices(self.sizes):
             by_class = prices[self.classes.firsts]
             self._grow(grid, by_class, by_class)
-        relaxed, left, steps = None, WORK, STEPS // len(self.classes.members)
+        most = STEPS if self.sizes.one_length else STEPS_OF_BOUND
+        relaxed, left, steps = None, WORK, most // len(self.classes.members)
         for _ in range(ROUNDS):
             left -= len(self.classes.members) + self.alike.entries
             if left < 0 or self._done(stop) or self.fewest <= self.bound:

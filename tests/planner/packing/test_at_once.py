@@ -67,7 +67,8 @@ def test_little_effort_leaves_the_packing_by_rule(monkeypatch: pytest.MonkeyPatc
     """Without a step for linear programs a packing is as by rule, its bound as without a search."""
     sizes = drawn(0, jobs=40)
     best = pack_rows(sizes, lambda: False)
-    monkeypatch.setattr(search, "STEPS", 0)
+    for effort in ("STEPS", "STEPS_OF_BOUND"):
+        monkeypatch.setattr(search, effort, 0)
     found = pack_rows(sizes, lambda: False)
     assert plain_bound(sizes) <= found.bound <= best.bound <= len(found.bins)
     assert sorted(row for rows in found.bins for row in rows) == list(range(40))
