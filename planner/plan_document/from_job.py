@@ -57,9 +57,7 @@ def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> Job
         findings=tuple(finding_document(finding) for finding in job.findings),
         remedies=remedy_documents(job.remedies, job.machine),
         options=tuple(option_document(option, job, as_of) for option in job.options),
-        rejected=tuple(
-            _rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
-        ),
+        rejected=tuple(_rejected(r.offer, r.reason, r.detail) for r in job.rejected),
         recommended=job.recommended,
         smallest_change=job.named.smallest_change,
         cheapest=job.named.cheapest,

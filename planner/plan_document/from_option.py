@@ -117,7 +117,7 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
 
 
 def _ends(found: UsdRange) -> UsdEnds:
-    return _usd_ends(low=cents(found.low), high=cents(found.high))
+    return _usd_ends(cents(found.low), cents(found.high))
 
 
 def _basis(option: Option, as_of: date) -> str:
@@ -177,11 +177,7 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
             source=line.source,
             as_of=line.as_of,
             parts=tuple(
-                _part(
-                    quantity=without_zeros(part.quantity),
-                    unit=part.unit,
-                    unit_usd=without_zeros(part.unit_usd),
-                )
+                _part(without_zeros(part.quantity), part.unit, without_zeros(part.unit_usd))
                 for part in line.parts
             ),
         )
@@ -191,13 +187,8 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
 
 def rounded(estimate: Estimate) -> Estimate:
     """Return an estimate with six significant digits."""
-    return _estimate(
-        low=digits(estimate.low),
-        mid=digits(estimate.mid),
-        high=digits(estimate.high),
-        basis=estimate.basis,
-        weak=estimate.weak,
-    )
+    ends = digits(estimate.low), digits(estimate.mid), digits(estimate.high)
+    return _estimate(*ends, estimate.basis, estimate.weak)
 
 
 def digits(value: float) -> float:
