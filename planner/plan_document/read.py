@@ -64,7 +64,7 @@ def _job_by_job(content: Content) -> _Parts:
     """Return the values of a file, of its jobs one at a time.
 
     Raises:
-        msgspec.DecodeError: it is no JSON object as plans are; of a job once it is reached.
+        msgspec.DecodeError: it is not JSON as plans are; of a job once it is reached.
         KeyError: it has no jobs.
     """
     top = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
