@@ -188,11 +188,11 @@ def shares_with_nobody(one: Tenant) -> bool:
     return late or full
 
 
-def sizes_of(group: list[Tenant]) -> Sizes:
+def sizes_of(group: list[Tenant], asked: Requirements) -> Sizes:
     """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
     room = room_gib(group)
     by_hour, vcpus = wanted_together(group), vcpus_of(group)
-    rows = [_row(one, vcpus, room, len(by_hour)) for one in group]
+    rows = [_row(one, vcpus, room, len(by_hour), asked.max_slowdown) for one in group]
     return Sizes(
         takes=np.array([[takes for takes, _ in row] for row in rows]),
         limits=np.array([[limit for _, limit in row] for row in rows]),
@@ -200,7 +200,9 @@ def sizes_of(group: list[Tenant]) -> Sizes:
     )
 
 
-def _row(one: Tenant, vcpus: float | None, room: float, hours: int) -> list[tuple[float, float]]:
+def _row(
+    one: Tenant, vcpus: float | None, room: float, hours: int, slowdown: float
+) -> list[tuple[float, float]]:
     """Return what a job takes of each resource, and the most for it and those beside it.
 
     Args:
@@ -208,9 +210,11 @@ def _row(one: Tenant, vcpus: float | None, room: float, hours: int) -> list[tupl
         vcpus: cores of the host; None: not known.
         room: memory of the GPU that may be filled, GiB.
         hours: in which every job's share is known, a resource each; 0: its peak counts.
+        slowdown: the most that is expected of any job.
     """
     share = one.share or 0.0
-    most = min(BUSIEST, share + _most_beside(one))
+    # A job on the GPU for a time t is expected to take max(1, t + what others take) as long.
+    most = min(BUSIEST, share + _most_beside(one), share + max(0.0, slowdown - one.time_on_gpu))
     ram, cores = (math.inf, math.inf)
     home = one.home
     if home is not None and home.offer.gpu_count == 1:

@@ -77,7 +77,7 @@ def pack(
     alone += isolated.groups
     if not rest:
         return Packing(groups=alone, bound=least)
-    found = pack_rows(sizes_of(rest), stop, at_once)
+    found = pack_rows(sizes_of(rest, asked), stop, at_once)
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
     groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))

@@ -20,7 +20,7 @@ from planner.prediction.sharing.shares import peak_share, shared_speed
 from planner.prediction.sharing.slices import Probes, compute_of, cut, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
-from planner.signals.compute_share import compute_share
+from planner.signals.compute_share import compute_share, time_on_gpu
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.gpu_partitions import partition_modes
@@ -87,6 +87,11 @@ class Tenant:
     def there(self) -> Profile:
         """What was measured, as it would be on the home's GPU."""
         return self.home.profile if self.home else self.profile
+
+    @cached_property
+    def time_on_gpu(self) -> float:
+        """The share of the time in which the home's GPU runs anything of it."""
+        return time_on_gpu(self.there) or 0.0
 
     @cached_property
     def peak(self) -> float:
@@ -165,12 +170,19 @@ class PackedBefore:
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     """Return each job's speed relative to running alone, by its name."""
-    found = _on_slices(group) or shared_speed([one.there for one in group])
+    found = _on_slices(group) or shared_speed(
+        [one.there for one in group], in_turns=_in_turns(group)
+    )
     busy = host_share([one.profile for one in group], vcpus_of(group))
     return {
         one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
         for one, speed in zip(group, found, strict=True)
     }
+
+
+def _in_turns(group: list[Tenant]) -> bool:
+    home = group[0].home
+    return home is not None and side_by_side(home.offer) == "time-slicing"
 
 
 def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:

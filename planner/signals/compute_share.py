@@ -13,6 +13,14 @@ def compute_share(profile: Profile) -> float | None:
     return next((share for slot in SHARES if (share := profile.mean(slot)) is not None), None)
 
 
+def time_on_gpu(profile: Profile) -> float | None:
+    """Return the share of the time in which the GPU runs anything of the job: kernel time.
+
+    At least its SM activity: a collector may lack the one reading or write 0 for it.
+    """
+    return max((m for slot in SHARES if (m := profile.mean(slot)) is not None), default=None)
+
+
 def busy_there(profile: Profile, factor: float) -> Profile:
     """Return the profile with its shares of a GPU's time as they would be on another GPU.
 

@@ -53,15 +53,15 @@ def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:
         raise InputError(problems)
 
 
-def _whole(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+def _whole(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Estimate, ...]:
     isolated = [p.job.name for p in profiles if p.job.trust == "isolated"]
     if isolated and len(profiles) > 1:
         raise InputError(f"{', '.join(isolated)} must be isolated; only mode='mig' keeps that.")
-    return shared_speed(profiles)
+    return shared_speed(profiles, in_turns=in_turns)
 
 
 def _in_turns(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
-    expected = _whole(profiles)
+    expected = _whole(profiles, in_turns=True)
     named = [one.hardware.gpu for one in profiles]
     if len(set(named)) != 1 or named[0] is None:
         return expected

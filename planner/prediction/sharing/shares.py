@@ -1,23 +1,37 @@
 """How fast each job runs when several share one GPU.
 
-Expected: 1 / max(1, sum of compute shares), the better guess for an unmeasured pair (mean error
-0.08 of full speed on 2,760 published pairs). The interval is that x/: f^c, f calibrated on pairs of
-jobs left out (`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not
-run delays nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum),
-and up to a job alone as it was measured again.
+Expected: 1 / max(1, own time on the GPU + the others' shares of it). A job is delayed only while it
+has work there, which is its kernel time. Side by side (MPS) others leave it what their SM activity
+does not take; in turns whoever has its turn has the whole GPU, so there their kernel time counts.
+Where one of the two readings is known it stands for both, and this is 1 / max(1, sum of shares).
+Nothing of it is fitted: on Gavel's pairs it is the better of the guesses, and on our own on an H200
+(`research/side_by_side`) nearer than SM activity alone, in turns and under MPS.
+
+The interval is that x/: f^c, f calibrated on pairs of jobs left out
+(`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not run delays
+nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and up to a
+job alone as it was measured again.
+
+A job whose SM activity is nearly 1 fills the GPU: under MPS its kernels keep the SMs until they
+end, and others starved beside it (0.02 to 0.8 of their speed on an H200). How much depends on the
+lengths of both jobs' kernels, which no reading here tells, so such an estimate is weak.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.sharing.growth import peak_of
 from planner.profile.model import Profile
-from planner.signals.compute_share import SHARES, compute_share
+from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
 from pricing.errors import InputError
 
-_BASIS = "1 / max(1, sum of compute shares)"
+_BASIS = "1 / max(1, own time on the GPU + the others' shares)"
+_STARVED = "weak: another job fills the GPU, and beside such jobs others starved; "
+_FILLS = 0.95
+"""SM activity from which a job fills its GPU; 0.85 left room on an H200, 0.97 did not."""
 _AGAIN = 1.07  # run-to-run spread of one job on like hosts, as of predictions on the same GPU
 
 
@@ -32,26 +46,45 @@ def peak_share(profile: Profile) -> float | None:
     return max((one for one in seen if one is not None), default=mean)
 
 
-def shared_speed(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Estimate, ...]:
     """Return each job's speed relative to running alone (1.0), in order of the input.
+
+    Args:
+        profiles: the jobs.
+        in_turns: whether one job at a time has the GPU (time-slicing), not several at once (MPS).
 
     Raises:
         InputError: GPU use of a job was not measured.
     """
-    shares = [compute_share(profile) for profile in profiles]
-    unknown = [p.job.name for p, s in zip(profiles, shares, strict=True) if s is None]
+    own = [time_on_gpu(profile) for profile in profiles]
+    unknown = [p.job.name for p, s in zip(profiles, own, strict=True) if s is None]
     if unknown:
         raise InputError(f"GPU use of {', '.join(unknown)} was not measured.")
-    if len(shares) == 1:
+    if len(own) == 1:
         return (exactly(1.0, "alone on its GPU"),)
-    total = sum(share or 0.0 for share in shares)
-    return tuple(_beside(total, total - (share or 0.0)) for share in shares)
+    taken = own if in_turns else [compute_share(profile) for profile in profiles]
+    total = sum(share or 0.0 for share in taken)
+    filling = [] if in_turns else [one for one in profiles if _fills(one)]
+    found = (
+        _beside(time or 0.0, total - (share or 0.0)) for time, share in zip(own, taken, strict=True)
+    )
+    return tuple(
+        replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
+        if any(other is not one for other in filling)
+        else speed
+        for one, speed in zip(profiles, found, strict=True)
+    )
+
+
+def _fills(profile: Profile) -> bool:
+    return (profile.mean(SHARES[0]) or 0.0) >= _FILLS
 
 
 def most_beside(least: float) -> float:
     """Return the share of a GPU that others may take so that a job surely keeps such a speed.
 
-    The other way round of the low end of `shared_speed`, while shares sum to at most 1.
+    The other way round of the low end of `shared_speed`, while its own time on the GPU and what
+    others take sum to at most 1.
 
     Args:
         least: of its speed alone, above 0.
@@ -69,12 +102,12 @@ def contention(others: float) -> float:
 
 
 def expected_speed(total: float) -> float:
-    """Return the expected speed of jobs that together would take `total` of a GPU's time."""
+    """Return the expected speed of a job for whose work and the others' `total` GPUs are needed."""
     return 1.0 / max(1.0, total)
 
 
-def _beside(total: float, others: float) -> Estimate:
-    mid = expected_speed(total)
+def _beside(own: float, others: float) -> Estimate:
+    mid = expected_speed(own + others)
     factor = float(coefficients("sharing")["factor"]) ** contention(others)
     return Estimate(
         low=min(mid / factor, 1.0 / (1.0 + others)),

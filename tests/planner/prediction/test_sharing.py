@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from planner.models.coefficients import coefficients
 from planner.prediction.sharing.shares import shared_speed
-from planner.signals.compute_share import compute_share
+from planner.signals.compute_share import compute_share, time_on_gpu
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 
@@ -58,6 +58,34 @@ def test_one_more_job_makes_nobody_faster(shares: list[float], more: float) -> N
         assert 0 < other.low <= other.mid <= other.high <= 1.07
         assert other.mid <= one.mid
         assert other.low <= one.low
+
+
+def test_a_job_is_delayed_for_as_long_as_it_is_on_the_gpu() -> None:
+    """Its kernel time counts, beside the others' SM activity, or their kernel time in turns."""
+    decoder = a_profile({BUSY: 0.98, SM: 0.52}, name="decoder")
+    loader = a_profile({BUSY: 0.39, SM: 0.26}, name="loader")
+    side_by_side = shared_speed([decoder, loader])
+    assert [s.mid for s in side_by_side] == pytest.approx([1 / (0.98 + 0.26), 1.0])
+    in_turns = shared_speed([decoder, loader], in_turns=True)
+    assert [s.mid for s in in_turns] == pytest.approx([1 / (0.98 + 0.39)] * 2)
+
+
+def test_kernel_time_is_at_least_sm_activity() -> None:
+    """A collector that writes 0 for the one reading does not make a job that never runs."""
+    assert time_on_gpu(a_profile({BUSY: 0.0, SM: 0.4})) == 0.4
+    assert time_on_gpu(a_profile({})) is None
+
+
+def test_beside_a_job_that_fills_the_gpu_nothing_is_sure() -> None:
+    """Others starved beside such jobs under MPS: their estimate is weak, and says why."""
+    solver = a_profile({BUSY: 1.0, SM: 0.99}, name="solver")
+    small = a_profile({BUSY: 0.1, SM: 0.01}, name="small")
+    beside, filling = shared_speed([small, solver])
+    assert beside.weak
+    assert "starved" in beside.basis
+    assert not filling.weak
+    assert not any(s.weak for s in shared_speed([small, solver], in_turns=True))
+    assert not any(s.weak for s in shared_speed([small, a_profile({BUSY: 1.0}, name="unknown")]))
 
 
 def test_an_unmeasured_job_is_named() -> None:
