@@ -357,10 +357,12 @@ int nvmlDeviceGetP2PStatus(Device *d, Device *other, u32 capability, u32 *status
 /* ---- processes: keys "process.PID" and "process.children", GiB each; below 0 it is not there ----
  *
  * And programs that take part: FAKE_NVML_PROCESSES names a folder of files "DEVICE,PID,KIND" (compute, graphics
- * or mps) that hold "GIB SM_PERCENT"; a process is on the device while it lives.
+ * or mps) that hold "GIB SM_PERCENT"; a process is on the device while it lives. Clients of MPS are listed as
+ * computing, too, and what they do counts as their server's, as on an H200 with driver 580.
  */
 
-typedef struct { u32 pid; double gib, sm; } Present;
+#define MPS_SERVER 1
+typedef struct { u32 pid; double gib, sm; int mps; } Present;
 
 static int present(Device *d, const char *kind, Present *out, int most) {
   const char *folder = getenv("FAKE_NVML_PROCESSES");
@@ -368,9 +370,10 @@ static int present(Device *d, const char *kind, Present *out, int most) {
   int n = 0;
   for (struct dirent *entry; names && n < most && (entry = readdir(names));) {
     char path[600], device[32], what[16];
-    Present p = {0, 0, 0};
+    Present p = {0, 0, 0, 0};
     if (sscanf(entry->d_name, "%31[^,],%u,%15s", device, &p.pid, what) != 3) continue;
-    if (strcmp(device, d->name) || (kind && strcmp(what, kind))) continue;
+    p.mps = !strcmp(what, "mps");
+    if (strcmp(device, d->name) || (kind && strcmp(what, kind) && !(p.mps && !strcmp(kind, "compute")))) continue;
     snprintf(path, sizeof path, "/proc/%u/fd", p.pid);
     if (access(path, F_OK)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -439,7 +442,7 @@ int nvmlDeviceGetProcessUtilization(Device *d, Utilized *out, u32 *count, u64 si
   int n = present(d, NULL, there, MOST_PROCESSES);
   if (n && (!out || *count < (u32)n)) { *count = n; return INSUFFICIENT_SIZE; }
   for (int i = 0; i < n; i++)
-    out[i] = (Utilized){there[i].pid, now.tv_sec * 1000000ull + now.tv_nsec / 1000, lround(there[i].sm), 0, 0, 0};
+    out[i] = (Utilized){there[i].mps ? MPS_SERVER : there[i].pid, now.tv_sec * 1000000ull + now.tv_nsec / 1000, lround(there[i].sm), 0, 0, 0};
   *count = n;
   return OK;
 }

@@ -17,7 +17,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.telemetry.parsing.hints import Hints
 from planner.telemetry.sources import read_source
 from tests.conftest import ROOT
-from tests.fake_nvml.machines import a100, machine, mig_h100
+from tests.fake_nvml.machines import a100, h100, machine, mig_h100
 from tests.fake_nvml.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -272,6 +272,36 @@ def test_on_a_shared_gpu_the_jobs_own_share_counts(shared: Callable[..., Shared]
     assert profile.mean("util.kernel_time") == pytest.approx(0.1)
     assert profile.peak("mem.process_gib") == pytest.approx(4.0)
     assert "GPU 0 is shared" in said
+
+
+def test_activity_of_all_is_not_the_jobs(shared: Callable[..., Shared]) -> None:
+    """SM, tensor and memory activity of a shared H100 are left out: neighbours are in them, too."""
+    here = shared({"0": {**h100(), "util.sm_active": 0.7, "util.kernel_time": BUSY}})
+    other = here.job("0", "600", "--gib", "50", "--sm", "70")
+    try:
+        _ended(here.profile("mine", "0", "5", "--gib", "4", "--sm", "10"))
+    finally:
+        other.kill()
+        other.communicate()
+    profile = _loaded("mine")
+    assert profile.mean("util.kernel_time") == pytest.approx(0.1)
+    assert profile.mean("util.sm_active") is None
+    assert profile.mean("power.board_w") is not None
+
+
+def test_under_mps_the_kernel_time_is_of_all(shared: Callable[..., Shared]) -> None:
+    """MPS counts every client as its server: the device's use is told, with a note, and not 0."""
+    here = shared(_loads(1, 0))
+    other = here.job("0", "600", "--gib", "50", "--sm", "70", "--kind", "mps")
+    try:
+        said = _ended(here.profile("mine", "0", "5", "--gib", "4", "--sm", "10", "--kind", "mps"))
+    finally:
+        other.kill()
+        other.communicate()
+    profile = _loaded("mine")
+    assert profile.mean("util.kernel_time") == pytest.approx(BUSY)
+    assert profile.peak("mem.process_gib") == pytest.approx(4.0)
+    assert "under MPS the driver counts all work as the server's" in said
 
 
 def test_an_instance_of_a_split_gpu_is_the_jobs_alone(shared: Callable[..., Shared]) -> None:

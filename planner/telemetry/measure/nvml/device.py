@@ -16,7 +16,7 @@ from planner.telemetry.measure.nvml.codes import (
     failures,
     verdict,
 )
-from planner.telemetry.measure.nvml.gpm import LEAST_S, Gpm
+from planner.telemetry.measure.nvml.gpm import LEAST_S, OF_ALL, Gpm
 from planner.telemetry.measure.nvml.process_utilisation import ProcessUtilisation
 from planner.telemetry.measure.nvml.readings import (
     NVLINK,
@@ -144,11 +144,7 @@ class Device:
             return row
         if self._is_shared:
             self._try("utilisation of processes", row, lambda: self._own_share(row, now_s, pids))
-        gpm = self._gpm
-        if gpm is not None and self._gpm_pace.due(now_s):
-            with self._gpm_pace.taking(now_s):
-                self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
-            self._drop_counters(row)
+        self._read_gpm(row, now_s)
         row.values |= self._shared.pcie.take(self.identity.key)
         return row
 
@@ -166,6 +162,16 @@ class Device:
             why = LACKING[Code(code)] if verdict(code) is CodeVerdict.NEVER else str(error)
             self._shared.notes.lacks(self.label, GPM_SLOTS, why)
 
+    def _read_gpm(self, row: DeviceRow, now_s: float) -> None:
+        gpm = self._gpm
+        if gpm is None or not self._gpm_pace.due(now_s):
+            return
+        with self._gpm_pace.taking(now_s):
+            self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
+        self._drop_counters(row)
+        if self._is_shared:
+            row.values = {slot: v for slot, v in row.values.items() if slot not in OF_ALL}
+
     @property
     def _aside(self) -> bool:
         """Whether the job was seen on other devices, and not on this one."""
@@ -182,7 +188,10 @@ class Device:
         self._is_listed = True
         found = processes.of_job(key, holders, pids)
         row.holders = holders
-        self._is_shared = _are_others(holders, pids) and any(pid in pids for pid in holders)
+        ours = [holder for pid, holder in holders.items() if pid in pids]
+        self._is_shared = _are_others(holders, pids) and bool(ours)
+        if self._is_shared and any(one.by_server for one in ours):
+            self._cannot_tell_apart("under MPS the driver counts all work as the server's")
         return found
 
     def _own_share(self, row: DeviceRow, now_s: float, pids: Collection[int]) -> dict[str, float]:
@@ -198,16 +207,17 @@ class Device:
         except failures(self._nvml) as error:
             if verdict(code_of(error)) is not CodeVerdict.NEVER:
                 raise
-            self._has_utilisation = False
-            self._shared.notes.say(
-                f"{self.label}: the driver does not tell the processes on it apart, so its "
-                "utilisation is of all."
-            )
+            self._cannot_tell_apart("the driver does not tell the processes on it apart")
             return {}
         if own is None:
             del row.values[_BUSY]
             return {}
         return {_BUSY: own}
+
+    def _cannot_tell_apart(self, why: str) -> None:
+        if self._has_utilisation:
+            self._has_utilisation = False
+            self._shared.notes.say(f"{self.label}: {why}, so its utilisation is of all.")
 
     def _ask(self, reading: NvmlReading, row: DeviceRow) -> None:
         nvml = self._nvml

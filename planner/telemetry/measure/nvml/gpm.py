@@ -32,7 +32,11 @@ _OF_DEVICES = {
     "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": ("io.nvlink_tx_mib_s", 1.0, math.inf),
     "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": ("io.nvlink_rx_mib_s", 1.0, math.inf),
 }
+_ACTIVITY = frozenset(slot for slot, _, _ in _OF_PARTS.values())
 _COUNTER = {slot: name for name, slot in COUNTERS.items() if name.startswith("counter.gpm_")}
+
+OF_ALL = _ACTIVITY | {_COUNTER[slot] for slot in _ACTIVITY}
+"""What says nothing of a job whose device others use, too: all processes count together."""
 
 
 class Gpm:

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from planner.telemetry.measure.capture.notes import Notes
     from planner.telemetry.measure.nvml.codes import Handle, Nvml
 
-# Kinds of processes, each with whether they compute, and the calls that list them, the newest
-# first. A process may be of two kinds. MPS lists the clients of its server.
+# Kinds of processes, and the calls that list them, the newest first. A process may be of two kinds:
+# clients of MPS and its server are listed as computing, too (seen on an H200, driver 580).
+_COMPUTE, _GRAPHICS, _MPS = "compute", "graphics", "mps"
 _LISTS = (
-    (True, ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")),
     (
-        False,
+        _COMPUTE,
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ),
+    (
+        _GRAPHICS,
         ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
     ),
     (
-        True,
+        _MPS,
         (
             "nvmlDeviceGetMPSComputeRunningProcesses_v3",
             "nvmlDeviceGetMPSComputeRunningProcesses_v2",
@@ -39,10 +43,12 @@ class Holder:
     Attributes:
         gib: memory of the device that it holds; None where the driver does not say.
         computes: whether it does more than draw.
+        by_server: whether MPS's server computes for it: what it does counts as the server's.
     """
 
     gib: float | None
     computes: bool
+    by_server: bool = False
 
 
 class ProcessMemory:
@@ -72,11 +78,14 @@ class ProcessMemory:
             pynvml.NVMLError: the device is gone, or does not answer now.
         """
         found = dict[int, Holder]()
-        for computes, calls in _LISTS:
+        for kind, calls in _LISTS:
             for pid, used in self._listed(key, handle, calls):
                 before = found.get(pid, Holder(0.0, computes=False))
-                gib = None if used is None else max(used / GIB, before.gib or 0.0)
-                found[pid] = Holder(gib, computes or before.computes)
+                found[pid] = Holder(
+                    None if used is None else max(used / GIB, before.gib or 0.0),
+                    kind != _GRAPHICS or before.computes,
+                    kind == _MPS or before.by_server,
+                )
         return found
 
     def of_job(
@@ -92,7 +101,8 @@ class ProcessMemory:
         if ours and others:
             self._notes.say(
                 f"GPU {key} is shared: processes outside this job hold memory on it too "
-                f"({sum(others):.1f} GiB when first seen); power and activity are of all."
+                f"({sum(others):.1f} GiB when first seen); power is of all, and activity of SMs, "
+                "tensor cores and memory, which would be, is left out."
             )
         return {"mem.process_gib": sum(gib for gib in ours if gib is not None)}
 
