@@ -36,6 +36,18 @@ def test_members_are_the_descendants() -> None:
     assert tree.look() == {JOB, 300, 200, 250}
 
 
+def test_who_measures_from_within_is_not_of_the_job() -> None:
+    """A program that measures itself started us: neither we nor what we start is its work."""
+    world = _world()
+    world.fork(os.getpid(), JOB, b"HOME=/\0" + MARK + b"\0")
+    world.fork(os.getpid() + 1, os.getpid(), b"HOME=/\0" + MARK + b"\0")
+    tree = ProcessTree(JOB, MARK, table=world)
+    world.fork(200, JOB)
+    world.fork(os.getpid() + 2, os.getpid())
+    assert tree.look() == {JOB, 200}
+    assert not tree.holds(os.getpid() + 2)
+
+
 def test_one_that_lost_its_parent_stays() -> None:
     """A process whose parents ended between two looks is still the job's."""
     world = _world()

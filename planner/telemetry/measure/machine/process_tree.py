@@ -66,6 +66,9 @@ class ProcessTree:
         self._others: set[int] = set()
         self._unread: set[int] = set()
         self._met = False
+        # A program that measures itself has us, and what we start, below it.
+        us = own_number(os.getpid())
+        self._us = None if us == pid else us
         self._lost_cpu_s = self._lost_read_mib = self._lost_written_mib = 0.0
         self.look()
         # What the tree used before it was first seen is not the measurement's.
@@ -77,7 +80,7 @@ class ProcessTree:
         found = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
         if not self._met and (top := self._table.entry(self.pid)) is not None:
             found[self.pid], self._met = top, True
-        new = numbers - self._others - found.keys()
+        new = numbers - self._others - found.keys() - {self._us}
         entries = {pid: entry for pid in new if (entry := self._table.entry(pid)) is not None}
         before, self._unread = self._unread, set()
         joined = self._joined(entries, found)
@@ -96,6 +99,8 @@ class ProcessTree:
         for _ in range(_MOST_STEPS):
             if pid in self.members:
                 return True
+            if pid == self._us:
+                return False
             entry = self._table.entry(pid) if pid > 1 else None
             if entry is None:
                 return False
@@ -149,7 +154,7 @@ class ProcessTree:
                 at = entries[at].parent
             if at in ours:
                 ours.update(path)
-            else:
+            elif at != self._us:
                 marked = next((i for i in reversed(range(len(path))) if self._marked(path[i])), -1)
                 ours.update(path[: marked + 1])
         return {pid: entries[pid] for pid in ours & entries.keys()}
