@@ -22,6 +22,8 @@ _ACTIVE = ("steady", "stall", "evaluation", "checkpoint")
 
 def _of(profile: Profile, group: str) -> list[Wait]:
     work, phases = _GROUPS[group]
+    if profile.job.kind.answers:
+        work -= _FOR_OTHERS  # it waits for requests: nothing holds it up
     return [one for one in profile.waits if one.doing in work and one.phase in phases]
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from planner.plan_document.jobs import ReadingDocument
+from planner.profile.kinds import JobKind
+from planner.profile.model import Wait
 from planner.signals.signal import FRACTION
 from planner.signals.signals import SIGNALS, read_signals
 from templates.report_text import reading
@@ -50,3 +52,14 @@ def test_a_plan_that_was_written_without_units_reads_in_percent() -> None:
     old = ReadingDocument(metric="util.kernel_time.mean", value=0.22, test="< 0.5", name="GPU busy")
     assert old.unit == FRACTION
     assert ReadingDocument(metric="gone", value=1.0, test="> 0", name="gone").unit is None
+
+
+@pytest.mark.parametrize(("kind", "host"), [("inference_online", 0.1), ("training", 0.8)])
+def test_a_service_is_not_held_up_while_it_waits_for_requests(kind: str, host: float) -> None:
+    """Its sleep between requests is no work of the host; that of a training job is."""
+    waits = (
+        Wait(place="serve (app.py:7)", doing="sleep", time_fraction=0.7),
+        Wait(place="answer (app.py:9)", doing="host", time_fraction=0.1),
+    )
+    found = read_signals(a_profile({"util.kernel_time": 0.1}, kind=JobKind(kind), waits=waits))
+    assert found["waits.host"] == pytest.approx(host)
