@@ -66,6 +66,7 @@ SLOW = (
     "live/",
     "measure/",
     "outside/",
+    "planner/prediction/test_side_by_side.py",
     "planner/proof/test_simulated.py",
     "planner/telemetry/test_sniff.py",
     "probe/",

@@ -1,0 +1,46 @@
+"""Our own jobs beside each other on an H200: what holds of limits and predictions there."""
+
+import pytest
+
+from research.score import errors
+from research.side_by_side import MODES, Beside, beside, profiles, runs
+
+STARVED = 0.5
+
+
+def pairs(mode: str) -> list[Beside]:
+    """Both jobs of all pairs in one mode."""
+    return [one for one in beside() if one.mode == mode]
+
+
+def test_all_pairs_ran_in_both_modes() -> None:
+    """Nine jobs, 36 pairs, two jobs a pair: nobody ran out of memory."""
+    assert len(profiles()) == 9
+    assert [len(pairs(mode)) for mode in MODES] == [72, 72]
+    assert len(runs()) == 375
+
+
+def test_who_is_put_on_one_gpu_keeps_most_of_its_speed() -> None:
+    """Under MPS nobody whom the limits let share ran below 0.8; who fills the GPU never may."""
+    packed = [one for one in pairs("mps") if one.fits]
+    assert len(packed) >= 20
+    assert min(one.true for one in packed) > 0.8
+    assert all(one.has_room for one in packed)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_law_is_no_further_off_than_sm_activity_alone(mode: str) -> None:
+    """Own kernel time and the others' share beat the sum of SM activity, median and mean."""
+    some = [one for one in pairs(mode) if one.has_room]
+    true = [one.true for one in some]
+    ours = errors([one.told.mid for one in some], true)
+    rule = errors([1.0 / max(1.0, sum(one.shares)) for one in some], true)
+    assert ours.median < rule.median
+    assert ours.mean < rule.mean
+
+
+def test_who_starved_was_not_promised_more() -> None:
+    """Every job that ran at under half of the expected speed under MPS has a weak estimate."""
+    starved = [one for one in pairs("mps") if one.true < STARVED * one.told.mid]
+    assert len(starved) > 5
+    assert all(one.told.weak for one in starved)
