@@ -152,6 +152,8 @@ def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     values = readings[_UTIL].dropna().to_numpy(dtype=float)
     if len(values) < _FEW or values.min() != values.max() or values[0] not in {0.0, 1.0}:
         return None
+    if values[0] and _typical(readings, "util.sm_active"):  # another counter sees it at work
+        return None
     held = _typical(readings, "mem.used_gib")
     power = _typical(readings, _POWER)
     known = hardware.find(gpu.model, memory_gib=gpu.memory_gib)

@@ -44,7 +44,7 @@ class Job:
         raise NotImplementedError
 
     def descend(self, loss: torch.Tensor) -> None:
-        """Learn from a loss."""
+        """Take a step against a loss."""
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -63,12 +63,12 @@ class ConvTraining(Job):
         self.labels = torch.randint(1000, (self.items,), device=DEVICE)
 
     def step(self) -> None:
-        """Train on the same pictures again."""
+        """Take the same pictures again."""
         images = self.images.to(DEVICE, non_blocking=True)
         self.learn(images.to(memory_format=torch.channels_last), self.labels)
 
     def learn(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        """Train on a batch."""
+        """Take a batch and learn from it."""
         with torch.autocast(DEVICE.type, HALF):
             loss = functional.cross_entropy(self.model(images), labels)
         self.descend(loss)
@@ -84,7 +84,7 @@ class BertTraining(Job):
         self.tokens = torch.randint(30522, (self.items, scaled(128, 8)), device=DEVICE)
 
     def step(self) -> None:
-        """Train on the same sequences again."""
+        """Take the same sequences again."""
         with torch.autocast(DEVICE.type, HALF):
             told = self.model(self.tokens)
             loss = functional.cross_entropy(told.flatten(0, 1), self.tokens.flatten())
@@ -105,7 +105,7 @@ class SmallPolicy(Job):
         self.seen = torch.randn(self.items, 64)
 
     def step(self) -> None:
-        """Act, read the actions, update."""
+        """Read back actions, then update."""
         seen = self.seen.to(DEVICE)
         with torch.no_grad():
             actions = self.model(seen[:8]).argmax(1).cpu()  # as an environment wants them
@@ -163,7 +163,7 @@ class FedTraining(ConvTraining):
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
 
     def step(self) -> None:
-        """Train on the next batch."""
+        """Take the next batch."""
         images, labels = next(self.batches)
         images = images.to(DEVICE, non_blocking=True, memory_format=torch.channels_last)
         self.learn(images.to(HALF) / 255.0, labels.to(DEVICE, non_blocking=True))
@@ -265,7 +265,7 @@ class Stream(Job):
         self.a, self.b, self.c = (torch.randn(size, device=DEVICE) for _ in range(3))
 
     def step(self) -> None:
-        """Sweep eight times."""
+        """Run eight sweeps."""
         for _ in range(4):
             torch.add(self.a, self.b, alpha=1e-6, out=self.c)
             torch.add(self.c, self.a, alpha=1e-6, out=self.b)
@@ -284,7 +284,7 @@ class Matmul(Job):
         self.a, self.b = (torch.randn(size, size, device=DEVICE) for _ in range(2))
 
     def step(self) -> None:
-        """Multiply four times."""
+        """Run four products."""
         for _ in range(4):
             torch.mm(self.a, self.b)
 

@@ -14,7 +14,7 @@ _GATE: list[Path] = []
 
 
 def wait_for(gate: Path) -> None:
-    """Touch the GPU only once this file is there; what needs none is made before."""
+    """Keep off the GPU until this file is there; what needs none is made before."""
     _GATE.append(gate)
 
 

@@ -58,7 +58,7 @@ def closed_loop(job: Job, until_s: float, each: Told) -> list[float]:
 def open_loop(
     job: Job, from_s: float, until_s: float, seed: int, each: Told
 ) -> list[tuple[float, float, float]]:
-    """Serve requests as they come, one after the other; return arrivals, begins and ends."""
+    """Answer requests as they come, one after the other; return arrivals, begins and ends."""
     drawn = random.Random(seed)
     served = []
     arrival_s = from_s
@@ -92,7 +92,7 @@ def steps_of(job: Job, begin_s: float, end_s: float, each: Told) -> dict[str, fl
 def requests_of(
     job: Job, times: tuple[float, float, float], seed: int, each: Told
 ) -> dict[str, float | None]:
-    """Serve from a moment on; return what became of the requests after the ramp."""
+    """Answer from a moment on; return what became of the requests after the ramp."""
     from_s, begin_s, end_s = times
     served = [one for one in open_loop(job, from_s, end_s, seed, each) if one[0] >= begin_s]
     takes = [ended - begun for _, begun, ended in served]
@@ -159,7 +159,7 @@ def alone(job: Job, name: str, seconds: float, profile: str) -> None:
 
 
 def main() -> None:
-    """Make the job, warm it up, and run it."""
+    """Run a job as the command line says."""
     parser = argparse.ArgumentParser()
     parser.add_argument("name", choices=JOBS)
     parser.add_argument("--profile")

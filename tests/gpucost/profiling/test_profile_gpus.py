@@ -191,3 +191,10 @@ def test_a_constant_hundred_per_cent_is_doubted(fake_nvml: Nvml) -> None:
     device = {**t4(), "util.kernel_time": 1.0}
     ran = _profile(fake_nvml(Scenario(devices={"0": device})), "--", "sleep", "3")
     assert "exactly 100%" in ran.stderr
+
+
+def test_a_hundred_per_cent_that_sm_activity_confirms_is_believed(fake_nvml: Nvml) -> None:
+    """An H100 that is busy all the time, by two counters, is not called a collector's default."""
+    device = {**h100(), "util.kernel_time": 1.0, "util.sm_active": 0.97, "process.4242": -1.0}
+    ran = _profile(fake_nvml(Scenario(devices={"0": device})), "--", "sleep", "3")
+    assert "exactly 100%" not in ran.stderr

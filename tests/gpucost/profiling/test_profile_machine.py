@@ -289,6 +289,18 @@ def test_activity_of_all_is_not_the_jobs(shared: Callable[..., Shared]) -> None:
     assert profile.mean("power.board_w") is not None
 
 
+def test_a_neighbour_that_does_nothing_takes_no_reading_away(shared: Callable[..., Shared]) -> None:
+    """Beside a process that only holds memory on a shared H100, all activity is the job's."""
+    here = shared({"0": {**h100(), "util.sm_active": 0.07, "util.kernel_time": 0.1}})
+    other = here.job("0", "600", "--gib", "50", "--sm", "0")
+    try:
+        _ended(here.profile("mine", "0", "5", "--gib", "4", "--sm", "10"))
+    finally:
+        other.kill()
+        other.communicate()
+    assert _loaded("mine").mean("util.sm_active") == pytest.approx(0.07, rel=0.01)
+
+
 def test_under_mps_the_kernel_time_is_of_all(shared: Callable[..., Shared]) -> None:
     """MPS counts every client as its server: the device's use is told, with a note, and not 0."""
     here = shared(_loads(1, 0))

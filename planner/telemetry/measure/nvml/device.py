@@ -169,7 +169,7 @@ class Device:
         with self._gpm_pace.taking(now_s):
             self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
         self._drop_counters(row)
-        if self._is_shared:
+        if self._is_shared and self._has_utilisation and self._utilisation.others_ran:
             row.values = {slot: v for slot, v in row.values.items() if slot not in OF_ALL}
 
     @property

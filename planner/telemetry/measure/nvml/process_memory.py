@@ -101,8 +101,9 @@ class ProcessMemory:
         if ours and others:
             self._notes.say(
                 f"GPU {key} is shared: processes outside this job hold memory on it too "
-                f"({sum(others):.1f} GiB when first seen); power is of all, and activity of SMs, "
-                "tensor cores and memory, which would be, is left out."
+                f"({sum(others):.1f} GiB when first seen); power is of all, and so is activity of "
+                "SMs, tensor cores and memory, which is left out where the driver tells that they "
+                "compute."
             )
         return {"mem.process_gib": sum(gib for gib in ours if gib is not None)}
 

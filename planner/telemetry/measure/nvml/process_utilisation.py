@@ -22,6 +22,10 @@ class ProcessUtilisation:
 
     Args:
         nvml: the module `pynvml`, initialised.
+
+    Attributes:
+        others_ran: whether kernels of other processes ran since the question before; true until
+            the driver has answered.
     """
 
     def __init__(self, nvml: Nvml) -> None:
@@ -29,6 +33,7 @@ class ProcessUtilisation:
         self._since_us = 0
         self._asked_s = float("-inf")
         self._own: float | None = None
+        self.others_ran = True
 
     def share(
         self, handle: Handle, pids: Collection[int], now_s: float, whole: float
@@ -56,6 +61,7 @@ class ProcessUtilisation:
             if code_of(error) not in {_SUCCESS, Code.NOT_FOUND}:
                 raise
             return  # nothing new; what ran a moment ago is the best that is known
+        self.others_ran = any(sample.smUtil and sample.pid not in pids for sample in samples)
         shares: dict[int, list[float]] = defaultdict(list)
         for sample in samples:
             self._since_us = max(self._since_us, sample.timeStamp)
