@@ -9,8 +9,8 @@ Nothing of it is fitted: on Gavel's pairs it is the better of the guesses, and o
 
 The interval is that x/: f^c, f calibrated on pairs of jobs left out
 (`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not run delays
-nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and up to a
-job alone as it was measured again.
+nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and both
+ways at least as far as a job alone that is measured again.
 
 A job whose SM activity is nearly 1 fills the GPU: under MPS its kernels keep the SMs until they
 end, and others starved beside it (0.02 to 0.8 of their speed on an H200). How much depends on the
@@ -89,7 +89,7 @@ def most_beside(least: float) -> float:
     Args:
         least: of its speed alone, above 0.
     """
-    if least >= 1.0:
+    if least > 1.0 / _AGAIN:
         return 0.0
     factor = float(coefficients("sharing")["factor"])
     by_pairs = math.log(1.0 / least) / math.log(factor)
@@ -109,9 +109,10 @@ def expected_speed(total: float) -> float:
 def _beside(own: float, others: float) -> Estimate:
     mid = expected_speed(own + others)
     factor = float(coefficients("sharing")["factor"]) ** contention(others)
+    again = _AGAIN if others > 0.0 else 1.0
     return Estimate(
-        low=min(mid / factor, 1.0 / (1.0 + others)),
+        low=min(mid / max(factor, again), 1.0 / (1.0 + others)),
         mid=mid,
-        high=min(1.0, mid * factor) * (_AGAIN if others > 0.0 else 1.0),
+        high=min(1.0, mid * factor) * again,
         basis=_BASIS,
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.coefficients import coefficients
-from planner.prediction.sharing.shares import shared_speed
+from planner.prediction.sharing.shares import most_beside, shared_speed
 from planner.signals.compute_share import compute_share, time_on_gpu
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
@@ -68,6 +68,14 @@ def test_a_job_is_delayed_for_as_long_as_it_is_on_the_gpu() -> None:
     assert [s.mid for s in side_by_side] == pytest.approx([1 / (0.98 + 0.26), 1.0])
     in_turns = shared_speed([decoder, loader], in_turns=True)
     assert [s.mid for s in in_turns] == pytest.approx([1 / (0.98 + 0.39)] * 2)
+
+
+def test_no_interval_is_narrower_than_a_job_measured_again() -> None:
+    """Beside a job that needs next to nothing both ends are a run-to-run spread away."""
+    speed, _ = shared_speed(busy(0.5, 0.001))
+    assert (speed.low, speed.high) == pytest.approx((1 / 1.07, 1.07))
+    assert most_beside(0.95) == 0.0
+    assert most_beside(0.9) > 0.0
 
 
 def test_kernel_time_is_at_least_sm_activity() -> None:
