@@ -108,10 +108,13 @@ def _packed(  # noqa: PLR0913 - what a packing is made of
     *,
     quick: bool,
 ) -> list[Draft]:
-    """Return the fleet packed with some jobs away, for each of such choices."""
+    """Return the fleet packed with some jobs away, for each of such choices.
+
+    How close to a bound they are is told of the fleet at home alone.
+    """
     homes = [{one.name: away.get(one.name, one.home) for one in jobs} for away in tried]
     pairs = [(one.profile, one.baseline) for one in jobs]
-    return drafts(pairs, asked, homes, catalog, quick=quick, known=known)
+    return drafts(pairs, asked, homes, catalog, quick=quick, known=known, proves=False)
 
 
 def _alternative(

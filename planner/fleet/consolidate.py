@@ -57,6 +57,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
     *,
     quick: bool,
     known: PackedBefore,
+    proves: bool = True,
 ) -> list[Draft]:
     """Return the fleet on fewer GPUs, packed and with its bill, once for each choice of homes.
 
@@ -67,6 +68,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
         catalog: where smaller machines are looked for; without it machines stay as they are.
         quick: first fit, without a search, a bound, or why who stays cannot join others.
         known: what was searched for before: the same jobs of a machine type are packed as then.
+        proves: whether a good bound is worth work that finds no better packing.
     """
     from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - numpy comes in with it
 
@@ -74,7 +76,8 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
         _Pools([known.tenant(p, b, at[p.job.name], asked, quick=quick) for p, b in jobs], asked)
         for at in homes
     ]
-    packings = iter(known.packed([one for of in each for one in of.sharing], asked, quick=quick))
+    pools = [pool for one in each for pool in one.sharing]
+    packings = iter(known.packed(pools, asked, quick=quick, proves=proves))
     found = []
     for one in each:
         packed = list(islice(packings, len(one.groups)))

@@ -35,7 +35,12 @@ class Packing:
 
 
 def pack_all(
-    pools: Sequence[list[Tenant]], asked: Requirements, stop: StopSearch, at_once: AtOnce
+    pools: Sequence[list[Tenant]],
+    asked: Requirements,
+    stop: StopSearch,
+    at_once: AtOnce,
+    *,
+    proves: bool,
 ) -> list[Packing]:
     """Return the packing of the jobs of each machine type.
 
@@ -43,22 +48,25 @@ def pack_all(
     """
     jobs = sum(map(len, pools))
     if jobs < FEWEST_JOBS:
-        return [pack(pool, asked, stop) for pool in pools]
+        return [pack(pool, asked, stop, proves=proves) for pool in pools]
     largest_first = sorted(range(len(pools)), key=lambda number: -len(pools[number]))
     most = {n for n in largest_first if 2 * len(pools[n]) > jobs}
-    found = {n: pack(pools[n], asked, stop, at_once) for n in most}
+    found = {n: pack(pools[n], asked, stop, at_once, proves=proves) for n in most}
     others = [n for n in largest_first if n not in most]
-    packed = at_once([partial(_in_rows, pools[n], asked, stop) for n in others])
+    packed = at_once([partial(_in_rows, pools[n], asked, stop, proves=proves) for n in others])
     for n, (rows, one) in zip(others, packed, strict=True):
         found[n] = replace(one, groups=[[pools[n][row] for row in group] for group in rows])
     return [found[n] for n in range(len(pools))]
 
 
 def _in_rows(
-    pool: list[Tenant], asked: Requirements, stop: StopSearch
+    pool: list[Tenant], asked: Requirements, stop: StopSearch, *, proves: bool
 ) -> tuple[list[list[int]], Packing]:
     """Return groups as places of jobs in the pool, which is elsewhere too, and the rest of it."""
-    found, places = pack(pool, asked, stop), {id(one): place for place, one in enumerate(pool)}
+    found, places = (
+        pack(pool, asked, stop, proves=proves),
+        {id(one): place for place, one in enumerate(pool)},
+    )
     return [[places[id(one)] for one in group] for group in found.groups], replace(found, groups=[])
 
 
@@ -67,6 +75,8 @@ def pack(
     asked: Requirements,
     stop: StopSearch = lambda: False,
     at_once: AtOnce = in_turn,
+    *,
+    proves: bool = True,
 ) -> Packing:
     """Return the packing with the fewest dollars, then GPUs, that the search finds."""
     isolated = _pack_slices([t for t in group if t.is_isolated], asked)
@@ -77,7 +87,7 @@ def pack(
     alone += isolated.groups
     if not rest:
         return Packing(groups=alone, bound=least)
-    found = pack_rows(sizes_of(rest, asked), stop, at_once)
+    found = pack_rows(sizes_of(rest, asked), stop, at_once, proves=proves)
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
     groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))

@@ -61,13 +61,16 @@ class Packed:
     stopped: bool = False
 
 
-def pack_rows(sizes: Sizes, stop: StopSearch, at_once: AtOnce = in_turn) -> Packed:
+def pack_rows(
+    sizes: Sizes, stop: StopSearch, at_once: AtOnce = in_turn, *, proves: bool = True
+) -> Packed:
     """Return the best packing that is found, never worse than by first fit.
 
     Args:
         sizes: the jobs.
         stop: whether the search is to end with what it has.
         at_once: tries rules that do not depend on each other.
+        proves: whether a good bound is worth work that finds no better packing.
     """
     paired = that_pair(sizes, classes_of(sizes))
     alone: Bins = [[int(row)] for row in np.flatnonzero(~paired)]
@@ -77,7 +80,7 @@ def pack_rows(sizes: Sizes, stop: StopSearch, at_once: AtOnce = in_turn) -> Pack
     some = sizes.of(rows)
     firsts = [first_fit(some, order) for order in decreasing(some)]
     search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
-    search.run(stop, at_once)
+    search.run(stop, at_once, proves=proves)
     return Packed(
         bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
         bound=search.bound + len(alone),
@@ -151,7 +154,7 @@ class _Search:
         self.cost, self.fewest = self.sizes.worth(self.best)
         self.least_hours = plain_hours(self.sizes)
 
-    def run(self, stop: StopSearch, at_once: AtOnce = in_turn) -> None:
+    def run(self, stop: StopSearch, at_once: AtOnce, *, proves: bool) -> None:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
@@ -163,6 +166,8 @@ class _Search:
             if self._done(stop):
                 return
             self._try(orders[at : at + TRIED_AT_ONCE], stop, at_once)
+        if not (proves or self.sizes.one_length or self._by_hours):
+            return  # for so many jobs of different hours no groups are chosen
         relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
         if not self.sizes.one_length and not self._done(stop):
             relaxed, groups = (

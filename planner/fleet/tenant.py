@@ -150,7 +150,7 @@ class PackedBefore:
         return found
 
     def packed(
-        self, pools: Sequence[list[Tenant]], asked: Requirements, *, quick: bool
+        self, pools: Sequence[list[Tenant]], asked: Requirements, *, quick: bool, proves: bool
     ) -> "list[Packing]":
         """Return the jobs of each machine type as they were packed before, else packed now.
 
@@ -161,7 +161,7 @@ class PackedBefore:
         keys = [tuple(id(one) for one in pool) for pool in pools]
         new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
         stop = (lambda: True) if quick else asked.ends_search
-        packings = pack_all(list(new.values()), asked, stop, self.at_once)
+        packings = pack_all(list(new.values()), asked, stop, self.at_once, proves=proves)
         found = self.packings | dict(zip(new, packings, strict=True))
         if not quick:
             self.packings.update(found)

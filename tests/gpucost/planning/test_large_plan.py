@@ -39,11 +39,11 @@ def learned(self, plan):
     write(self, plan)
 large_plan.LargePlan.write = learned
 pack_one = packing.pack
-def pack(*words):
+def pack(*words, **named):
     if os.getpid() != parent:
         print("packed there", file=sys.stderr, flush=True)
         {trouble}
-    return pack_one(*words)
+    return pack_one(*words, **named)
 packing.pack = pack
 sys.exit(run(sys.argv[2:]))
 """

@@ -75,6 +75,15 @@ def test_little_effort_leaves_the_packing_by_rule(monkeypatch: pytest.MonkeyPatc
     assert not found.stopped
 
 
+def test_no_proof_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs too many to be chosen among by hours are packed the same; the bound may be lower."""
+    monkeypatch.setattr(search, "BY_HOURS", 10)
+    sizes = drawn(0, jobs=40)
+    best, found = (pack_rows(sizes, lambda: False, proves=proves) for proves in (True, False))
+    assert found.bins == best.bins
+    assert plain_bound(sizes) == found.bound < best.bound
+
+
 class Elsewhere:
     """Makes calls from the last to the first, and hands over copies of what they return."""
 
