@@ -9,7 +9,7 @@ from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.fleet.hours import wanted_by_hour, wanted_together
-from planner.fleet.sizes import Sizes
+from planner.fleet.search.sizes import Sizes
 from planner.fleet.tenant import (
     CONTEXT_GIB,
     Tenant,

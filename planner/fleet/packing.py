@@ -8,7 +8,7 @@ from functools import partial
 from planner.baseline.requirements import Requirements
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
-from planner.fleet.search import StopSearch, pack_rows
+from planner.fleet.search.search import StopSearch, pack_rows
 from planner.fleet.tenant import Tenant, Unmoved, least_slice
 
 Groups = list[list[Tenant]]

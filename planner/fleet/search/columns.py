@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.fleet.sizes import Bins, Numbers
+from planner.fleet.search.sizes import Bins, Numbers
 
 Group = tuple[int, ...]
 

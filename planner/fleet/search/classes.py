@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.fleet.sizes import ROUNDING, Sizes
+from planner.fleet.search.sizes import ROUNDING, Sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

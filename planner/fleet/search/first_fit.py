@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.fleet.sizes import Bins, OpenBins, Sizes
+from planner.fleet.search.sizes import Bins, OpenBins, Sizes
 
 Rows = NDArray[np.intp]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.fleet.sizes import ROUNDING, Numbers, Sizes
+from planner.fleet.search.sizes import ROUNDING, Numbers, Sizes
 
 GRIDS = ((0.45, (6000, 1)), (0.7, (360, 16)), (float("inf"), (90, 64)))
 """Parts of the room of the two resources, by how much the second one is in demand beside the first:

@@ -15,11 +15,18 @@ from itertools import islice
 import numpy as np
 
 from planner.fleet.at_once import AtOnce, in_turn
-from planner.fleet.classes import Classes, classes_of, enough_of_each, that_pair
-from planner.fleet.columns import Columns, Relaxed
-from planner.fleet.first_fit import Rows, best_fit, by_length, decreasing, first_fit, fullness
-from planner.fleet.patterns import Grid, best_groups, on_a_grid
-from planner.fleet.sizes import Bins, Numbers, Sizes
+from planner.fleet.search.classes import Classes, classes_of, enough_of_each, that_pair
+from planner.fleet.search.columns import Columns, Relaxed
+from planner.fleet.search.first_fit import (
+    Rows,
+    best_fit,
+    by_length,
+    decreasing,
+    first_fit,
+    fullness,
+)
+from planner.fleet.search.patterns import Grid, best_groups, on_a_grid
+from planner.fleet.search.sizes import Bins, Numbers, Sizes
 
 StopSearch = Callable[[], bool]
 
@@ -180,7 +187,7 @@ class _Search:
             self._complete(groups.whole(relaxed, least))
 
     def _try(self, orders: Sequence[Rows], stop: StopSearch, at_once: AtOnce) -> None:
-        """Offer packings of some orders by both rules, one order after the other."""
+        """Take the best packing of some orders by both rules, one order after the other."""
         rules = (first_fit, best_fit)
         found = at_once([partial(rule, self.sizes, order) for order in orders for rule in rules])
         for _ in orders:
