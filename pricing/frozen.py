@@ -1,4 +1,4 @@
-"""Builds frozen dataclasses many at a time.
+"""Builds frozen dataclasses many at a time, and takes them apart.
 
 Their own `__init__` sets each field around its frozen `__setattr__`, one call a field. Here the
 fields of a twin that is not frozen are set, which is several times as fast, and the twin becomes
@@ -8,6 +8,8 @@ not take.
 
 from collections.abc import Callable
 from dataclasses import Field, field, fields, make_dataclass
+from functools import cache
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 _Kind = TypeVar("_Kind")
@@ -41,6 +43,43 @@ def by_name(kind: Callable[_Given, _Kind]) -> Callable[_Given, _Kind]:
     ]
     made: Callable[_Given, _Kind] = _twin(kind, twins, by_name_only=True)
     return made
+
+
+@cache
+def values_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    """Return what tells the values of all fields of a `kind`, as `remade` takes them.
+
+    None where it is not a dataclass with slots, or has a way of its own to be copied.
+    """
+    copied = vars(kind).get("__getstate__")  # as dataclasses makes it: a list of all values
+    if getattr(copied, "__module__", None) != "dataclasses":
+        return None
+    names = [one.name for one in _fields(kind)]
+    return attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+
+
+def remade(kind: Any, *values: object) -> object:  # noqa: ANN401 - any dataclass
+    """Return a `kind` of the values of all its fields, none of which is looked at again."""
+    made: object = _remaker(kind)(*values)
+    return made
+
+
+@cache
+def _remaker(kind: Any) -> Any:  # noqa: ANN401 - any dataclass
+    twins = [(one.name, Any) for one in _fields(kind)]
+
+    def become(made: Any) -> None:  # noqa: ANN401 - the twin
+        made.__class__ = kind
+
+    return make_dataclass(
+        kind.__name__,
+        twins,
+        namespace={"__post_init__": become},
+        slots=True,
+        repr=False,
+        eq=False,
+        match_args=False,
+    )
 
 
 def _fields(kind: Any) -> tuple[Field[Any], ...]:  # noqa: ANN401 - any dataclass

@@ -25,6 +25,7 @@ from planner.plan.plan import JobPlan
 from planner.profile.model import Profile
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
+from pricing.frozen import remade, values_of
 
 if TYPE_CHECKING:
     import ctypes
@@ -210,8 +211,13 @@ class _SharedWriter(pickle.Pickler):
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self._places = places
 
-    def persistent_id(self, value: Any) -> int | None:  # noqa: ANN401 - of any class
-        return self._places.get(id(value)) if value.__class__ in _REFERRED else None
+    def reducer_override(self, value: Any) -> Any:  # noqa: ANN401 - of any class
+        """Say how a value is made again: by its place, or of the values of its fields."""
+        kind = value.__class__
+        if kind in _REFERRED and (place := self._places.get(id(value))) is not None:
+            return _shared, (place,)
+        values = values_of(kind)
+        return NotImplemented if values is None else (remade, (kind, *values(value)))
 
 
 class _SharedReader(pickle.Unpickler):
@@ -219,5 +225,13 @@ class _SharedReader(pickle.Unpickler):
         super().__init__(file)
         self._shared = shared
 
-    def persistent_load(self, pid: int) -> object:
-        return self._shared[pid]
+    def find_class(self, module: str, name: str, /) -> Any:  # noqa: ANN401 - of any kind
+        """Return what is called so; the values that all processes have are looked up here."""
+        if name == _shared.__name__ and module == __name__:
+            return self._shared.__getitem__
+        return super().find_class(module, name)
+
+
+def _shared(place: int) -> object:
+    """Stand for the value at a place, in what is written; the reader has its own."""
+    raise LookupError(place)

@@ -8,7 +8,7 @@ import pytest
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.frozen import builder, by_name
+from pricing.frozen import builder, by_name, remade, values_of
 from tests.pricing.factories import ASKED_ON, an_offer
 
 _build = builder(Offer)
@@ -27,6 +27,23 @@ def test_what_is_built_is_the_same() -> None:
     assert hash(built) == hash(offer)
     assert repr(built) == repr(offer)
     assert replace(built, region="here") == replace(offer, region="here")
+
+
+def test_what_is_taken_apart_is_made_again() -> None:
+    """Of all its values a frozen value is made as it was, without another look at them."""
+    offer = an_offer(vcpus=8.0)
+    values = values_of(Offer)
+    assert values is not None
+    again = remade(Offer, *values(offer))
+    assert type(again) is Offer
+    assert (again, hash(again), repr(again)) == (offer, hash(offer), repr(offer))
+    assert remade(Offer, *[-1] * len(fields(Offer))) != offer
+
+
+def test_only_plain_frozen_values_are_taken_apart() -> None:
+    """What has a way of its own to be copied, and what is no dataclass, keeps that way."""
+    assert values_of(Usage) is None
+    assert values_of(Decimal) is None
 
 
 def test_what_is_built_is_frozen() -> None:
