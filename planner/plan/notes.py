@@ -13,7 +13,11 @@ from planner.prediction.sharing.slices import whole_gpu
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog
+from pricing.listing import listed
 from pricing.money import plain, whole_dollars
+
+_NAMED = 10
+"""Most jobs of a fleet that one sentence names."""
 
 
 def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) -> tuple[str, ...]:
@@ -129,8 +133,9 @@ def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:
     """Name the jobs that are to share on another machine whose data move at an unknown cost."""
     if (there := recommended.alternative) is None:
         return ()
-    blind = [name for name in there.unknown if name in recommended.packed_jobs]
+    packed = recommended.packed_jobs
+    blind = [name for name in there.unknown if name in packed]
     if not blind:
         return ()
     said = f"of {len(blind)} jobs that are to share on another machine it is not known what moving "
-    return (f"{said}their data costs (job.dataset_gib, --storage): {', '.join(blind)}.",)
+    return (f"{said}their data costs (job.dataset_gib, --storage): {listed(blind, _NAMED)}.",)
