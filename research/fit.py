@@ -18,6 +18,7 @@ from research import (
     class_fits,
     co_location,
     collectives,
+    delays,
     growth,
     host,
     probed,
@@ -52,6 +53,7 @@ _HOST = f"""\
 _SHARING = f"""\
 # Sharing a GPU, planner/prediction/sharing: shares, slices, slice_probe, ... {_BY_MAKE}
 # Sources: factor, pair: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100;
+# again, delay: our own pairs on an H200 (research/measured/side_by_side, 2026-11-26);
 # slice.width, probe: MISO (MIT), training jobs on slices of an A100;
 # growth: alibaba/clusterdata v2026, 72 serving pods over 23 h. Quantiles and our own regression.
 """
@@ -193,6 +195,7 @@ def sharing(folder: Path, day: date) -> str:
         "fitted": day,
         "growth": growth.fitted(growth.read(folder)),
         "factor": round(factor, 3),
+        **delays.fitted(),
         "slice": {"width": round(width, 3)},
         "probe": slice_probe.fitted(slice_probe.pairs(folder)),
         "pair": turns.shipped(turns.beside_others(folder)),

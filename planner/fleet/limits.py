@@ -244,7 +244,9 @@ def _at_peak(one: Tenant, hours: int) -> list[tuple[float, float]]:
 def _most_beside(one: Tenant) -> float:
     """Return the share of a GPU that others may take before a latency target is missed."""
     target, measured = one.profile.job.latency_slo_ms, one.latency_ms
-    return math.inf if target is None or not measured else most_beside(measured / target)
+    if target is None or not measured:
+        return math.inf
+    return most_beside(measured / target, in_turns=one.takes_turns)
 
 
 def _most_at_peak(one: Tenant) -> float:

@@ -79,6 +79,11 @@ class Tenant:
         return self.profile.job.trust == "isolated"
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether those who share the home's GPU run on it one at a time."""
+        return self.home is not None and side_by_side(self.home.offer) == "time-slicing"
+
+    @property
     def gpu(self) -> Gpu | None:
         """The model of the home's GPU."""
         return gpus().get(self.home.offer.gpu) if self.home else None
@@ -171,18 +176,13 @@ class PackedBefore:
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     """Return each job's speed relative to running alone, by its name."""
     found = _on_slices(group) or shared_speed(
-        [one.there for one in group], in_turns=_in_turns(group)
+        [one.there for one in group], in_turns=group[0].takes_turns
     )
     busy = host_share([one.profile for one in group], vcpus_of(group))
     return {
         one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
         for one, speed in zip(group, found, strict=True)
     }
-
-
-def _in_turns(group: list[Tenant]) -> bool:
-    home = group[0].home
-    return home is not None and side_by_side(home.offer) == "time-slicing"
 
 
 def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:

@@ -135,7 +135,7 @@ def test_sharing_is_relative_to_alone(write: Write) -> None:
     profiles = [gpucost.load_profile(write(f"{i}.json", inference(f"infer-{i}"))) for i in range(3)]
     speeds = gpucost.predict_sharing(profiles)
     assert len(speeds) == 3
-    assert all(0 < speed.low <= speed.mid <= speed.high <= 1.07 for speed in speeds)
+    assert all(0 < speed.low <= speed.mid <= speed.high <= 1.15 for speed in speeds)
 
 
 def test_a_mode_that_there_is_not_is_refused(write: Write) -> None:

@@ -7,10 +7,14 @@ Where one of the two readings is known it stands for both, and this is 1 / max(1
 Nothing of it is fitted: on Gavel's pairs it is the better of the guesses, and on our own on an H200
 (`research/side_by_side`) nearer than SM activity alone, in turns and under MPS.
 
-The interval is that x/: f^c, f calibrated on pairs of jobs left out
-(`planner/models/data/sharing.toml`) and c the others' share, at most 1: who does not run delays
-nobody. It reaches down to where every other share delays this job, 1 / (1 + that sum), and both
-ways at least as far as a job alone that is measured again.
+The interval is that x/: two factors together, f^c and a, each as a square in log space. f is of
+Gavel's pairs, and c the others' share, at most 1: who does not run delays nobody. a is how far a
+job strays that runs again, and the most that sharing makes one faster. The low end is at most
+1 / (1 + d x the others' shares): who shares is late more often than early. d is 1 under MPS, where
+each share of others delays a job once at worst, and more in turns, where one that comes to the GPU
+several times a step waits for its turn each time. How many times no profile tells: by the time of
+a step, alone or times kernel time, intervals that held as much were wider. a and d are calibrated
+on our pairs (`research/delays`, `planner/models/data/sharing.toml`).
 
 A job whose SM activity is nearly 1 fills the GPU: under MPS its kernels keep the SMs until they
 end, and others starved beside it (0.02 to 0.8 of their speed on an H200). How much depends on the
@@ -32,7 +36,6 @@ _BASIS = "1 / max(1, own time on the GPU + the others' shares)"
 _STARVED = "weak: another job fills the GPU, and beside such jobs others starved; "
 _FILLS = 0.95
 """SM activity from which a job fills its GPU; 0.85 left room on an H200, 0.97 did not."""
-_AGAIN = 1.07  # run-to-run spread of one job on like hosts, as of predictions on the same GPU
 
 
 def peak_share(profile: Profile) -> float | None:
@@ -66,7 +69,8 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
     total = sum(share or 0.0 for share in taken)
     filling = [] if in_turns else [one for one in profiles if _fills(one)]
     found = (
-        _beside(time or 0.0, total - (share or 0.0)) for time, share in zip(own, taken, strict=True)
+        _beside(time or 0.0, total - (share or 0.0), in_turns=in_turns)
+        for time, share in zip(own, taken, strict=True)
     )
     return tuple(
         replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
@@ -80,7 +84,7 @@ def _fills(profile: Profile) -> bool:
     return (profile.mean(SHARES[0]) or 0.0) >= _FILLS
 
 
-def most_beside(least: float) -> float:
+def most_beside(least: float, *, in_turns: bool = False) -> float:
     """Return the share of a GPU that others may take so that a job surely keeps such a speed.
 
     The other way round of the low end of `shared_speed`, while its own time on the GPU and what
@@ -88,12 +92,20 @@ def most_beside(least: float) -> float:
 
     Args:
         least: of its speed alone, above 0.
+        in_turns: as of `shared_speed`.
     """
-    if least > 1.0 / _AGAIN:
+    fitted = coefficients("sharing")
+    slower, again = math.log(1.0 / least), math.log(float(fitted["again"]))
+    if slower < again:
         return 0.0
-    factor = float(coefficients("sharing")["factor"])
-    by_pairs = math.log(1.0 / least) / math.log(factor)
-    return min(1.0 / least - 1.0, by_pairs if by_pairs < 1.0 else math.inf)
+    by_pairs = math.sqrt(slower**2 - again**2) / math.log(float(fitted["factor"]))
+    by_delays = (1.0 / least - 1.0) / _delay(in_turns=in_turns)
+    return min(by_delays, by_pairs if by_pairs < 1.0 else math.inf)
+
+
+def _delay(*, in_turns: bool) -> float:
+    """Return how often each share of others delays a job at worst."""
+    return float(coefficients("sharing")["delay"]["time-slicing" if in_turns else "mps"])
 
 
 def contention(others: float) -> float:
@@ -106,13 +118,15 @@ def expected_speed(total: float) -> float:
     return 1.0 / max(1.0, total)
 
 
-def _beside(own: float, others: float) -> Estimate:
+def _beside(own: float, others: float, *, in_turns: bool) -> Estimate:
+    fitted = coefficients("sharing")
     mid = expected_speed(own + others)
-    factor = float(coefficients("sharing")["factor"]) ** contention(others)
-    again = _AGAIN if others > 0.0 else 1.0
+    again = float(fitted["again"]) if others > 0.0 else 1.0
+    by_pairs = contention(others) * math.log(float(fitted["factor"]))
+    factor = math.exp(math.hypot(math.log(again), by_pairs))
     return Estimate(
-        low=min(mid / max(factor, again), 1.0 / (1.0 + others)),
+        low=min(mid / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * others)),
         mid=mid,
-        high=min(1.0, mid * factor) * again,
+        high=min(again, mid * factor),
         basis=_BASIS,
     )

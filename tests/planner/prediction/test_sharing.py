@@ -1,5 +1,7 @@
 """Relative speed of jobs that share one GPU."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,13 +13,19 @@ from pricing.errors import InputError
 from tests.planner.factories import a_profile
 
 BUSY, SM = "util.kernel_time", "util.sm_active"
-FACTOR = coefficients("sharing")["factor"]
+FITTED = coefficients("sharing")
+FACTOR, AGAIN, DELAY = FITTED["factor"], FITTED["again"], FITTED["delay"]
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
 def busy(*shares: float) -> list:
     """Profiles that take these shares of a GPU's time."""
     return [a_profile({BUSY: share}, name=f"job-{i}") for i, share in enumerate(shares)]
+
+
+def both(share: float) -> float:
+    """The factor beside others with such a share: measured pairs, and a job that runs again."""
+    return math.exp(math.hypot(share * math.log(FACTOR), math.log(AGAIN)))
 
 
 def test_sm_activity_counts_before_kernel_time() -> None:
@@ -37,7 +45,7 @@ def test_alone_is_full_speed() -> None:
     ("shares", "mids", "lows"),
     [
         ((0.2, 0.2, 0.2, 0.2), (1.0,) * 4, (0.625,) * 4),
-        ((0.8, 0.8), (0.625,) * 2, (0.625 / FACTOR**0.8,) * 2),
+        ((0.8, 0.8), (0.625,) * 2, (0.625 / both(0.8),) * 2),
         ((0.5, 0.0), (1.0, 1.0), (1.0, 1 / 1.5)),
     ],
 )
@@ -55,7 +63,7 @@ def test_one_more_job_makes_nobody_faster(shares: list[float], more: float) -> N
     """Speeds lie above 0 and at most a run-to-run spread above 1; a tenant never raises one."""
     before, after = shared_speed(busy(*shares)), shared_speed(busy(*shares, more))
     for one, other in zip(before, after, strict=False):
-        assert 0 < other.low <= other.mid <= other.high <= 1.07
+        assert 0 < other.low <= other.mid <= other.high <= AGAIN
         assert other.mid <= one.mid
         assert other.low <= one.low
 
@@ -73,9 +81,31 @@ def test_a_job_is_delayed_for_as_long_as_it_is_on_the_gpu() -> None:
 def test_no_interval_is_narrower_than_a_job_measured_again() -> None:
     """Beside a job that needs next to nothing both ends are a run-to-run spread away."""
     speed, _ = shared_speed(busy(0.5, 0.001))
-    assert (speed.low, speed.high) == pytest.approx((1 / 1.07, 1.07))
-    assert most_beside(0.95) == 0.0
-    assert most_beside(0.9) > 0.0
+    assert (speed.low, speed.high) == pytest.approx((1 / AGAIN, AGAIN), rel=1e-4)
+    assert most_beside(0.9) == 0.0
+    assert most_beside(0.8) > 0.0
+
+
+def test_in_turns_a_job_may_wait_several_times() -> None:
+    """Each share of others delays it once at worst under MPS, more often in turns."""
+    for in_turns, delays in ((False, DELAY["mps"]), (True, DELAY["time-slicing"])):
+        speed, _ = shared_speed(busy(0.1, 0.9), in_turns=in_turns)
+        assert speed.mid == 1.0
+        assert speed.low == pytest.approx(1.0 / (1.0 + 0.9 * delays))
+    assert DELAY["time-slicing"] > 2.0 > DELAY["mps"] == 1.0
+
+
+@pytest.mark.parametrize("in_turns", [False, True], ids=["MPS", "turns"])
+@given(own=st.floats(0, 1), least=st.floats(0.4, 1), more=st.floats(0.001, 1))
+def test_what_may_run_beside_a_job_is_the_low_end_turned_round(
+    own: float, least: float, more: float, *, in_turns: bool
+) -> None:
+    """Beside as much as may be it keeps its speed at worst, and beside more it does not."""
+    most = most_beside(least, in_turns=in_turns)
+    for others, kept in ((most * 0.999, True), (most + more, False)):
+        if 0.0 < others <= 1.0 - own:
+            speed, _ = shared_speed(busy(own, others), in_turns=in_turns)
+            assert (speed.low >= least) is kept
 
 
 def test_kernel_time_is_at_least_sm_activity() -> None:

@@ -1,9 +1,14 @@
 """Our own jobs beside each other on an H200: what holds of limits and predictions there."""
 
+from statistics import fmean
+
 import pytest
 
+from planner.models.coefficients import coefficients
+from research import delays
+from research.h200_runs import MODES, profiles, runs
 from research.score import errors
-from research.side_by_side import MODES, Beside, beside, profiles, runs
+from research.side_by_side import Beside, beside
 
 STARVED = 0.5
 
@@ -44,3 +49,19 @@ def test_who_starved_was_not_promised_more() -> None:
     starved = [one for one in pairs("mps") if one.true < STARVED * one.told.mid]
     assert len(starved) > 5
     assert all(one.told.weak for one in starved)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_interval_holds_what_it_claims_for_jobs_that_nobody_saw(mode: str) -> None:
+    """About 90 % lie inside where neither job fills the GPU, by figures fitted without both."""
+    room = [one for one in pairs(mode) if one.has_room]
+    assert 0.85 <= fmean(one.holds for one in room) <= 0.95
+    assert fmean(one.told.high / one.told.low for one in room) < 1.6**2
+    assert fmean(one.simple for one in room) > 1.4
+
+
+def test_what_ships_is_fitted_on_all_of_them() -> None:
+    """The figures in sharing.toml are those of the runs, no job left out; fewer jobs, others."""
+    shipped = coefficients("sharing")
+    assert delays.fitted() == {"again": shipped["again"], "delay": shipped["delay"]}
+    assert delays.again({"policy-train"}) != pytest.approx(shipped["again"], abs=1e-4)

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.prediction.sharing.modes import speeds_in
+from planner.prediction.sharing.shares import shared_speed
 from planner.profile.model import Profile, Step
 from tests.planner.factories import a_profile
 
@@ -33,5 +34,5 @@ def test_short_steps_beside_long_ones_suffer_more() -> None:
     ids=["no step", "steps never seen", "half idle", "three", "another GPU", "two GPUs"],
 )
 def test_elsewhere_the_rule_of_shares_holds(pair: list[Profile]) -> None:
-    """What no law was fitted for is predicted as for MPS."""
-    assert speeds_in(pair, "time-slicing") == speeds_in(pair, "mps")
+    """What no law was fitted for is predicted by shares."""
+    assert speeds_in(pair, "time-slicing") == shared_speed(pair, in_turns=True)
