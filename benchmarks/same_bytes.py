@@ -116,10 +116,10 @@ def fleet(models: Sequence[Mapping[str, Any]], jobs: int = JOBS) -> Iterator[dic
             profile["hardware"]["machine"] = f"{machine}-{turn}"
         profile["usage"] = {
             **(profile.get("usage") or {}),
-            "hours_per_month": 40 + number * 37 % 680,
+            "hours_per_month": 40 + number * 37 % 680 + number % 97 / 100,
         }
         (profile.get("work") or {}).pop("total", None)  # one period for all: a month
-        part = 1.0 - number * 13 % 60 / 100.0
+        part = 1.0 - number * 7_919 % 60_013 / 100_000.0  # of no two jobs the same
         for gpu in profile.get("gpus") or ():
             for slot, statistics in gpu["metrics"].items():
                 if slot.startswith(("util.", "mem.")):

@@ -233,5 +233,5 @@ class _SharedReader(pickle.Unpickler):
 
 
 def _shared(place: int) -> object:
-    """Stand for the value at a place, in what is written; the reader has its own."""
+    """Return the value at a place, where a reader looks: this one only stands for it."""
     raise LookupError(place)

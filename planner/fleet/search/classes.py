@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.fleet.search.first_fit import fullness
 from planner.fleet.search.sizes import ROUNDING, Sizes
 
 
@@ -48,10 +49,13 @@ def that_pair(sizes: Sizes, classes: Classes) -> NDArray[np.bool_]:
     """Return for each job whether it fits on one GPU with any other."""
     some = sizes.of(classes.firsts)
     found = np.zeros(len(some), dtype=bool)
-    for number, rows in enumerate(classes.members):
-        fits = some.beside(number)
-        fits[number] = fits[number] and len(rows) > 1
-        found[number] = fits.any()
+    # Who takes least fits beside most others, and they beside it: few are left to be looked at.
+    for number in np.argsort(fullness(some).max(axis=1), kind="stable"):
+        if not found[number]:
+            fits = some.beside(int(number))
+            fits[number] = fits[number] and len(classes.members[number]) > 1
+            found |= fits
+            found[number] = fits.any()
     paired: NDArray[np.bool_] = found[classes.of]
     return paired
 

@@ -41,6 +41,21 @@ def test_who_pairs_fits_beside_another_job(kinds: list[int]) -> None:
     assert that_pair(some, classes_of(some)).tolist() == pairs
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_who_pairs_is_told_of_jobs_of_any_size(seed: int) -> None:
+    """Of drawn jobs, some as large as a GPU, those pair that fit beside any one of the others."""
+    drawn = np.random.default_rng(seed)
+    takes = drawn.uniform(0.05, 1.0, (40, 2)) ** drawn.choice([0.3, 1.0, 3.0], (40, 1))
+    some = Sizes(
+        takes=takes, limits=np.maximum(takes, drawn.uniform(0.3, 1.2, (40, 2))), hours=np.ones(40)
+    )
+    pairs = [
+        any(some.fits([row, other]) for other in range(40) if other != row) for row in range(40)
+    ]
+    assert 0 < sum(pairs) < len(pairs)
+    assert that_pair(some, classes_of(some)).tolist() == pairs
+
+
 def test_no_more_of_a_class_are_looked_at_than_one_gpu_holds() -> None:
     """Of jobs of 30 % with 90 % to fill three are enough, of those with 60 % two."""
     some = sizes([1] * 9 + [2] * 9 + [3])
