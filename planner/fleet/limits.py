@@ -78,7 +78,7 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
         longer = stretch(one.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
         queued = measured + _queueing_ms(one, measured) * longer
         worst = max(measured / found[one.name].low, queued)
-        if worst > target:
+        if worst > target * (1.0 + _ROUNDING):
             return (
                 "latency",
                 f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",

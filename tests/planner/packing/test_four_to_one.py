@@ -121,6 +121,13 @@ def test_a_known_rate_of_requests_tells_what_the_gpu_takes_of_a_latency() -> Non
     assert packed(*known).gpus_after == 1
 
 
+@pytest.mark.parametrize("latency_ms", [22.0, 25.0, 30.0])
+def test_a_target_that_is_just_kept_is_kept(latency_ms: float) -> None:
+    """At half the target exactly three of four services share, as they do a little below it."""
+    target = {"latency_slo_ms": 50.0, "latency_ms": Latency(p99=latency_ms)}
+    assert packed(*(job(f"j{i}", **target) for i in range(4))).gpus_after == 2
+
+
 def test_isolated_jobs_get_slices_of_their_own() -> None:
     """Two jobs that must be isolated share an H100 cut in two; beside others they stay alone."""
     isolated = [job(name, trust="isolated", kind="training") for name in "ab"]
