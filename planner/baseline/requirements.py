@@ -163,6 +163,11 @@ class Requirements:
         return bought and offer.provider in (self.launchable or ())
 
     @property
+    def limits_a_job(self) -> bool:
+        """Whether a job's hours or its cost must stay under something."""
+        return self.deadline_h is not None or self.budget_usd is not None
+
+    @property
     def horizon(self) -> Decimal:
         """Months over which a change of a monthly plan must pay for itself."""
         return HORIZON_MONTHS if self.horizon_months is None else self.horizon_months

@@ -66,7 +66,7 @@ class JobContext:
     probes: tuple[Profile, ...] = ()
     shared: Market | None = None
     changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    misfits: dict[object, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
+    misfits: dict[int, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
     applying: Applying = field(default_factory=Applying, repr=False)
 
     @cached_property

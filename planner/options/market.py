@@ -68,14 +68,14 @@ class OnSale(NamedTuple):
         offer: what is rented.
         sizing: the machines that a job would take.
         layout: their GPUs at work.
-        room: what decides whether a job fits these GPUs; the same for many offers.
+        room: number of what decides whether a job fits these GPUs; the same for many offers.
     """
 
     number: int
     offer: Offer
     sizing: Sizing
     layout: Layout
-    room: object
+    room: int
 
 
 class Sifted(NamedTuple):
@@ -90,12 +90,6 @@ class Sifted(NamedTuple):
     refused: dict[tuple[str, str], Refused]
 
 
-def on_sale(number: int, offer: Offer, sizing: Sizing) -> OnSale:
-    """Return an offer with what follows from it for all jobs on the same machines today."""
-    layout = sizing.layout(offer)
-    return OnSale(number, offer, sizing, layout, (layout.kind, offer.gpu_memory_gib))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What holds for all jobs on the same machines today that want the same GPUs.
@@ -103,10 +97,18 @@ class Standing:
     Attributes:
         sizings: by the identity of an offer, which stands beside it.
         sifted: by whether the price that is paid today is known.
+        rooms: numbers of what decides whether a job fits GPUs.
     """
 
     sizings: dict[int, tuple[Offer, Sizing]] = field(default_factory=dict)
     sifted: dict[bool, Sifted] = field(default_factory=dict)
+    rooms: dict[object, int] = field(default_factory=dict)
+
+    def on_sale(self, number: int, offer: Offer, sizing: Sizing) -> OnSale:
+        """Return an offer with what follows from it for these jobs."""
+        layout = sizing.layout(offer)
+        room = self.rooms.setdefault((layout.kind, offer.gpu_memory_gib), len(self.rooms))
+        return OnSale(number, offer, sizing, layout, room)
 
 
 @dataclass(frozen=True, kw_only=True)

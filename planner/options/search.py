@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from planner.options.feasibility import (
     too_slow,
     unproven,
 )
-from planner.options.market import OnSale, Refused, Sifted, on_sale, size_of
+from planner.options.market import OnSale, Refused, Sifted, size_of
 from planner.options.scaling import all_needed, may_scale, scaled_hours, scaling
 from planner.options.spot import Interruptions, check_ends, misses_deadline, rate
 from planner.prediction.layout import Layout
@@ -80,7 +79,7 @@ def _sifted(context: JobContext) -> Sifted:
         for number, offer in enumerate(_cheapest_region(paid, context), start=1):
             one = refusal_of_alike(offer, context)
             if one is None:
-                taken.append(on_sale(number, offer, context.sizing(offer)))
+                taken.append(context.alike.on_sale(number, offer, context.sizing(offer)))
             else:
                 refused.setdefault((one.offer, one.reason), (one.excess, number, one))
         known[paid is not None] = Sifted(tuple(taken), refused)
@@ -89,7 +88,7 @@ def _sifted(context: JobContext) -> Sifted:
         return sifted
     one = refusal_of_alike(paid, context)
     if one is None:
-        here = on_sale(0, paid, context.sizing(paid))
+        here = context.alike.on_sale(0, paid, context.sizing(paid))
         return Sifted((here, *sifted.taken), sifted.refused)
     return Sifted(sifted.taken, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
 
@@ -120,7 +119,7 @@ def _consider(
     made: list[Candidate] = []
     over: list[Rejected] = []
     offer, place = size.offer, _place(size, context)
-    paid = size.sizing.today and _is_paid(size, context)
+    paid, limited = size.sizing.today and _is_paid(size, context), context.asked.limits_a_job
     for way in ways:
         if paid and not way.actions:
             continue  # that is o0
@@ -139,18 +138,17 @@ def _consider(
         if problem is not None:
             over.append(Rejected(offer=offer.name, reason=problem[0], detail=problem[1]))
             continue
-        limits = over_limits(
-            offer.name, candidate.hours, _highest_cost(candidate, context), context.asked
-        )
+        limits = _over_limits(candidate, context) if limited else []
         over.extend(limits)
         if not limits:
             made.append(candidate)
     return made, over
 
 
-def _highest_cost(candidate: Candidate, context: JobContext) -> Decimal | None:
-    """Return the bill at the high end of the hours, where a budget asks for it."""
-    return None if context.asked.budget_usd is None else candidate.cost_at("high")
+def _over_limits(candidate: Candidate, context: JobContext) -> list[Rejected]:
+    asked, name = context.asked, candidate.offer.name
+    cost = None if asked.budget_usd is None else candidate.cost_at("high")
+    return over_limits(name, candidate.hours, cost, asked)
 
 
 def _is_paid(size: OnSale, context: JobContext) -> bool:

@@ -78,7 +78,7 @@ class QuoteLine:
     @property
     def how(self) -> str:
         """The formula with its numbers: "90 s x 35.28 USD/h / 3600"."""
-        return self.formula.format(*(_Figure(value) for value in self.numbers))
+        return self.formula.format(*map(_Figure, self.numbers))
 
 
 quote_line = builder(QuoteLine)
@@ -88,13 +88,16 @@ quote_line = builder(QuoteLine)
 class _Figure:
     """A number of a formula as people write it: a price with its cents, a quantity rounded."""
 
+    __slots__ = ("value",)
+
     def __init__(self, value: Decimal | int | str) -> None:
         self.value = value
 
     def __format__(self, spec: str) -> str:
-        if isinstance(self.value, str):
-            return self.value
-        amount = Decimal(self.value)
+        value = self.value
+        if isinstance(value, str):
+            return value
+        amount = value if isinstance(value, Decimal) else Decimal(value)
         return price_text(amount) if spec == "usd" else quantity_text(amount)
 
 

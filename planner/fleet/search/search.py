@@ -18,8 +18,10 @@ from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.search.classes import Classes, classes_of, enough_of_each, that_pair
 from planner.fleet.search.columns import Columns, Relaxed
 from planner.fleet.search.first_fit import (
+    WAYS,
     Rows,
     best_fit,
+    best_of_some,
     by_length,
     decreasing,
     first_fit,
@@ -41,6 +43,8 @@ million, so that a search took minutes."""
 STEPS_OF_BOUND = 5_000_000
 """The same where they prove a bound and choose no groups. For 5,885 jobs of 106 kinds they took 2
 million together; of 1,000 jobs no two of which are alike the bound was as good with 20 million."""
+ALL_ORDERS = 1_000
+"""Most jobs of different hours that are packed in each order; of more the best orders are taken."""
 TRIED_AT_ONCE = 8  # orders; after so many it is looked whether the search is done
 ALIKE = 3  # groups that a round adds for one job: more of them say little that is new
 STEADY = 0.6  # part of the steady prices in those that are tried
@@ -168,7 +172,7 @@ class _Search:
         for first, order in zip(self.firsts, decreasing(self.sizes), strict=True):
             self._offer(first)
             self._offer(best_fit(self.sizes, order))
-        orders = () if self.sizes.one_length else tuple(by_length(self.sizes))
+        orders = () if self.sizes.one_length else self._orders()
         for at in range(0, len(orders), TRIED_AT_ONCE):
             if self._done(stop):
                 return
@@ -185,6 +189,10 @@ class _Search:
             if relaxed is None or self._done(stop):
                 return
             self._complete(groups.whole(relaxed, least))
+
+    def _orders(self) -> tuple[Rows, ...]:
+        large = len(self.sizes) > ALL_ORDERS
+        return tuple(by_length(self.sizes, best_of_some(self.sizes) if large else WAYS))
 
     def _try(self, orders: Sequence[Rows], stop: StopSearch, at_once: AtOnce) -> None:
         """Take the best packing of some orders by both rules, one order after the other."""
