@@ -23,7 +23,7 @@ def builder(kind: type[_Kind]) -> Callable[..., _Kind]:
         kind: a dataclass.
     """
     twins = [(one.name, Any, field(init=one.init)) for one in _fields(kind)]
-    made: Callable[..., _Kind] = _twin(kind, twins, by_name_only=False)
+    made: Callable[..., _Kind] = _twin(kind, twins, _check_of(kind), by_name_only=False)
     return made
 
 
@@ -41,7 +41,7 @@ def by_name(kind: Callable[_Given, _Kind]) -> Callable[_Given, _Kind]:
         )
         for one in _fields(kind)
     ]
-    made: Callable[_Given, _Kind] = _twin(kind, twins, by_name_only=True)
+    made: Callable[_Given, _Kind] = _twin(kind, twins, _check_of(kind), by_name_only=True)
     return made
 
 
@@ -55,6 +55,8 @@ def values_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     if getattr(copied, "__module__", None) != "dataclasses":
         return None
     names = [one.name for one in _fields(kind)]
+    if len(vars(kind)["__slots__"]) < len(names):  # others are inherited, and laid out apart
+        return None
     return attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
 
 
@@ -66,29 +68,24 @@ def remade(kind: Any, *values: object) -> object:  # noqa: ANN401 - any dataclas
 
 @cache
 def _remaker(kind: Any) -> Any:  # noqa: ANN401 - any dataclass
-    twins = [(one.name, Any) for one in _fields(kind)]
-
-    def become(made: Any) -> None:  # noqa: ANN401 - the twin
-        made.__class__ = kind
-
-    return make_dataclass(
-        kind.__name__,
-        twins,
-        namespace={"__post_init__": become},
-        slots=True,
-        repr=False,
-        eq=False,
-        match_args=False,
-    )
+    return _twin(kind, [(one.name, Any) for one in _fields(kind)], None, by_name_only=False)
 
 
 def _fields(kind: Any) -> tuple[Field[Any], ...]:  # noqa: ANN401 - any dataclass
     return fields(kind)
 
 
-def _twin(kind: Any, twins: list[Any], *, by_name_only: bool) -> Any:  # noqa: ANN401 - any dataclass
-    check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
+def _check_of(kind: Any) -> Callable[[Any], None] | None:  # noqa: ANN401 - any dataclass
+    return getattr(kind, "__post_init__", None)
 
+
+def _twin(
+    kind: Any,  # noqa: ANN401 - any dataclass
+    twins: list[Any],
+    check: Callable[[Any], None] | None,
+    *,
+    by_name_only: bool,
+) -> Any:  # noqa: ANN401 - makes one
     def become(made: Any) -> None:  # noqa: ANN401 - the twin
         made.__class__ = kind
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import Fleet
+from planner.fleet.fleet import Fleet
 from planner.models.coefficients import coefficients, fitted_as
 from planner.pipeline import make_plan
 from planner.profile.kinds import JobKind

@@ -13,8 +13,9 @@ from itertools import count
 
 from planner.baseline.baseline import gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import Alternative, Fleet, Placement, Together, drafts
+from planner.fleet.consolidate import drafts
 from planner.fleet.draft import Draft
+from planner.fleet.fleet import Alternative, Fleet, Placement, Together
 from planner.fleet.home import Elsewhere, Home
 from planner.fleet.movable import Away, Movable
 from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, why_alone

@@ -12,22 +12,11 @@ from itertools import islice
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.fleet.draft import Draft
-from planner.fleet.fleet import Alternative, Fleet, Placement, Together
+from planner.fleet.fleet import Fleet
 from planner.fleet.home import Home, today
-from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, Unmoved, why_alone
+from planner.fleet.tenant import PackedBefore, Tenant, why_alone
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
-
-__all__ = [
-    "CONTEXT_GIB",
-    "Alternative",
-    "Fleet",
-    "Placement",
-    "Together",
-    "Unmoved",
-    "consolidate",
-    "drafts",
-]
 
 
 def consolidate(  # noqa: PLR0913 - what a packing is made of

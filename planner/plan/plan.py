@@ -11,7 +11,7 @@ from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.workload import Workload
 from planner.diagnosis.finding import Finding
-from planner.fleet.consolidate import Fleet
+from planner.fleet.fleet import Fleet
 from planner.fleet.home import Elsewhere, Home
 from planner.models.power import Cap
 from planner.models.track_record import TrackRecord

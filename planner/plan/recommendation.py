@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.fleet.consolidate import Alternative, Fleet, Placement, Together
+from planner.fleet.fleet import Alternative, Fleet, Placement, Together
 from planner.models.saving import Saving, saving
 from pricing.money import usd
 

@@ -7,7 +7,8 @@ on that GPU) and of MIG (each slice has memory, caches and engines of its own).
 from collections.abc import Iterator, Mapping, Sequence
 
 from planner.baseline.baseline import gpu_memory_gib
-from planner.fleet.consolidate import CONTEXT_GIB, Fleet, Placement
+from planner.fleet.fleet import Fleet, Placement
+from planner.fleet.tenant import CONTEXT_GIB
 from planner.plan.plan import JobPlan
 from planner.prediction.sharing.growth import DAY_S, memory_growth, recorded_s
 from planner.profile.model import Profile

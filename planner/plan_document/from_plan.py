@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.fleet.consolidate import Fleet, Placement, Together
+from planner.fleet.fleet import Fleet, Placement, Together
 from planner.models.team_share import TeamShare
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation

@@ -1,6 +1,6 @@
 """Frozen dataclasses built many at a time are those built alone."""
 
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from decimal import Decimal
 
 import pytest
@@ -40,9 +40,20 @@ def test_what_is_taken_apart_is_made_again() -> None:
     assert remade(Offer, *[-1] * len(fields(Offer))) != offer
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Short:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Longer(_Short):
+    more: str
+
+
 def test_only_plain_frozen_values_are_taken_apart() -> None:
-    """What has a way of its own to be copied, and what is no dataclass, keeps that way."""
+    """Ways of their own to be copied, inherited fields and other classes stay as they are."""
     assert values_of(Usage) is None
+    assert values_of(_Longer) is None
     assert values_of(Decimal) is None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.fleet.consolidate import Fleet
+from planner.fleet.fleet import Fleet
 from planner.profile.model import Latency, Profile, Statistics
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import Fleet, consolidate
+from planner.fleet.consolidate import consolidate
+from planner.fleet.fleet import Fleet
 from planner.profile.model import GpuReadings, Latency, Profile, Statistics, Window
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_baseline, a_profile, running

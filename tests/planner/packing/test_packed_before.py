@@ -2,7 +2,8 @@
 
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import Fleet, consolidate
+from planner.fleet.consolidate import consolidate
+from planner.fleet.fleet import Fleet
 from planner.fleet.home import Home, today
 from planner.fleet.tenant import PackedBefore
 from planner.profile.model import Profile, Statistics

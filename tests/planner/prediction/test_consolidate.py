@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from planner.baseline.baseline import Baseline, gpu_memory_gib
 from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import CONTEXT_GIB, Fleet, consolidate
+from planner.fleet.consolidate import consolidate
+from planner.fleet.fleet import Fleet
+from planner.fleet.tenant import CONTEXT_GIB
 from planner.profile.model import Latency, Profile, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.hardware import gpus
