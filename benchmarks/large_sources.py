@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source, read_telemetry
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source, read_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

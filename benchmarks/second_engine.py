@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.codec import dump
-from planner.telemetry.lake.finish import profiles_of_place
-from planner.telemetry.lake.place import PASSWORD, USER, place_of
-from planner.telemetry.parsing.hints import Hints
+from telemetry.lake.finish import profiles_of_place
+from telemetry.lake.place import PASSWORD, USER, place_of
+from telemetry.parsing.hints import Hints
 
 if TYPE_CHECKING:
     from planner.profile.model import Profile

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.telemetry.recording.recording import GpuIdentity
+    from telemetry.recording.recording import GpuIdentity
 
 GPUS, RANKS = 8, 8
 WEEK_S, BEGIN_S = 7 * 86400, 1_790_000_000.0
 MB = 1e6
 _READ = """
 import resource
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 (profile,) = read_source({path!r}, Hints())
 print(profile.step.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _drive(path: Path, length_s: int) -> int:
-    from planner.telemetry.measure.capture.capture_file import CaptureFile  # noqa: PLC0415 - measured
+    from telemetry.measure.capture.capture_file import CaptureFile  # noqa: PLC0415 - measured
 
     rng = random.Random(3)  # noqa: S311 - noise
     capture = CaptureFile(path)
@@ -71,7 +71,7 @@ def _drive(path: Path, length_s: int) -> int:
 
 
 def _identity(gpu: int) -> "GpuIdentity":
-    from planner.telemetry.recording.recording import GpuIdentity  # noqa: PLC0415 - measured
+    from telemetry.recording.recording import GpuIdentity  # noqa: PLC0415 - measured
 
     name = f"GPU-{gpu}"
     model = "NVIDIA H100 80GB HBM3"
@@ -116,7 +116,7 @@ class _Lines:
     """What the probe of a rank writes: steps of a quarter of a second, in its widening lines."""
 
     def __init__(self, rank: int) -> None:
-        from planner.telemetry.probe.path.gpucost_probe.timing.pace import width_s  # noqa: PLC0415
+        from telemetry.probe.path.gpucost_probe.timing.pace import width_s  # noqa: PLC0415
 
         self._width_s = width_s
         self._rank = rank

@@ -9,13 +9,13 @@ from page_text import MADE, prose, table
 from planner.profile.codec import rules
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Host
-from planner.telemetry.formats.sniff import FORMATS
-from planner.telemetry.formats.unread import UNREAD, UNREAD_LAST
-from planner.telemetry.parsing.csv_columns import meaning
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.parsing.mapping.targets import NAMES, target_of
-from planner.telemetry.parsing.prometheus_metrics import METRICS
-from planner.telemetry.parsing.units import Meaning
+from telemetry.formats.sniff import FORMATS
+from telemetry.formats.unread import UNREAD, UNREAD_LAST
+from telemetry.parsing.csv_columns import meaning
+from telemetry.parsing.hints import Hints
+from telemetry.parsing.mapping.targets import NAMES, target_of
+from telemetry.parsing.prometheus_metrics import METRICS
+from telemetry.parsing.units import Meaning
 
 # Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
 # W&B the tests compare the slots here with what the readers fill.

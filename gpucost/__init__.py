@@ -77,7 +77,7 @@ __all__ = [
     "render_report",
 ]
 
-_PACKAGES = ("planner", "pricing", "providers", "templates")
+_PACKAGES = ("planner", "pricing", "providers", "telemetry", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",

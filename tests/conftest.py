@@ -68,7 +68,7 @@ SLOW = (
     "outside/",
     "planner/prediction/test_side_by_side.py",
     "planner/proof/test_simulated.py",
-    "planner/telemetry/test_sniff.py",
+    "telemetry/test_sniff.py",
     "probe/",
     "providers/",
     "templates/test_report.py",

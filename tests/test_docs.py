@@ -24,9 +24,9 @@ from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.actions import ACTIONS
 from planner.diagnosis.rules import RULES
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_telemetry
 from pricing.errors import GpucostError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_telemetry
 from tests.conftest import ROOT
 
 DOCS = ROOT / "docs"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 LEAST_SETUPTOOLS = 77  # the one that pyproject.toml builds with
 
 
@@ -36,9 +37,9 @@ WANTED = (
     "planner/py.typed",
     "planner/profile/codec.py",
     "planner/diagnosis/rules/__init__.py",
-    "planner/telemetry/probe/path/gpucost_probe/events.py",
-    "planner/telemetry/probe/path/sitecustomize.py",
-    "planner/telemetry/sources.py",
+    "telemetry/probe/path/gpucost_probe/events.py",
+    "telemetry/probe/path/sitecustomize.py",
+    "telemetry/sources.py",
     "pricing/data/gpus.csv",
     "pricing/data/offers/digitalocean.csv",
     "pricing/data/billing/digitalocean.toml",
@@ -54,8 +55,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy of what is in the source tree."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    kept = ("gpucost", "planner", "pricing", "providers", "templates", "examples", "tests")
-    for name in (*kept, "pyproject.toml", "README.md", "LICENSE"):
+    for name in (
+        *PACKAGES,
+        "examples",
+        "tests",
+        "setup.py",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+    ):
         _copy(ROOT / name, source / name)
     done = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), "."],
@@ -90,10 +98,9 @@ def test_the_wheel_holds_code_data_templates_and_examples(wheel: Path) -> None:
 
 def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
     """No module, data file or template of the source tree is left out."""
-    packages = ("gpucost", "planner", "pricing", "providers", "templates")
     there = {
         path.relative_to(ROOT).as_posix()
-        for package in packages
+        for package in PACKAGES
         for path in (ROOT / package).rglob("*")
         if path.is_file() and path.suffix in (".py", ".csv", ".toml", ".j2", ".typed")
     }
@@ -104,7 +111,7 @@ def test_the_wheel_holds_no_tests(wheel: Path) -> None:
     """Tests, caches and benchmarks stay at home; nothing else lands at the top."""
     tops = {name.split("/")[0] for name in _members(wheel)}
     info = {top for top in tops if top.endswith(".dist-info")}
-    assert tops - info == {"gpucost", "planner", "pricing", "providers", "templates"}
+    assert tops - info == set(PACKAGES)
     assert not any("__pycache__" in name or "test" in name for name in _members(wheel))
 
 

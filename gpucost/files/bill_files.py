@@ -4,8 +4,8 @@ import sys
 
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
-from planner.telemetry.parsing.payload import Stream
 from pricing.errors import InputError
+from telemetry.parsing.payload import Stream
 
 
 def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:

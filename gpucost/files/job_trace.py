@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from planner.capacity.trace_file import TraceReading, read_trace
-from planner.telemetry.parsing.payload import Stream
+from planner.capacity.job_trace import TraceReading
+from telemetry.job_trace_file import read_trace
+from telemetry.parsing.payload import Stream
 
 
 def load_trace(

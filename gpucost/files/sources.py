@@ -10,7 +10,7 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.telemetry.folder import Skipped
+    from telemetry.folder import Skipped
 
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
@@ -39,9 +39,9 @@ def read_sources(
     if not paths:
         paths = (_default_source(),)
     from planner.profile.join import join_runs  # noqa: PLC0415 - kept off `gpucost --help`
-    from planner.telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
-    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - the same
-    from planner.telemetry.sources import read_source  # noqa: PLC0415 - the same
+    from telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
+    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - the same
+    from telemetry.sources import read_source  # noqa: PLC0415 - the same
 
     manner = FolderManner(jobs_by=jobs_by or "file", told=told)
     profiles: list[Profile] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpucost.version import __version__
 
 NAME = f"gpucost-{__version__}-py3-none-any.whl"
-_PACKAGES = ("gpucost", "planner", "pricing", "providers", "templates")
+_PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 _ELSEWHERE = ("gpucost.examples",)  # in a checkout it lies outside of its package
 _LEFT_OUT = ("__pycache__",)
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)

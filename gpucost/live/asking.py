@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from planner.telemetry.formats.metrics.pods import LABELS_METRIC
-from planner.telemetry.live.answer import AnswerError, answer_of
-from planner.telemetry.live.recording_rules import metric_of
-from planner.telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
 from pricing.errors import InputError, ProviderError, UnreachableError
+from telemetry.formats.metrics.pods import LABELS_METRIC
+from telemetry.live.answer import AnswerError, answer_of
+from telemetry.live.recording_rules import metric_of
+from telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import urllib3
 
     from gpucost.live.kept_answers import KeptAnswers
-    from planner.telemetry.live.answer import RangeAnswer
+    from telemetry.live.answer import RangeAnswer
 
     _Fields = Sequence[tuple[str, str]]
     _Ask = Callable[[str, _Fields], bytes]

@@ -21,14 +21,14 @@ from gpucost.live.asking import (
     server_of,
 )
 from gpucost.live.kept_answers import KeptAnswers
-from planner.telemetry.live.recording_rules import NOTE, STEP_S
 from pricing.errors import InputError
+from telemetry.live.recording_rules import NOTE, STEP_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from planner.profile.model import Profile
-    from planner.telemetry.parsing.hints import Hints
+    from telemetry.parsing.hints import Hints
 
 _HOUR_S, _STEP_S = 3600, 60
 
@@ -66,7 +66,7 @@ def read_live(
         InputError: there is another SOURCE beside it, or the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
-    from planner.telemetry.live.prometheus import pods_of, profiles_live  # noqa: PLC0415 - pandas
+    from telemetry.live.prometheus import pods_of, profiles_live  # noqa: PLC0415 - pandas
 
     if len(sources) != 1:
         raise InputError("a server of metrics is imported alone; give one SOURCE.")

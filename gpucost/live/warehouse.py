@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from planner.telemetry.lake.place import PASSWORD, USER, place_of
 from pricing.errors import InputError
+from telemetry.lake.place import PASSWORD, USER, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.profile.model import Profile
-    from planner.telemetry.parsing.hints import Hints
+    from telemetry.parsing.hints import Hints
 
 
 def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:
@@ -24,7 +24,7 @@ def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:
     """
     if len(sources) != 1:
         raise InputError("a table of a warehouse is imported alone; give one SOURCE.")
-    from planner.telemetry.lake.finish import profiles_of_place  # noqa: PLC0415 - pandas comes in
+    from telemetry.lake.finish import profiles_of_place  # noqa: PLC0415 - pandas comes in
 
     place = place_of(sources[0])
     if place is None:

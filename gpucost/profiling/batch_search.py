@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.telemetry.measure.machine.control_group import ControlGroup
-from planner.telemetry.measure.machine.counters import ram_gib
-from planner.telemetry.probe import APPLY, child_environment, events_folder
 from pricing.errors import GpucostError, InputError
+from telemetry.measure.machine.control_group import ControlGroup
+from telemetry.measure.machine.counters import ram_gib
+from telemetry.probe import APPLY, child_environment, events_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,18 +21,18 @@ from gpucost.arguments.parameters import DEFAULT_PROFILE
 from gpucost.profiling.profile_target import WantedName, claimed
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
-from planner.telemetry.measure.command.child import Child, CommandError
-from planner.telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
-from planner.telemetry.measure.command.witness import let_go
-from planner.telemetry.measure.driver_check import driver_problem
-from planner.telemetry.probe import (
+from pricing.errors import GpucostError, InputError
+from telemetry.measure.command.child import Child, CommandError
+from telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
+from telemetry.measure.command.witness import let_go
+from telemetry.measure.driver_check import driver_problem
+from telemetry.probe import (
     APPLY,
     RUN_EVENTS,
     callers_environment,
     child_environment,
     events_folder,
 )
-from pricing.errors import GpucostError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

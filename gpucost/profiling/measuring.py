@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from gpucost.profiling.profile_target import Claim, claimed
 from gpucost.profiling.sampling import Outcome, Sampling, Task
 from gpucost.views.output import printable
-from planner.telemetry.measure.driver_check import driver_problem
-from planner.telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 from pricing.errors import InputError
+from telemetry.measure.driver_check import driver_problem
+from telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,7 +178,7 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
 
 
 def _check(interval_s: float, hints: Mapping[str, Any]) -> None:
-    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - checked before it runs
+    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - checked before it runs
 
     Hints(**hints)
     low, high = _INTERVAL_S

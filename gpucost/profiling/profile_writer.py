@@ -104,10 +104,8 @@ def _load() -> None:
     import duckdb  # noqa: F401, PLC0415 - it loads beside
 
     import gpucost.profiling.series_files  # noqa: F401, PLC0415 - the same
-    import planner.diagnosis.diagnose  # noqa: PLC0415 - the same
-    import planner.profile.codec  # noqa: PLC0415 - the same
-    import planner.telemetry.formats.own.capture  # noqa: PLC0415 - the same
-    import planner.telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
+    import telemetry.formats.own.capture  # noqa: PLC0415 - the same
+    import telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
 
 def _written(
@@ -144,10 +142,10 @@ def _write(
     from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
-    from planner.telemetry.formats.own import capture  # noqa: PLC0415 - pandas
-    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
-    from planner.telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
-    from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas
+    from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
+    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
+    from telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
+    from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
 
     hints = Hints(**given)
     with Stream(str(capture_path)) as stream:
@@ -170,10 +168,10 @@ def _write(
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """Return the first finding of the last minutes, through the same door as a finished capture."""
-    from planner.telemetry.formats.own import capture  # noqa: PLC0415 - pandas
-    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
-    from planner.telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
-    from planner.telemetry.profiling import jobs  # noqa: PLC0415 - pandas
+    from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
+    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
+    from telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
+    from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
 
     hints = Hints(**question["hints"])
     payload = Payload(name="so far", data="\n".join(question["lines"]).encode(), sha256="")

@@ -21,13 +21,13 @@ from typing import Any
 from gpucost.profiling.profile_writer import Writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from gpucost.views.live import Glance, LiveView, in_foreground
-from planner.telemetry.measure.capture.capture_file import CaptureFile
-from planner.telemetry.measure.capture.event_tail import EventTail
-from planner.telemetry.measure.command.witness import ALL
-from planner.telemetry.measure.gpu_thread import GpuThread
-from planner.telemetry.measure.recorder import Recorder, Subject
-from planner.telemetry.measure.serving_thread import ServingThread
 from pricing.listing import counted
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture.event_tail import EventTail
+from telemetry.measure.command.witness import ALL
+from telemetry.measure.gpu_thread import GpuThread
+from telemetry.measure.recorder import Recorder, Subject
+from telemetry.measure.serving_thread import ServingThread
 
 
 def main() -> None:

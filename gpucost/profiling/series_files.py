@@ -12,13 +12,13 @@ import pandas as pd
 from gpucost.files.writing import write_file
 from planner.plan_document.encode import IF_KNOWN, encode
 from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
-from planner.telemetry.recording.recording import GPU, TIME
 from pricing.errors import InputError
+from telemetry.recording.recording import GPU, TIME
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.telemetry.recording.recording import Recording
+    from telemetry.recording.recording import Recording
 
 _SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
 _DIGITS = 9

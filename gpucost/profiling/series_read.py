@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS
-from planner.telemetry.formats.own.series_columns import HOST
-from planner.telemetry.profiling.time_line import (
+from pricing.errors import InputError
+from telemetry.formats.own.series_columns import HOST
+from telemetry.profiling.time_line import (
     HOST_LOAD,
     LOADS,
     MOST_POINTS,
@@ -17,7 +18,6 @@ from planner.telemetry.profiling.time_line import (
     observed_steps,
     time_line,
 )
-from pricing.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gpucost.schemas.from_fields import Schema, one_of
 from planner.plan_document.encode import IF_KNOWN
-from planner.telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
+from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
 
 _NUMBER = {"type": ["number", "null"]}
 

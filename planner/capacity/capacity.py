@@ -23,9 +23,8 @@ from planner.capacity.capacity_document import (
     Verdict,
 )
 from planner.capacity.erlang import erlang_wait
-from planner.capacity.job_trace import DAY_S, JobTrace
+from planner.capacity.job_trace import DAY_S, JobTrace, TraceReading
 from planner.capacity.queueing import Order, waits
-from planner.capacity.trace_file import TraceReading
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, cents
 

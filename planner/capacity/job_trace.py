@@ -1,6 +1,6 @@
 """What was submitted to a pool of GPUs: when, for how long, how many GPUs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pricing.errors import InputError
@@ -90,3 +90,20 @@ def ordered(jobs: Sequence[TracedJob]) -> JobTrace:
         for job in jobs
     )
     return JobTrace(tuple(sorted(moved, key=lambda job: job.submit_s)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReading:
+    """What a file of jobs holds.
+
+    Attributes:
+        trace: its jobs.
+        rows: rows of the file, header left out.
+        dropped: rows that cannot be replayed, by reason.
+        waits_s: how long each job really waited, where the file has submission and start.
+    """
+
+    trace: JobTrace
+    rows: int
+    dropped: Mapping[str, int]
+    waits_s: tuple[float, ...]

@@ -79,3 +79,30 @@ class TriedInTurns:
             f"experiment: {what}: {self.mid:.3g}x ({self.low:.3g}-{self.high:.3g}x, 95 % "
             f"interval), measured in {self.fours} fours of blocks within this run"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsSeen:
+    """Settings that were tried on and off in turns.
+
+    Attributes:
+        actions: codes that were switched together.
+        block_steps: steps a block.
+        settle_steps: of them left out, the first.
+        first_step: of the first block.
+        pilot_fours: from which the number of the rest is planned.
+        most_fours: for which there is room.
+        blocks: whether it was on, steps that count, their seconds; of each whole block in order.
+        kept: whether it stayed on in the end; None where the run ended before.
+        lost: why a setting went off for good before the end; None where none did.
+    """
+
+    actions: tuple[str, ...]
+    block_steps: int
+    settle_steps: int
+    first_step: int
+    pilot_fours: int
+    most_fours: int
+    blocks: tuple[tuple[bool, int, float], ...]
+    kept: bool | None = None
+    lost: str | None = None

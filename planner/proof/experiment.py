@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from planner.profile.experiment import TriedInTurns
+from planner.profile.experiment import TriedInTurns, TurnsSeen
 from planner.proof.interval import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile
 from planner.proof.schedule import FOUR, Design, block_of_step, is_settled, settings
-from planner.telemetry.recording.observed import TurnsSeen
 
 FEWEST_FOURS = 3
 """Student's t needs as many."""

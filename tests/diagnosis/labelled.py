@@ -21,8 +21,8 @@ from typing import Any
 from planner.profile.codec import parse_profiles
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 
 FOLDER = Path(__file__).parent / "cases"
 _RUN = ("system", "task", "precision", "run")

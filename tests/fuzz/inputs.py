@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.metrics import SLOTS
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
 from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 from tests.fuzz.mutations import mutated
 
 if TYPE_CHECKING:

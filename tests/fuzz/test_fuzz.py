@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
 from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 from tests.fuzz.inputs import damaged, wrong
 
 HUGE = "99999999999999999999"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-PACKAGES = ("planner", "pricing", "providers", "templates")
+PACKAGES = ("planner", "pricing", "providers", "telemetry", "templates")
 USES = {
     "plain": "import gpucost; print(gpucost.load_catalog().count > 0)",
     "from": "from gpucost import load_catalog; print(load_catalog().count > 0)",

@@ -21,15 +21,15 @@ from planner.models.outcome_lines import outcome_line
 from planner.models.track_record import Ends, PastPrediction
 from planner.plan_document.encode import encode
 from planner.plan_document.jobs import Effect
-from planner.telemetry.measure.capture.block import Block
-from planner.telemetry.measure.capture.capture_file import CaptureFile
-from planner.telemetry.recording.recording import GpuIdentity
+from telemetry.measure.capture.block import Block
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.recording.recording import GpuIdentity
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF, EXAMPLES
 from tests.gpucost.written import BY_COMMAND, faults, hold
 
-PACKAGES = ("gpucost", "planner", "pricing", "providers", "templates")
+PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 AGENTS = {name for name in DOCUMENTS if name.startswith("agent-")}
 SCHEMA = re.compile(r"\bgpucost\.([a-z-]+)/v1")
 JOBS = sorted(path for path in EXAMPLES.rglob("*.json") if "pods" not in str(path))

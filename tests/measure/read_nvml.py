@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
+from telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:

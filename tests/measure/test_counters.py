@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.measure.capture.capture_file import CaptureFile
-from planner.telemetry.recording.recording import GpuIdentity
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.recording.recording import GpuIdentity
 
 
 def test_a_counter_keeps_its_last_digits(tmp_path: Path) -> None:

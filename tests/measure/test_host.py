@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.telemetry.measure.machine.host import HostReader
-from planner.telemetry.measure.machine.process_tree import ProcessTree
+from telemetry.measure.machine.host import HostReader
+from telemetry.measure.machine.process_tree import ProcessTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

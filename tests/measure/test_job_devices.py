@@ -7,11 +7,11 @@ import pwd
 
 import pytest
 
-from planner.telemetry.measure import job_devices
-from planner.telemetry.measure.job_devices import JobDevices
-from planner.telemetry.measure.machine.process_tree import ProcessTree
-from planner.telemetry.measure.nvml.process_memory import Holder
-from planner.telemetry.recording.recording import GpuIdentity
+from telemetry.measure import job_devices
+from telemetry.measure.job_devices import JobDevices
+from telemetry.measure.machine.process_tree import ProcessTree
+from telemetry.measure.nvml.process_memory import Holder
+from telemetry.recording.recording import GpuIdentity
 from tests.measure.process_world import INIT, World
 
 JOB, STRANGER = 100, 50

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile, Statistics
-from planner.telemetry.measure.capture import capture_file, event_fold, event_tail, row_fold
-from planner.telemetry.measure.capture.block import folded
-from planner.telemetry.measure.capture.capture_file import CaptureFile
-from planner.telemetry.measure.capture.event_fold import EventFold
-from planner.telemetry.measure.capture.event_tail import EventTail, named
-from planner.telemetry.measure.capture.sketch import sketched
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.profiling.statistics import durations
-from planner.telemetry.recording.recording import GpuIdentity
-from planner.telemetry.sources import read_source
+from telemetry.measure.capture import capture_file, event_fold, event_tail, row_fold
+from telemetry.measure.capture.block import folded
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture.event_fold import EventFold
+from telemetry.measure.capture.event_tail import EventTail, named
+from telemetry.measure.capture.sketch import sketched
+from telemetry.parsing.hints import Hints
+from telemetry.profiling.statistics import durations
+from telemetry.recording.recording import GpuIdentity
+from telemetry.sources import read_source
 
 BEGIN_S = 1_790_000_000.0
 WEEK_S = 7 * 86400

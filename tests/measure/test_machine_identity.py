@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.telemetry.measure.machine.identity import MachineIdentityReader, ask, clouds
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.other_currencies import readings_elsewise
+from telemetry.measure.machine.identity import MachineIdentityReader, ask, clouds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

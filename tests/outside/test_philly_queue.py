@@ -7,8 +7,8 @@ from statistics import fmean
 import pytest
 
 from planner.capacity.queueing import waits
-from planner.capacity.trace_file import read_trace
-from planner.telemetry.parsing.payload import Stream
+from telemetry.job_trace_file import read_trace
+from telemetry.parsing.payload import Stream
 
 
 @pytest.mark.parametrize(("load", "minutes"), [(0.80, 9636), (0.95, 18_857)])

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from planner.profile.model import Column
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
 from pricing.errors import InputError
-from tests.planner.telemetry.captures import assert_writable
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
+from tests.telemetry.captures import assert_writable
 
 READABLE = (
     "pytorch-kineto-trace",

@@ -156,7 +156,7 @@ DOLLARS_BY_HAND = re.compile(r"\$\{[^}]*:[,.]")
 def test_money_is_shown_in_one_place() -> None:
     """No module formats dollars itself: `pricing.money` does, so that there is one style."""
     root = Path(__file__).parents[2]
-    packages = ("gpucost", "planner", "pricing", "providers", "templates")
+    packages = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
     files = [path for package in packages for path in (root / package).rglob("*.py")]
     assert len(files) > 100
     assert not [path for path in files if DOLLARS_BY_HAND.search(path.read_text(encoding="utf-8"))]

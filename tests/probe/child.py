@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.telemetry.probe import APPLY, child_environment
+from telemetry.probe import APPLY, child_environment
 
 STAND_IN = Path(__file__).parent / "stand_in"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.probe.path.gpucost_probe.timing import pace
-from planner.telemetry.probe.path.gpucost_probe.timing.readings import Loader
-from planner.telemetry.probe.path.gpucost_probe.timing.steps import Steps
+from telemetry.probe.path.gpucost_probe.timing import pace
+from telemetry.probe.path.gpucost_probe.timing.readings import Loader
+from telemetry.probe.path.gpucost_probe.timing.steps import Steps
 
 
 class Kept:

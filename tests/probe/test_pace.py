@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.probe.path.gpucost_probe.timing.pace import width_s
-from planner.telemetry.probe.path.gpucost_probe.timing.steps import Steps
-from planner.telemetry.probe.path.gpucost_probe.timing.tally import BUCKETS, Spent, Tally, bucket
+from telemetry.probe.path.gpucost_probe.timing.pace import width_s
+from telemetry.probe.path.gpucost_probe.timing.steps import Steps
+from telemetry.probe.path.gpucost_probe.timing.tally import BUCKETS, Spent, Tally, bucket
 from tests.probe.child import run
 from tests.probe.test_clock import Kept
 from tests.probe.test_hooks import START

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.telemetry.probe.path.gpucost_probe.applying.search import NUMBERS, Search
-from planner.telemetry.recording.turns import trials
+from telemetry.probe.path.gpucost_probe.applying.search import NUMBERS, Search
+from telemetry.recording.turns import trials
 
 OWN_S = 0.02
 

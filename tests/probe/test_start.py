@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.probe import PATH, child_environment
+from telemetry.probe import PATH, child_environment
 from tests.probe.child import run
 
 SHOW = "import sys; print([m for m in sys.modules if m.startswith('torch')])"

@@ -10,8 +10,8 @@ import pytest
 
 from planner.proof.experiment import experiment, hand_over, of_blocks
 from planner.proof.schedule import Design, settings
-from planner.telemetry.probe.path.gpucost_probe.applying.turns import Check, Turns
-from planner.telemetry.recording.turns import turns as seen_turns
+from telemetry.probe.path.gpucost_probe.applying.turns import Check, Turns
+from telemetry.recording.turns import turns as seen_turns
 
 DESIGN = Design(warmup_steps=6, pilot_fours=4, most_fours=12, seed=3)
 

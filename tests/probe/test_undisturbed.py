@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.probe import child_environment
+from telemetry.probe import child_environment
 from tests.probe.child import STAND_IN, read_events, run
 
 TRAINING = """\

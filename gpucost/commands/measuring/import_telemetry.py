@@ -23,13 +23,13 @@ from gpucost.views.output import READING, Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile
-from planner.telemetry.lake.place import is_address
-from planner.telemetry.live.recording_rules import recording_rules
 from pricing.errors import InputError
 from pricing.listing import counted, listed
+from telemetry.lake.place import is_address
+from telemetry.live.recording_rules import recording_rules
 
 if TYPE_CHECKING:
-    from planner.telemetry.folder import Skipped
+    from telemetry.folder import Skipped
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -120,9 +120,9 @@ def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **given: Any
 ) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
-    from planner.telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
-    from planner.telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
-    from planner.telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
+    from telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
+    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
+    from telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
     live = LiveOptions(
         since_s=int(given.pop("since")),

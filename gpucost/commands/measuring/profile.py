@@ -94,7 +94,7 @@ def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval
 def _addresses(given: tuple[str, ...]) -> tuple[str, ...]:
     if not given:
         return ()
-    from planner.telemetry.measure.serving_thread import metrics_address  # noqa: PLC0415 - lazy
+    from telemetry.measure.serving_thread import metrics_address  # noqa: PLC0415 - lazy
 
     return tuple(dict.fromkeys(metrics_address(text) for text in given))
 

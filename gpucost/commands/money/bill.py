@@ -12,7 +12,7 @@ from gpucost.views.output import Output, output_options, print_json
 from planner.bills.invoice.gpu_lines import gpu_sizes
 from planner.bills.invoice.review import Measured, review
 from planner.bills.invoice.review_document import review_document
-from planner.telemetry.parsing.hints import Hints
+from telemetry.parsing.hints import Hints
 
 
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")

@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 
 from processes import RUN, Running, daemon, environment, loaded
 
-from planner.telemetry.measure.nvml.reader import NvmlReader
 from pricing.errors import GpucostError
+from telemetry.measure.nvml.reader import NvmlReader
 
 JOBS = (
     "resnet50-train",

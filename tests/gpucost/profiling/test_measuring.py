@@ -10,8 +10,8 @@ import pytest
 
 import gpucost
 from gpucost.profiling.notebook import arguments
-from planner.telemetry.probe import PATH
 from pricing.errors import InputError
+from telemetry.probe import PATH
 
 STAND_IN = Path(__file__).resolve().parents[2] / "probe" / "stand_in"
 MEASURE = "with gpucost.measure('mine', gpu=False, interval_s=0.1, quiet=True) as m:\n"

@@ -17,8 +17,8 @@ import duckdb
 import pytest
 
 from planner.profile.model import Profile
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 STEPPING = str(Path(__file__).parent / "stepping.py")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from planner.profile.model import GpuReadings, Profile
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows
 from tests.gpucost.profiling.test_profile import GPUCOST, STEPPING

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import CRASHES, HANGS, Failure, Scenario
 from tests.gpucost.profiling.test_profile import GPUCOST, PATIENCE_S

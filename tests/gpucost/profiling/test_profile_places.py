@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST, UNTIL_READ
 from tests.waiting import CEILING_S
 

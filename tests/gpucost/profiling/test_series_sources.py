@@ -14,21 +14,21 @@ import pytest
 from gpucost.files.writing import write_file
 from gpucost.profiling.series_files import write_series
 from planner.profile.codec import dump
-from planner.telemetry.formats.own import capture
-from planner.telemetry.formats.own.series_columns import is_series_table
-from planner.telemetry.measure.capture.capture_file import CaptureFile
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.parsing.payload import Payload
-from planner.telemetry.recording.recording import GpuIdentity
-from planner.telemetry.sources import read_source, read_telemetry
 from pricing.errors import InputError
+from telemetry.formats.own import capture
+from telemetry.formats.own.series_columns import is_series_table
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.parsing.hints import Hints
+from telemetry.parsing.payload import Payload
+from telemetry.recording.recording import GpuIdentity
+from telemetry.sources import read_source, read_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from planner.profile.model import Profile
-    from planner.telemetry.folder import Skipped
+    from telemetry.folder import Skipped
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC).timestamp()
 SECONDS = 40

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile
-from planner.telemetry.parsing.hints import Hints
-from planner.telemetry.profiling.statistics import durations, statistics
-from planner.telemetry.profiling.window import active_window
-from planner.telemetry.sources import read_source
+from telemetry.parsing.hints import Hints
+from telemetry.profiling.statistics import durations, statistics
+from telemetry.profiling.window import active_window
+from telemetry.sources import read_source
 
 FRACTIONS = st.lists(st.integers(0, 100).map(lambda p: p / 100), min_size=1, max_size=40)
 ORDER = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")

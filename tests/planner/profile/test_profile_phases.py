@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from planner.telemetry.profiling.merge import Merged
-from planner.telemetry.profiling.phases import phases
-from planner.telemetry.recording.observed import Observed, Pause
-from planner.telemetry.recording.recording import GpuIdentity
+from telemetry.profiling.merge import Merged
+from telemetry.profiling.phases import phases
+from telemetry.recording.observed import Observed, Pause
+from telemetry.recording.recording import GpuIdentity
 
 
 def _merged(

@@ -20,8 +20,8 @@ from planner.profile.model import (
     Step,
     Wait,
 )
-from planner.telemetry.recording.events import together
-from planner.telemetry.recording.program_places import places
+from telemetry.recording.events import together
+from telemetry.recording.program_places import places
 
 
 def _stacks(*seen: tuple[str, str, str, int]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.telemetry.profiling.statistics import durations
-from planner.telemetry.profiling.time_line import TimeLine, observed_steps, time_line
+from telemetry.profiling.statistics import durations
+from telemetry.profiling.time_line import TimeLine, observed_steps, time_line
 
 LOAD = "util.kernel_time"
 

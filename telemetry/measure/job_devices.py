@@ -1,0 +1,151 @@
+"""Which of the machine's GPUs are the job's, and whose the others are.
+
+The driver lists the processes on each device. A GPU is the job's, for the whole measurement, once
+one of the job's processes was seen there. Where none ever was, it is what the job may use and
+nobody else works on: it may not have begun, or the driver may know its processes by other numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry.measure.machine.namespaces import in_container, namespace
+from telemetry.measure.machine.visible_devices import Visible, together, variables, visible
+from telemetry.recording.recording import GPU_USERS, JOB_GPUS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pricing.json_value import Json
+    from telemetry.measure.machine.process_tree import ProcessTree
+    from telemetry.measure.nvml.process_memory import Holder
+    from telemetry.recording.recording import GpuIdentity
+
+_UNKNOWN = "unknown"
+# The server of NVIDIA's multi-process service works for its clients, which are listed themselves.
+_SERVERS = ("nvidia-cuda-mps", "nvidia-persiste")
+
+
+class JobDevices:
+    """The devices of one job; told what is seen, asked for what follows from it.
+
+    Args:
+        tree: the job's processes.
+        chosen: whether the user has chosen the devices, so that all that are read are the job's.
+    """
+
+    def __init__(self, tree: ProcessTree, *, chosen: bool = False) -> None:
+        self._tree = tree
+        self._chosen = chosen
+        self._mine: dict[str, None] = {}
+        self._users: dict[str, set[str]] = {}
+        self._worked_on: set[str] = set()
+        self._known: dict[int, str | None] = {}
+        self._may = Visible(None)
+
+    def saw(self, key: str, holders: Mapping[int, Holder]) -> None:
+        """Take in the processes that the driver lists on a device."""
+        for pid, holder in holders.items():
+            user = self._user(pid)
+            if user is None:
+                self._mine[key] = None
+                self._mine[key.partition(":")[0]] = None  # an instance's device goes with it
+            elif user:
+                self._users.setdefault(key, set()).add(user)
+                if holder.computes:
+                    self._worked_on.add(key)
+
+    def look(self, devices: Sequence[GpuIdentity]) -> None:
+        """Find out which devices the job's processes may use, until one of them was seen on one."""
+        self._known = {}  # a number may be another process's by now
+        if self._mine or self._chosen:
+            return
+        ours = namespace()
+        # A process that has just ended, or begins another program, shows an empty environment: what
+        # it may use is unknown, and not all.
+        told = {pid: text for pid in self._tree.members if (text := self._tree.environment(pid))}
+        each = [
+            visible(variables(text), devices, in_container=namespace(pid) not in {ours, None})
+            for pid, text in told.items()
+        ]
+        if each:
+            self._may = together(each)
+
+    def keys(self, devices: Sequence[GpuIdentity]) -> list[str]:
+        """Return the keys of the job's devices, in the driver's order."""
+        everyone = [gpu.key for gpu in devices]
+        if self._chosen:
+            return everyone
+        if self._mine:
+            return [key for key in everyone if key in self._mine]
+        may = everyone if self._may.keys is None else [k for k in everyone if k in self._may.keys]
+        free = [key for key in may if key not in self._worked_on]
+        return free or (may if self._hidden else [])
+
+    def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
+        """Return what a capture says of it."""
+        mine = set(self.keys(devices))
+        users = {key: sorted(self._users.get(key, ())) for key in self._users if key not in mine}
+        return {JOB_GPUS: self.keys(devices), GPU_USERS: users}
+
+    def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
+        """Return what a reader of the profile should know."""
+        whole = [gpu for gpu in devices if gpu.partition is None]
+        mine = self.keys(devices)
+        notes = []
+        if not self._chosen and not self._mine and devices:
+            notes.append(self._unseen(_listed([gpu for gpu in whole if gpu.key in mine])))
+        if others := [gpu for gpu in whole if gpu.key not in mine]:
+            whose = sorted({user for gpu in others for user in self._users.get(gpu.key, ())})
+            held = f"with processes of {', '.join(whose)} on them" if whose else "nobody was there"
+            notes.append(
+                f"{_listed(others)} of this machine: not this job's, so not counted ({held})."
+            )
+        return notes
+
+    def _unseen(self, counted: str) -> str:
+        seen = "the driver listed no process of this job on a GPU"
+        if self._hidden:
+            seen += " (in a container it knows them by other numbers)"
+        if not self._may.certain:
+            seen += (
+                ", and CUDA_VISIBLE_DEVICES counts GPUs of different models in an order of CUDA's "
+                "own (CUDA_DEVICE_ORDER=PCI_BUS_ID makes it the driver's)"
+            )
+        if not counted:
+            return f"{seen}, so none is counted. --gpus 0,1 says which are the job's."
+        return f"{seen}; counted is what it may use: {counted}. --gpus 0,1 says it better."
+
+    @property
+    def _hidden(self) -> bool:
+        """Whether the driver may know the job's processes by other numbers than we do."""
+        return in_container()
+
+    def _user(self, pid: int) -> str | None:
+        """Return whose a process is; None the job's, "" nobody's."""
+        if pid not in self._known:
+            self._known[pid] = None if self._tree.holds(pid) else owner(pid)
+        return self._known[pid]
+
+
+def owner(pid: int) -> str:
+    """Return whose a process is; "" for a service of the driver, "unknown" where it is not seen."""
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 - one call
+        name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return _UNKNOWN
+    if name.startswith(_SERVERS):
+        return ""
+    try:
+        import pwd  # noqa: PLC0415 - not on every system
+
+        return pwd.getpwuid(uid).pw_name
+    except (ImportError, KeyError):
+        return str(uid)
+
+
+def _listed(devices: Sequence[GpuIdentity]) -> str:
+    return f"GPU {', '.join(str(gpu.index) for gpu in devices)}" if devices else ""

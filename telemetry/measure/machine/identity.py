@@ -1,0 +1,201 @@
+"""Which machine this is: its id, who bills it, what the provider calls it, and where it stands.
+
+From what the firmware (DMI) and the environment say, and, only where those name a cloud, from the
+cloud's metadata service: at its link-local address, 50 ms a question, no proxy, no redirect, and no
+question whose answer can hold a secret. `planner/models/data/clouds.toml` is the table of
+providers.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import socket
+import threading
+import tomllib
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from telemetry.measure.machine.namespaces import in_container
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+TIMEOUT_S = 0.05
+_DMI = Path("/sys/class/dmi/id")
+_MACHINE_ID = Path("/etc/machine-id")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# What Slurm sets, and what manifests commonly call the node's name of Kubernetes' downward API.
+_NODE_NAMES = ("SLURMD_NODENAME", "NODE_NAME", "K8S_NODE_NAME", "KUBE_NODE_NAME", "MY_NODE_NAME")
+_FIELDS = ("machine", "instance_type", "region")
+_MOST_BYTES = 512
+_DIGITS = 12
+_SOUND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
+_Cloud = dict[str, Any]
+
+
+@cache
+def clouds() -> tuple[_Cloud, ...]:
+    """Return the rows of the table of providers."""
+    text = (
+        resources.files("planner.models.data").joinpath("clouds.toml").read_text(encoding="utf-8")
+    )
+    return tuple(tomllib.loads(text)["cloud"])
+
+
+class MachineIdentityReader:
+    """Finds out beside the measurement; what is not known yet is asked for again.
+
+    Args:
+        metadata: whether a metadata service may be asked.
+        environment: of this process.
+        dmi: the folder of the firmware's words; for tests.
+        table: the providers; for tests.
+    """
+
+    def __init__(
+        self,
+        *,
+        metadata: bool = True,
+        environment: Mapping[str, str] | None = None,
+        dmi: Path = _DMI,
+        table: Sequence[_Cloud] | None = None,
+    ) -> None:
+        environ = os.environ if environment is None else environment
+        rows = clouds() if table is None else table
+        self._found: dict[str, str] = {}
+        cloud = next((row for row in rows if _is(row, dmi, environ)), None)
+        if cloud is not None:
+            self._found = {"provider": cloud["provider"], **_said(cloud, dmi, environ)}
+        self._name = _name_of_machine(environ)
+        self._thread: threading.Thread | None = None
+        if cloud is not None and metadata and "address" in cloud:
+            self._thread = threading.Thread(
+                target=self._ask, args=(cloud,), name="metadata", daemon=True
+            )
+            self._thread.start()
+
+    def known(self) -> dict[str, str]:
+        """Return the fields of `observed.MachineIdentity` that are known now."""
+        found = dict(self._found)
+        if self._name is not None:
+            found.setdefault("machine", self._name)
+        return found
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until what can be known is known, or the time is over."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _ask(self, cloud: _Cloud) -> None:
+        answered = ask(cloud)
+        self._found = {**self._found, **answered}
+
+
+def ask(cloud: _Cloud) -> dict[str, str]:
+    """Return what a provider's metadata service says, by field; empty where it does not answer.
+
+    Args:
+        cloud: a row of the table.
+    """
+    headers = dict(cloud.get("headers", {}))
+    if token := cloud.get("token"):
+        answer = _answer(cloud["address"], "PUT", token["path"], token["ask"])
+        if answer is None:
+            return {}
+        headers[token["send"]] = answer
+    found: dict[str, str] = {}
+    for name in _FIELDS:
+        path = cloud["paths"].get(name)
+        if path is None:
+            continue
+        answer = _answer(cloud["address"], "GET", path, headers)
+        if answer is None and not found:
+            return {}  # nobody there: the other questions would only take their time
+        text = _KEEP[cloud.get("keep", {}).get(name, "")](answer or "")
+        if _SOUND.fullmatch(text):
+            found[name] = text
+    return found
+
+
+def _answer(address: str, method: str, path: str, headers: Mapping[str, str]) -> str | None:
+    """Return one short text; None for any other answer than 200, a redirect included."""
+    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+    try:
+        connection.request(method, path, headers=dict(headers))
+        response = connection.getresponse()
+        if response.status != http.client.OK:
+            return None
+        body = response.read(_MOST_BYTES + 1)
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    if len(body) > _MOST_BYTES:
+        return None
+    return body.decode("utf-8", errors="replace").strip()
+
+
+def _last(text: str) -> str:
+    return text.rpartition("/")[2]
+
+
+def _zone(text: str) -> str:
+    return _last(text).rpartition("-")[0]
+
+
+_KEEP: dict[str, Callable[[str], str]] = {"": str, "last": _last, "zone": _zone}
+
+
+def _is(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> bool:
+    names = cloud.get("environment", {})
+    if "machine" in names and environ.get(names["machine"]):
+        return True
+    return any(_matches(rule, _text(dmi / rule["file"])) for rule in cloud.get("dmi", ()))
+
+
+def _said(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what the machine says itself."""
+    variables = {name: environ.get(v, "") for name, v in cloud.get("environment", {}).items()}
+    files = {
+        name: text
+        for name, rule in cloud.get("local", {}).items()
+        if _matches(rule, text := _text(dmi / rule["file"]))
+    }
+    return {name: text for name, text in {**variables, **files}.items() if _SOUND.fullmatch(text)}
+
+
+def _matches(rule: Mapping[str, str], text: str) -> bool:
+    if not text:
+        return False
+    return text.startswith(rule.get("starts", "")) and text.endswith(rule.get("ends", ""))
+
+
+def _name_of_machine(environ: Mapping[str, str]) -> str | None:
+    """Return an id where no provider gives one: digests, as names of hosts are private.
+
+    In a container the system's own id is the image's: there the kernel's, of this boot, is taken.
+    """
+    node = next((environ[name] for name in _NODE_NAMES if environ.get(name)), None)
+    if node is not None:
+        return _digest("host", node)
+    if in_container():
+        boot = _text(_BOOT_ID)
+        return _digest("boot", boot) if boot else None
+    own = _text(_MACHINE_ID)
+    return _digest("machine", f"gpucost {own}") if own else _digest("host", socket.gethostname())
+
+
+def _digest(kind: str, name: str) -> str:
+    return f"{kind}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,255 @@
+"""The processes of a job: one and all that it started, also those that lost their parent since."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry.measure.machine.namespaces import namespace
+from telemetry.measure.machine.process_table import Entry, ProcessTable, process_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_MOST_STEPS = 64  # from a process to its ancestor, in case numbers go round in a circle
+# A tick of the scheduler's clock, more than what rounding takes from a sum of few processes.
+_ROUNDING_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What processes used since some start.
+
+    Attributes:
+        cpu_s: seconds of all cores.
+        read_mib: from storage; None where that is not said of one of them.
+        written_mib: to storage; None where that is not said of one of them.
+    """
+
+    cpu_s: float
+    read_mib: float | None
+    written_mib: float | None
+
+
+class ProcessTree:
+    """A process and its descendants.
+
+    One that was seen below it stays a member when its parents end and another process adopts it;
+    one that was never seen there is known by its environment, where `mark` is given. `look` reads
+    the members and what is new in the system since the last look, nothing else, so a machine full
+    of others' processes costs nothing.
+
+    Args:
+        pid: the process at the top, numbered as in `/proc`.
+        mark: NAME=VALUE that stands in the environment of the job's processes alone.
+        table: the system's processes; for tests.
+
+    Attributes:
+        members: alive at the last look.
+        busiest: the member that used most of the processor between the last two looks, and the
+            seconds that it used.
+    """
+
+    def __init__(
+        self, pid: int, mark: bytes | None = None, table: ProcessTable | None = None
+    ) -> None:
+        self.pid = pid
+        self._mark = mark
+        self._table = table or process_table()
+        self.members: Mapping[int, Entry] = {}
+        self.busiest = (pid, 0.0)
+        self._transferred: dict[int, tuple[float, float]] = {}
+        self._silent: set[int] = set()
+        self._others: set[int] = set()
+        self._unread: set[int] = set()
+        self._met = False
+        # A program that measures itself has us, and what we start, below it.
+        us = own_number(os.getpid())
+        self._us = None if us == pid else us
+        self._lost_cpu_s = self._lost_read_mib = self._lost_written_mib = 0.0
+        self.look()
+        # What the tree used before it was first seen is not the measurement's.
+        self._before = self._sum()
+
+    def look(self) -> frozenset[int]:
+        """Find the processes again, and return their numbers."""
+        numbers = self._table.numbers()
+        found = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
+        if not self._met and (top := self._table.entry(self.pid)) is not None:
+            found[self.pid], self._met = top, True
+        new = numbers - self._others - found.keys() - {self._us}
+        entries = {pid: entry for pid in new if (entry := self._table.entry(pid)) is not None}
+        before, self._unread = self._unread, set()
+        joined = self._joined(entries, found)
+        self._count_lost(found)
+        now = found | joined
+        spent = {pid: e.cpu_s - self._own_s(pid) for pid, e in now.items() if not e.ended}
+        first = max(spent, key=lambda pid: (spent[pid], -pid), default=self.pid)
+        self.busiest = (first, spent.get(first, 0.0))
+        self.members = now
+        self._others = numbers - self.members.keys() - (self._unread - before)
+        self._read_transfers()
+        return frozenset(self.members)
+
+    def holds(self, pid: int) -> bool:
+        """Return whether a process is of the tree, also one that is younger than the last look."""
+        for _ in range(_MOST_STEPS):
+            if pid in self.members:
+                return True
+            if pid == self._us:
+                return False
+            entry = self._table.entry(pid) if pid > 1 else None
+            if entry is None:
+                return False
+            if self._marked(pid):
+                return True
+            pid = entry.parent
+        return False
+
+    def used(self) -> Used:
+        """Return what the tree used from its first look to its last, ended processes included."""
+        now, before = self._sum(), self._before
+        said = not self._silent
+        return Used(
+            cpu_s=max(0.0, now[0] - before[0]),
+            read_mib=max(0.0, now[1] - before[1]) if said else None,
+            written_mib=max(0.0, now[2] - before[2]) if said else None,
+        )
+
+    def memory_gib(self) -> float | None:
+        """Return the memory that the members hold now, each shared page once; None if unknown."""
+        held = (self._table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
+        known = [gib for gib in held if gib is not None]
+        return sum(known) if known else None
+
+    def threads_s(self, pid: int) -> dict[int, float]:
+        """Return the processor seconds of a member's threads, by number."""
+        return self._table.threads_s(pid)
+
+    def environment(self, pid: int) -> bytes | None:
+        """Return the environment that a member was started with; None where it may not be read."""
+        return self._table.environment(pid)
+
+    def _own_s(self, pid: int) -> float:
+        return self.members[pid].cpu_s if pid in self.members else 0.0
+
+    def _same(self, pid: int) -> Entry | None:
+        """Return the member of that number, unless the number went to another process."""
+        entry = self._table.entry(pid)
+        return entry if entry is not None and entry.start == self.members[pid].start else None
+
+    def _joined(
+        self, entries: Mapping[int, Entry], members: Mapping[int, Entry]
+    ) -> dict[int, Entry]:
+        """Return the new processes whose ancestor is a member, or that carry the mark."""
+        ours = set(members)
+        for pid in sorted(entries):
+            path: list[int] = []
+            at = pid
+            while at in entries and at not in ours and len(path) < _MOST_STEPS:
+                path.append(at)
+                at = entries[at].parent
+            if at in ours:
+                ours.update(path)
+            elif at != self._us:
+                marked = next((i for i in reversed(range(len(path))) if self._marked(path[i])), -1)
+                ours.update(path[: marked + 1])
+        return {pid: entries[pid] for pid in ours & entries.keys()}
+
+    def _marked(self, pid: int) -> bool:
+        if self._mark is None or pid in {os.getpid(), os.getppid()}:
+            return False
+        found = self._table.environment(pid)
+        if not found:
+            # The kernel's own have none; one that begins another program, for a moment: it is
+            # looked at once more.
+            self._unread.add(pid)
+            return False
+        return self._mark in found.split(b"\0")
+
+    def _count_lost(self, alive: Mapping[int, Entry]) -> None:
+        """Keep what ended members used, unless the parent that waited for them counts it.
+
+        A process that ended adds its time to its parent's, if that one waits for it; one that was
+        adopted, or whose parent ignores its children, takes its time along.
+        """
+        gone: dict[int | None, list[int]] = defaultdict(list)
+        for pid in self.members.keys() - alive.keys():
+            gone[self._ancestor(pid, alive)].append(pid)
+        for parent, ended in gone.items():
+            spent_s = sum(_total_s(self.members[pid]) for pid in ended)
+            grown_s = 0.0
+            if parent is not None:
+                grown_s = alive[parent].waited_cpu_s - self.members[parent].waited_cpu_s
+            if grown_s + _ROUNDING_S < spent_s:
+                self._lost_cpu_s += spent_s - grown_s
+            if parent is None or (spent_s > _ROUNDING_S and grown_s < spent_s / 2):
+                moved = [self._transferred.get(pid, (0.0, 0.0)) for pid in ended]
+                self._lost_read_mib += sum(read for read, _ in moved)
+                self._lost_written_mib += sum(written for _, written in moved)
+        for pid in self.members.keys() - alive.keys():
+            self._transferred.pop(pid, None)
+            self._silent.discard(pid)
+
+    def _ancestor(self, pid: int, alive: Mapping[int, Entry]) -> int | None:
+        """Return the nearest member that lives still, by what was last known."""
+        at = self.members[pid].parent
+        for _ in range(_MOST_STEPS):
+            if at in alive:
+                return at
+            if at not in self.members:
+                return None
+            at = self.members[at].parent
+        return None
+
+    def _read_transfers(self) -> None:
+        for pid, entry in self.members.items():
+            found = self._table.transferred_mib(pid)
+            if found is not None:
+                self._transferred[pid] = found
+                self._silent.discard(pid)
+            elif not entry.ended:
+                self._silent.add(pid)
+
+    def _sum(self) -> tuple[float, float, float]:
+        transfers = self._transferred.values()
+        return (
+            self._lost_cpu_s + sum(_total_s(entry) for entry in self.members.values()),
+            self._lost_read_mib + sum(read for read, _ in transfers),
+            self._lost_written_mib + sum(written for _, written in transfers),
+        )
+
+
+def _total_s(entry: Entry) -> float:
+    return entry.cpu_s + entry.waited_cpu_s
+
+
+def own_number(pid: int, numbers: Iterable[int] | None = None) -> int:
+    """Return the number under which `/proc` shows a process that we know by another.
+
+    In a namespace of processes whose `/proc` is still the outer one, a child's number is not its
+    own there. NSpid of proc(5) lists all numbers of a process, the outermost that is seen first.
+    """
+    table = process_table()
+    try:
+        shown = int(str(Path("/proc/self").readlink()))
+    except (OSError, ValueError):
+        return pid
+    if shown == os.getpid():
+        return pid
+    for other in sorted(numbers or table.numbers()):
+        if _numbers_of(other)[-1:] == [pid] and namespace(other) == namespace(shown):
+            return other
+    return pid
+
+
+def _numbers_of(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
+            line = next((line for line in status if line.startswith("NSpid:")), "")
+    except OSError:
+        return []
+    return [int(word) for word in line.split()[1:]]

@@ -1,0 +1,322 @@
+"""One device, or one MIG instance: its readings at a tick, and what becomes of failed ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from telemetry.measure.capture.pace import Pace
+from telemetry.measure.nvml.codes import (
+    LACKING,
+    LOST,
+    Code,
+    CodeVerdict,
+    code_of,
+    failures,
+    verdict,
+)
+from telemetry.measure.nvml.gpm import LEAST_S, OF_ALL, Gpm
+from telemetry.measure.nvml.process_utilisation import ProcessUtilisation
+from telemetry.measure.nvml.readings import (
+    NVLINK,
+    PCIE,
+    READINGS,
+    UTILISATION,
+    NvmlReading,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from telemetry.measure.capture.notes import Notes
+    from telemetry.measure.nvml.codes import Handle, Nvml
+    from telemetry.measure.nvml.pcie_thread import PcieThread
+    from telemetry.measure.nvml.process_memory import Holder, ProcessMemory
+    from telemetry.recording.recording import GpuIdentity
+
+# Of one core that a reading of all devices may take, at every tick and of what moves slowly; one
+# that costs more comes less often.
+OFTEN_SHARE = 0.02
+SLOW_SHARE = 0.005
+_EARLY_S = 0.05
+FIRST_S = 0.25  # between two looks for the job, until it is seen on a device
+_STUBBORN = 10  # failures in a row that are worth a note
+# A device with instances says nothing of its utilisation, and its memory is theirs.
+_PARTIAL = [r for r in READINGS if r.of_parts or r is UTILISATION]
+# What GPM gives instead, where it does.
+_BY_GPM = {PCIE: "io.pcie_rx_mib_s", NVLINK: "io.nvlink_rx_mib_s"}
+# What is read of a device once the job is known to work on others: whether it comes here too, and
+# how busy the device is meanwhile.
+_ASIDE = {"utilisation", "memory in use"}
+_BUSY = "util.kernel_time"
+GPM_SLOTS = "SM, tensor, FP32 and device memory activity"
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceRow:
+    """What one device says at a tick.
+
+    Attributes:
+        key: of the device, as in `GpuIdentity`.
+        values: what is known now: slots in slot units, and counters of `recording.COUNTERS`.
+        holders: the processes on the device by the driver's numbers; None where not asked.
+    """
+
+    key: str
+    values: dict[str, float] = field(default_factory=dict)
+    holders: Mapping[int, Holder] | None = None
+
+
+class Device:
+    """What is read of one device at every tick.
+
+    Args:
+        nvml: the module `pynvml`, initialised.
+        identity: what its rows are called.
+        handle: of the device or MIG instance.
+        split: whether it is a device with MIG instances, which answer for parts of it.
+        of: the device that this is an instance of, None for a whole device.
+        instance: the GPU instance, None for a whole device.
+        shared: what all devices share.
+    """
+
+    def __init__(  # noqa: PLR0913 - what tells a device from an instance
+        self,
+        nvml: Nvml,
+        identity: GpuIdentity,
+        handle: Handle,
+        shared: Shared,
+        *,
+        split: bool = False,
+        of: Device | None = None,
+        instance: int | None = None,
+    ) -> None:
+        self.identity, self.handle, self.lost = identity, handle, False
+        self._nvml, self._shared, self._of, self._instance = nvml, shared, of, instance
+        self._split = split
+        self._is_shared = self._is_listed = False
+        early_s = min(_EARLY_S, shared.slow_s / 4)
+        slow = (shared.slow_s, SLOW_SHARE / shared.devices, early_s)
+        self._paces = {
+            r: Pace(0.0, OFTEN_SHARE / shared.devices) if r.often else Pace(*slow)
+            for r in READINGS
+            if (r.of_parts or of is None) and not (split and r in _PARTIAL)
+        }
+        self._way = {reading.what: 0 for reading in self._paces}
+        self._failures: Counter[str] = Counter()
+        self._process_pace = Pace(*slow)
+        # Until the job is seen somewhere: it may live for a second.
+        self._first_pace = Pace(min(FIRST_S, shared.slow_s), SLOW_SHARE / shared.devices)
+        self._utilisation = ProcessUtilisation(nvml)
+        self._has_utilisation = of is None
+        self._gpm_pace = Pace(LEAST_S, OFTEN_SHARE / shared.devices)
+        self._gpm: Gpm | None = None
+        if not split:
+            self._open_gpm()
+
+    @property
+    def label(self) -> str:
+        """What notes call it."""
+        return f"GPU {self.identity.key}"
+
+    def read(self, now_s: float, pids: Collection[int], *, everything: bool = False) -> DeviceRow:
+        """Return what is known now; only the key where nothing is."""
+        row = DeviceRow(key=self.identity.key)
+        if self._of is not None and self._of.lost:
+            self.lost = True
+        if self.lost:
+            return row
+        aside = self._aside
+        if aside and (everything or not self._process_pace.due(now_s)):
+            return row
+        for reading, pace in tuple(self._paces.items()):
+            if (reading.what in _ASIDE) if aside else (everything or pace.due(now_s)):
+                with pace.taking(now_s):
+                    self._ask(reading, row)
+        # At its end a job's processes are gone, and so is their memory.
+        met = self._shared.processes.met
+        pace = self._process_pace if met or not pids else self._first_pace
+        if not everything and pace.due(now_s):
+            with pace.taking(now_s):
+                self._try("processes", row, lambda: self._processes(row, pids))
+        if aside:
+            return row
+        if self._is_shared:
+            self._try("utilisation of processes", row, lambda: self._own_share(row, now_s, pids))
+        self._read_gpm(row, now_s)
+        row.values |= self._shared.pcie.take(self.identity.key)
+        return row
+
+    def close(self) -> None:
+        """Give back what was allocated."""
+        if self._gpm is not None:
+            self._gpm.close()
+
+    def _open_gpm(self) -> None:
+        of = self._of or self
+        try:
+            self._gpm = Gpm(self._nvml, of.handle, self._instance)
+        except failures(self._nvml) as error:
+            code = code_of(error)
+            why = LACKING[Code(code)] if verdict(code) is CodeVerdict.NEVER else str(error)
+            self._shared.notes.lacks(self.label, GPM_SLOTS, why)
+
+    def _read_gpm(self, row: DeviceRow, now_s: float) -> None:
+        gpm = self._gpm
+        if gpm is None or not self._gpm_pace.due(now_s):
+            return
+        with self._gpm_pace.taking(now_s):
+            self._try(GPM_SLOTS, row, lambda: gpm.read(now_s))
+        self._drop_counters(row)
+        if self._is_shared and self._has_utilisation and self._utilisation.others_ran:
+            row.values = {slot: v for slot, v in row.values.items() if slot not in OF_ALL}
+
+    @property
+    def _aside(self) -> bool:
+        """Whether the job was seen on other devices, and not on this one."""
+        met = self._shared.processes.met
+        here = self.identity.key in met or not (self._is_listed or self._split)
+        return bool(met) and not (here or self._shared.chosen)
+
+    def _processes(self, row: DeviceRow, pids: Collection[int]) -> dict[str, float]:
+        if self._split:
+            return {}
+        processes, key = self._shared.processes, self.identity.key
+        self._is_listed = False
+        holders = processes.holders(key, self.handle)
+        self._is_listed = True
+        found = processes.of_job(key, holders, pids)
+        row.holders = holders
+        ours = [holder for pid, holder in holders.items() if pid in pids]
+        self._is_shared = _are_others(holders, pids) and bool(ours)
+        if self._is_shared and any(one.by_server for one in ours):
+            self._cannot_tell_apart("under MPS the driver counts all work as the server's")
+        return found
+
+    def _own_share(self, row: DeviceRow, now_s: float, pids: Collection[int]) -> dict[str, float]:
+        """Return the job's own use of a device on which others compute too.
+
+        All of it where unsaid.
+        """
+        whole = row.values.get(_BUSY)
+        if not self._has_utilisation or whole is None:
+            return {}
+        try:
+            own = self._utilisation.share(self.handle, pids, now_s, whole)
+        except failures(self._nvml) as error:
+            if verdict(code_of(error)) is not CodeVerdict.NEVER:
+                raise
+            self._cannot_tell_apart("the driver does not tell the processes on it apart")
+            return {}
+        if own is None:
+            del row.values[_BUSY]
+            return {}
+        return {_BUSY: own}
+
+    def _cannot_tell_apart(self, why: str) -> None:
+        if self._has_utilisation:
+            self._has_utilisation = False
+            self._shared.notes.say(f"{self.label}: {why}, so its utilisation is of all.")
+
+    def _ask(self, reading: NvmlReading, row: DeviceRow) -> None:
+        nvml = self._nvml
+        while not self.lost:
+            way = reading.ways[self._way[reading.what]]
+            try:
+                row.values.update(way(nvml, self.handle))
+            except failures(nvml) as error:
+                code = code_of(error)
+                stuck = self._failures[reading.what] >= _STUBBORN - 1
+                if (stuck or verdict(code) is CodeVerdict.NEVER) and self._next_way(reading):
+                    continue
+                self._fail(reading.what, code, reading)
+            else:
+                self._failures.pop(reading.what, None)
+            return
+
+    def _next_way(self, reading: NvmlReading) -> bool:
+        more = self._way[reading.what] + 1 < len(reading.ways)
+        self._way[reading.what] += more
+        return more
+
+    def _try(self, what: str, row: DeviceRow, read: Callable[[], Mapping[str, float]]) -> None:
+        if self.lost:
+            return
+        try:
+            row.values.update(read())
+        except failures(self._nvml) as error:
+            self._fail(what, code_of(error))
+        else:
+            self._failures.pop(what, None)
+
+    def _fail(self, what: str, code: int, reading: NvmlReading | None = None) -> None:
+        """Draw the consequence of a failed call."""
+        said = verdict(code)
+        if said is CodeVerdict.GONE:
+            self._lose(code)
+        elif said is CodeVerdict.NEVER:
+            self._drop(what, code, reading)
+        else:
+            self._failures[what] += 1
+            if self._failures[what] == _STUBBORN:
+                why = self._nvml.NVMLError(code)
+                self._shared.notes.say(
+                    f"{self.label}: {what} failed {_STUBBORN} times in a row ({why}); "
+                    "it is still tried."
+                )
+
+    def _lose(self, code: int) -> None:
+        self.lost = True
+        after = self._shared.elapsed_s()
+        how = LOST[Code(code)]
+        self._shared.notes.say(
+            f"{self.label} {how} {after:.0f} s after the start; its readings end there. "
+            "Look for its Xid in `dmesg`."
+        )
+
+    def _drop(self, what: str, code: int, reading: NvmlReading | None) -> None:
+        if reading is not None:
+            self._forget(reading)
+        elif what == GPM_SLOTS:
+            self._gpm = None
+        if reading is PCIE:
+            self._shared.pcie.add(self.identity.key, self.handle)
+        if reading is None or not reading.quiet:
+            self._shared.notes.lacks(self.label, what, LACKING[Code(code)])
+
+    def _drop_counters(self, row: DeviceRow) -> None:
+        """Leave to GPM what it measures: it is exact between any two ticks."""
+        for reading, slot in _BY_GPM.items():
+            if slot in row.values:
+                self._forget(reading)
+
+    def _forget(self, reading: NvmlReading) -> None:
+        self._paces.pop(reading, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the devices of one reader share.
+
+    Attributes:
+        devices: how many there are.
+        slow_s: between two readings of what moves slowly.
+        notes: what a reader of the profile should know.
+        processes: the memory of the job's processes.
+        pcie: the traffic of devices without counters.
+        chosen: whether the user has chosen the devices, so that none is set aside.
+        elapsed_s: seconds since the start.
+    """
+
+    devices: int
+    slow_s: float
+    notes: Notes
+    processes: ProcessMemory
+    pcie: PcieThread
+    elapsed_s: Callable[[], float]
+    chosen: bool = False
+
+
+def _are_others(holders: Mapping[int, Holder], pids: Collection[int]) -> bool:
+    return any(holder.computes for pid, holder in holders.items() if pid not in pids)

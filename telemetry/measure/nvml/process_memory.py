@@ -1,0 +1,129 @@
+"""The processes on a device, as the driver lists them, and what of it the job's take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telemetry.measure.nvml.codes import Code, CodeVerdict, code_of, failures, verdict
+from telemetry.parsing.units import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from telemetry.measure.capture.notes import Notes
+    from telemetry.measure.nvml.codes import Handle, Nvml
+
+# Kinds of processes, and the calls that list them, the newest first. A process may be of two kinds:
+# clients of MPS and its server are listed as computing, too (seen on an H200, driver 580).
+_COMPUTE, _GRAPHICS, _MPS = "compute", "graphics", "mps"
+_LISTS = (
+    (
+        _COMPUTE,
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ),
+    (
+        _GRAPHICS,
+        ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    ),
+    (
+        _MPS,
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process on a device.
+
+    Attributes:
+        gib: memory of the device that it holds; None where the driver does not say.
+        computes: whether it does more than draw.
+        by_server: whether MPS's server computes for it: what it does counts as the server's.
+    """
+
+    gib: float | None
+    computes: bool
+    by_server: bool = False
+
+
+class ProcessMemory:
+    """The processes on any device, and the memory of the job's.
+
+    In a container the driver may name processes by other numbers than the job has there. So until
+    one of the job's processes was found on some device, nothing is known; after that, none is 0.
+
+    Args:
+        nvml: the module `pynvml`, initialised.
+        notes: where it is said that others use a device too.
+
+    Attributes:
+        met: the keys of devices on which a process of the job was seen.
+    """
+
+    def __init__(self, nvml: Nvml, notes: Notes) -> None:
+        self._nvml = nvml
+        self._notes = notes
+        self.met: set[str] = set()
+        self._left_out: set[tuple[str, str]] = set()
+
+    def holders(self, key: str, handle: Handle) -> dict[int, Holder]:
+        """Return the processes on a device, by the driver's numbers.
+
+        Raises:
+            pynvml.NVMLError: the device is gone, or does not answer now.
+        """
+        found = dict[int, Holder]()
+        for kind, calls in _LISTS:
+            for pid, used in self._listed(key, handle, calls):
+                before = found.get(pid, Holder(0.0, computes=False))
+                found[pid] = Holder(
+                    None if used is None else max(used / GIB, before.gib or 0.0),
+                    kind != _GRAPHICS or before.computes,
+                    kind == _MPS or before.by_server,
+                )
+        return found
+
+    def of_job(
+        self, key: str, holders: Mapping[int, Holder], pids: Collection[int]
+    ) -> dict[str, float]:
+        """Return the GiB that the job holds on a device, by slot; empty where it is unknown."""
+        ours = [holder.gib for pid, holder in holders.items() if pid in pids]
+        others = [h.gib for pid, h in holders.items() if pid not in pids and h.gib]
+        if ours:
+            self.met |= {key, key.partition(":")[0]}
+        if not self.met or None in ours:
+            return {}
+        if ours and others:
+            self._notes.say(
+                f"GPU {key} is shared: processes outside this job hold memory on it too "
+                f"({sum(others):.1f} GiB when first seen); power is of all, and so is activity of "
+                "SMs, tensor cores and memory, which is left out where the driver tells that they "
+                "compute."
+            )
+        return {"mem.process_gib": sum(gib for gib in ours if gib is not None)}
+
+    def _listed(
+        self,
+        key: str,
+        handle: Handle,
+        calls: tuple[str, ...],
+    ) -> Iterator[tuple[int, int | None]]:
+        for call in calls:
+            if (key, call) in self._left_out:
+                continue
+            try:
+                found = getattr(self._nvml, call)(handle)
+            except failures(self._nvml) as error:
+                if verdict(code_of(error)) is CodeVerdict.NEVER:
+                    self._left_out.add((key, call))
+                    continue
+                if code_of(error) != Code.NOT_FOUND:  # which is said where no process runs
+                    raise
+                found = []
+            yield from ((process.pid, process.usedGpuMemory) for process in found)
+            return

@@ -1,0 +1,250 @@
+"""Reads NVIDIA GPUs while a job runs, through the driver's own library (NVML).
+
+`NvmlReader` is opened once; each `read` returns what every device says at that tick. Only what is
+known is there: a reading that a device or a driver does not have is dropped after its first answer
+and named once in `notes`, one that failed is tried again, and a device that is lost ends alone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pricing.errors import InputError
+from telemetry.measure.capture.notes import Notes
+from telemetry.measure.nvml import topology as nvml_topology
+from telemetry.measure.nvml.codes import LACKING, LOST, Code, failures
+from telemetry.measure.nvml.device import Device, DeviceRow, Shared
+from telemetry.measure.nvml.pcie_thread import PcieThread
+from telemetry.measure.nvml.process_memory import ProcessMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from telemetry.measure.nvml.codes import Handle, Nvml
+    from telemetry.recording.recording import GpuIdentity
+
+SLOW_S = 1.0  # between two readings of what moves slowly
+_WITHOUT = "To measure without a GPU: gpucost profile --no-gpu -- COMMAND"
+_REFUSALS = {
+    Code.LIBRARY_NOT_FOUND: (
+        "no NVIDIA driver library (libnvidia-ml.so.1) was found, so no GPU can be read. Install "
+        "the driver, or start the container with its GPUs (docker run --gpus all), and try "
+        "`nvidia-smi`."
+    ),
+    Code.DRIVER_NOT_LOADED: (
+        "the NVIDIA driver is installed but not loaded, so no GPU can be read. Try "
+        "`sudo modprobe nvidia`, then `nvidia-smi`."
+    ),
+    Code.LIB_RM_VERSION_MISMATCH: (
+        "the NVIDIA library and the loaded driver are of different versions (the driver was "
+        "updated without a restart), so no GPU can be read. Restart the machine; in a container, "
+        "restart the container."
+    ),
+    Code.NO_PERMISSION: (
+        "this user may not talk to the NVIDIA driver, so no GPU can be read. Look at "
+        "`ls -l /dev/nvidia*`, and join the group that owns them or run in the job's own container."
+    ),
+    Code.FUNCTION_NOT_FOUND: (
+        "the NVIDIA driver library is too old to be read (libnvidia-ml.so.1 has no "
+        "nvmlInitWithFlags). Update the driver."
+    ),
+}
+
+
+class GpuUnavailableError(InputError):
+    """No GPU, or not the ones asked for, can be read; says why and what to type next."""
+
+
+class NvmlReader:
+    """The GPUs of this machine, read through NVML; a context manager.
+
+    After a successful opening nothing raises: what fails is in `notes`.
+
+    Args:
+        gpus: the driver's indices of the devices to read, None for all.
+        slow_s: seconds between two readings of what moves slowly (temperature, limits, process
+            memory).
+        clock: seconds, steady; for tests.
+
+    Attributes:
+        identities: one for each device, in the driver's order, each followed by its MIG instances.
+        driver: the driver's version, None where it is not said.
+        interconnect: between the devices: single, pcie, nvlink-bridge or nvlink; None where it
+            is not said.
+
+    Raises:
+        GpuUnavailableError: no device, or not those asked for, can be read.
+    """
+
+    def __init__(
+        self,
+        gpus: tuple[int, ...] | None = None,
+        *,
+        slow_s: float = SLOW_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        import pynvml  # noqa: PLC0415 - 8,000 lines that only a measuring command needs
+
+        self._nvml: Nvml = pynvml
+        self._notes = Notes()
+        self._clock, self._start_s = clock, clock()
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            raise GpuUnavailableError(refusal(error)) from error
+        try:
+            self._open(gpus, slow_s)
+        except BaseException:
+            pynvml.nvmlShutdown()
+            raise
+
+    def _open(self, gpus: tuple[int, ...] | None, slow_s: float) -> None:
+        whole = list(self._found(gpus))
+        self.driver = self._driver_version()
+        self.interconnect = nvml_topology.interconnect(self._nvml, whole)
+        self._pcie = PcieThread(self._nvml, self._no_pcie)
+        shared = Shared(
+            devices=len(whole),
+            slow_s=slow_s,
+            notes=self._notes,
+            processes=ProcessMemory(self._nvml, self._notes),
+            pcie=self._pcie,
+            elapsed_s=lambda: self._clock() - self._start_s,
+            chosen=gpus is not None,
+        )
+        self._devices: list[Device] = []
+        for who, handle in whole:
+            parts = self._parts(who, handle)
+            device = Device(self._nvml, who, handle, shared, split=bool(parts))
+            self._devices.append(device)
+            self._devices += [
+                Device(self._nvml, part, part_handle, shared, of=device, instance=instance)
+                for part, part_handle, instance in parts
+            ]
+        self.identities: tuple[GpuIdentity, ...] = tuple(d.identity for d in self._devices)
+
+    def __enter__(self) -> Self:
+        """Return itself, open."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        self._pcie.close()
+        try:
+            for device in self._devices:
+                device.close()
+            self._nvml.nvmlShutdown()
+        except failures(self._nvml) as error:
+            self._notes.say(f"The driver did not let go ({error}); nothing measured is lost.")
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the profile should know; it grows while the job runs."""
+        return self._notes.all()
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """The keys of devices that will answer nothing any more."""
+        return frozenset(d.identity.key for d in self._devices if d.lost)
+
+    def read(self, pids: Collection[int] = (), *, everything: bool = False) -> list[DeviceRow]:
+        """Return a row for each device that says something.
+
+        About one row a second has the processes on the device. Once the job was seen on some
+        devices, the others are read that often, and little of them. What is not in a row is
+        unknown at this tick; what moves slowly is in about one row a second.
+
+        Args:
+            pids: the processes of the job, for `mem.process_gib`.
+            everything: what moves slowly too, whenever it was last read: at the end of a job, so
+                that counters reach to its end. Only its processes' memory is not read then.
+        """
+        now_s = self._clock()
+        rows = [device.read(now_s, pids, everything=everything) for device in self._devices]
+        return [row for row in rows if row.values or row.holders is not None]
+
+    def _found(self, gpus: tuple[int, ...] | None) -> Iterator[tuple[GpuIdentity, Handle]]:
+        """Yield identity and handle of the devices asked for, in the driver's order."""
+        nvml = self._nvml
+        count = self._count()
+        if not count:
+            raise GpuUnavailableError(
+                f"the NVIDIA driver is there, but it has no GPU that it can use. {_WITHOUT}"
+            )
+        wanted = range(count) if gpus is None else sorted(set(gpus))
+        bad = [index for index in wanted if not 0 <= index < count]
+        if bad:
+            there = "only GPU 0" if count == 1 else f"GPUs 0 to {count - 1}"
+            listed = ", ".join(str(index) for index in bad)
+            raise GpuUnavailableError(
+                f"--gpus {listed}: this machine has {there}. `nvidia-smi -L` lists what each is."
+            )
+        failed: list[str] = []
+        for index in wanted:
+            try:
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            except nvml.NVMLError as error:
+                failed.append(f"GPU {index} cannot be read: {_why(error)}.")
+                continue
+            yield nvml_topology.identity(nvml, handle, index), handle
+        if failed and (gpus is not None or len(failed) == count):
+            raise GpuUnavailableError([*failed[:-1], f"{failed[-1]} {_WITHOUT}"])
+        for sentence in failed:
+            self._notes.say(sentence)
+
+    def _count(self) -> int:
+        try:
+            return int(self._nvml.nvmlDeviceGetCount())
+        except self._nvml.NVMLError as error:
+            raise GpuUnavailableError(refusal(error)) from error
+
+    def _parts(self, who: GpuIdentity, handle: Handle) -> list[tuple[GpuIdentity, Handle, int]]:
+        try:
+            parts = list(nvml_topology.instances(self._nvml, who, handle))
+        except failures(self._nvml):  # as most devices: no MIG
+            return []
+        if parts:
+            self._notes.say(
+                f"GPU {who.key} is split into {len(parts)} MIG instances: the driver gives no "
+                "utilisation for them (util.kernel_time is unknown, not 0)."
+            )
+        return parts
+
+    def _driver_version(self) -> str | None:
+        try:
+            return str(self._nvml.nvmlSystemGetDriverVersion())
+        except failures(self._nvml):
+            return None
+
+    def _no_pcie(self, key: str, code: int) -> None:
+        if code in LACKING:
+            self._notes.lacks(f"GPU {key}", "PCIe traffic", LACKING[Code(code)])
+
+
+def refusal(error: Nvml) -> str:
+    """Return why the driver refused to be opened, and what to type next."""
+    for code, text in _REFUSALS.items():
+        if error.value == code:
+            return f"{text} {_WITHOUT}"
+    return (
+        f"the NVIDIA driver refused ({error}), so no GPU can be read. Try `nvidia-smi`. {_WITHOUT}"
+    )
+
+
+def _why(error: Nvml) -> str:
+    if error.value == Code.NO_PERMISSION:
+        return "this user may not talk to it"
+    known = {int(code): f"it {text}" for code, text in LOST.items()}
+    return known.get(error.value, str(error))

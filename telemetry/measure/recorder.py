@@ -1,0 +1,273 @@
+"""The measuring itself: devices, host and the probe's events, on one clock, into a capture."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from pricing.json_value import Json
+from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture.event_tail import EventTail
+from telemetry.measure.job_watch import JobWatch
+from telemetry.measure.machine.processes import unreached
+from telemetry.measure.machine.run_identity import run_here
+from telemetry.measure.nvml.device import DeviceRow
+from telemetry.probe import FOLDER_VARIABLE
+from telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
+
+# A kill of ours loses at most this much of the probe's events.
+_DRAIN_S = 1.0
+_LOOK_AROUND_S = 2.0
+_NO_PROBE = (
+    "no Python program with the probe in it ran, so where a step's time goes is unknown (another "
+    "language, or Python started with -I, -E or an environment of its own)."
+)
+_NO_STEPS = "data was loaded, but no optimizer stepped, so there are no step times (inference?)."
+_NO_FRAMEWORK = (
+    "no PyTorch or Keras training was seen, so where a step's time goes is unknown; device and "
+    "host readings are complete."
+)
+
+
+class ServingReader(Protocol):
+    """What reads the metrics of servers: `serving_thread.ServingThread`."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the profile should know."""
+        ...
+
+    def told(self) -> list[Json]:
+        """Return what each server has told until now."""
+        ...
+
+    def end(self) -> None:
+        """Read a last time, and stop."""
+        ...
+
+
+class GpuReader(Protocol):
+    """What reads the GPUs: `gpu_thread.GpuThread`, or nothing with `--no-gpu`."""
+
+    identities: tuple[GpuIdentity, ...]
+    facts: dict[str, str | None]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the profile should know, as far as it is known now."""
+        ...
+
+    def read(
+        self, pids: Collection[int] = (), *, everything: bool = False
+    ) -> list[tuple[float, list[DeviceRow]]]:
+        """Return what was read since the last call: seconds of `time.monotonic`, and rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is measured.
+
+    Attributes:
+        job: its name.
+        pid: the process at its top, None for the whole machine.
+        events: where the probe writes, None without a probe.
+        chosen: whether the user has said which GPUs are its.
+        metadata: whether the metadata service of a cloud may be asked which machine this is.
+        serving: reads the metrics of the servers that are measured, None without any.
+    """
+
+    job: str | None
+    pid: int | None = None
+    events: EventTail | None = None
+    chosen: bool = False
+    metadata: bool = True
+    serving: ServingReader | None = None
+
+
+class Recorder:
+    """Writes what it reads, tick by tick.
+
+    Args:
+        capture: where to.
+        gpus: the devices, None without a GPU.
+        subject: what is measured.
+        interval_s: seconds between readings.
+    """
+
+    def __init__(
+        self, capture: CaptureFile, gpus: GpuReader | None, subject: Subject, interval_s: float
+    ) -> None:
+        self._capture = capture
+        self._gpus = gpus
+        self._subject = subject
+        self._interval_s = interval_s
+        # Without a GPU the host's readings are the clock of the measurement.
+        clock_s = interval_s if gpus is None else None
+        self._watch = JobWatch(
+            subject.pid,
+            _mark(subject),
+            chosen=subject.chosen,
+            clock_s=clock_s,
+            metadata=subject.metadata,
+        )
+        self._identities: dict[str, GpuIdentity] = {}
+        # One clock: readings keep their distance where the system's time is set meanwhile.
+        self._offset_s = time.time() - time.monotonic()
+        self._looked_s = float("-inf")
+        self._said: set[str] = set()
+        self._device_notes: list[str] = []
+        self._facts: dict[str, Json] = {}
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since 1970 UTC."""
+        return time.monotonic() + self._offset_s
+
+    def begin(self) -> None:
+        """Write what is measured, and on what."""
+        self._facts = self._found()
+        events = self._subject.events
+        probe = {} if events is None else {"probe_folder": str(events.folder)}
+        first: dict[str, Json] = {"job": self._subject.job, "interval_s": self._interval_s}
+        first["run"] = run_here(os.environ)
+        self._capture.begin(self.now_s, {**first, **probe, **self._facts})
+
+    def record(
+        self,
+        ended: Callable[[float], bool],
+        duration_s: float | None,
+        on_tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read until the subject ended or the time is over.
+
+        Args:
+            ended: waits so many seconds at most, and tells whether the subject ended.
+            duration_s: the longest time, None without a limit.
+            on_tick: called after each reading.
+        """
+        begin_s = due_s = time.monotonic()
+        while True:
+            self.tick()
+            on_tick()
+            # A tick that came late is not made up for: readings stay on their grid.
+            late = time.monotonic() - due_s
+            due_s += self._interval_s * max(1.0, late // self._interval_s + 1.0)
+            if duration_s is not None and due_s - begin_s > duration_s:
+                ended(begin_s + duration_s - time.monotonic())
+                return
+            if self._wait(ended, due_s):
+                return
+
+    def tick(self, *, last: bool = False) -> None:
+        """Read once; after the job ended its counters alone: they reach to its end."""
+        # First, since it finds the job's processes.
+        host = self._watch.read_host(time.monotonic(), last=last)
+        self._look_around()
+        t_s = self.now_s
+        if self._gpus is not None:
+            self._read(self._gpus, last=last)
+        self._capture.row(t_s, None, host)
+        self._drain()
+
+    def end(self) -> None:
+        """Write the last readings and events and what they lack, and close the capture."""
+        self.tick(last=True)
+        if self._subject.serving is not None:
+            self._subject.serving.end()
+            self._say(self._subject.serving.notes)
+        if self._subject.events is not None:
+            self._say(_shortcomings(self._subject.events))
+        self._tell_facts()
+        self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
+        if self._watch.killed_for_memory:
+            killed = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
+            self._capture.lines([json.dumps(killed)])
+        self._capture.end(self.now_s)
+
+    def _found(self) -> dict[str, Json]:
+        """Return what is known of job and machine now."""
+        gpus, serving = self._gpus, self._subject.serving
+        found: dict[str, Json] = self._watch.facts(gpus.identities if gpus else ())
+        found |= gpus.facts if gpus else {}
+        return found if serving is None else {**found, SERVING: serving.told()}
+
+    def _tell_facts(self) -> None:
+        """Write what became known, or changed, since it was last written."""
+        found = self._found()
+        news = {name: value for name, value in found.items() if self._facts.get(name) != value}
+        if news:
+            self._facts |= news
+            self._capture.facts(news)
+
+    def _read(self, gpus: GpuReader, *, last: bool) -> None:
+        rows = gpus.read(self._watch.pids, everything=last)
+        if len(gpus.identities) != len(self._identities):  # known once the driver has answered
+            self._identities = {gpu.key: gpu for gpu in gpus.identities}
+            self._tell_facts()
+        for taken_s, answers in rows:
+            for row in answers:
+                self._watch.saw(row)
+                who = self._identities[row.key]
+                counts = {name: value for name, value in row.values.items() if name in COUNTERS}
+                self._capture.row(taken_s + self._offset_s, who, counts if last else row.values)
+        if (notes := gpus.notes) != self._device_notes:
+            self._device_notes = notes
+            self._capture.device_notes(notes)
+
+    def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
+        while (left := due_s - time.monotonic()) > 0:
+            if ended(min(left, _DRAIN_S)):
+                return True
+            if left > _DRAIN_S:
+                self._drain()
+        return ended(0.0)
+
+    def _drain(self) -> None:
+        if self._subject.events is not None:
+            self._capture.lines(self._subject.events.new_lines())
+            if self._capture.problem is None:
+                self._subject.events.free()
+
+    def _look_around(self) -> None:
+        """Check now and then which processes the job has, and which of them the probe missed."""
+        now = time.monotonic()
+        if now - self._looked_s < _LOOK_AROUND_S:
+            return
+        self._looked_s = now
+        self._tell_facts()
+        events = self._subject.events
+        if events is not None:
+            missed = unreached(self._watch.pids, events.reached(), self.now_s)
+            self._say([_unreached(name) for name in missed])
+
+    def _say(self, sentences: list[str]) -> None:
+        for sentence in sentences:
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._capture.note(sentence)
+
+
+def _mark(subject: Subject) -> bytes | None:
+    """Return what only the environment of the job's processes holds: where the probe writes."""
+    events = subject.events
+    return None if events is None else f"{FOLDER_VARIABLE}={events.folder.resolve()}".encode()
+
+
+def _unreached(name: str) -> str:
+    return (
+        f"{name}: the probe is not in it, so its steps are not in this profile. Python was started "
+        "without our path (-I, -E, -S, `env -i`, or PYTHONPATH set anew)."
+    )
+
+
+def _shortcomings(events: EventTail) -> list[str]:
+    """Return why there are no steps, where there are none."""
+    seen = events.kinds
+    if "step" in seen:
+        return []
+    if not events.reached():
+        return [_NO_PROBE]
+    return [_NO_STEPS if "hello" in seen else _NO_FRAMEWORK]

@@ -1,0 +1,163 @@
+"""Lines of a CSV log to rows of cells, whatever lies between them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from telemetry.parsing import clock
+from telemetry.parsing.csv_columns import (
+    cells_of,
+    csv_header,
+    fields_of,
+    is_header,
+    is_rule,
+)
+
+if TYPE_CHECKING:
+    from telemetry.parsing.hints import Hints
+
+_HEADER_WITHIN = 5000
+_UNIT = re.compile(r"[%A-Za-z\]]$")
+# People end a table with a line of means or sums: it is not a device's.
+_SUMMARY = re.compile(
+    r"[\s|*_\"]*(mean|avg|average|total|sum|all|max|min|median|overall)[\s*_\"]*[,;\t|]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class CsvTable:
+    """The rows under one header.
+
+    Attributes:
+        header: the column names as written.
+        lines: the rows' text.
+        blocks: for each row, how many headers or date lines came before it.
+        dates: for each row, the date line above it, "" without one.
+    """
+
+    header: tuple[str, ...]
+    lines: list[str] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What a log holds.
+
+    Attributes:
+        tables: one per distinct header.
+        delimiter: between cells.
+        dropped: lines that are not rows, by reason; headers, dates and blank lines are not counted.
+    """
+
+    tables: tuple[CsvTable, ...]
+    delimiter: str
+    dropped: Counter[str]
+
+
+def split(text: str, hints: Hints) -> Rows | None:
+    """Return the rows of a log; None when no header names a measurement."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    found = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
+    if found is None:
+        return None
+    delimiter, header, first = found
+    tables = {tuple(header): CsvTable(header=tuple(header))}
+    table = tables[tuple(header)]
+    dropped: Counter[str] = Counter()
+    before = [line for line in lines[:first] if line.strip()]
+    dated = [line.strip() for line in before if clock.is_date_line(line)]
+    dropped["line before the header"] = len(before) - len(dated)
+    raw, block, width = lines[first] if header_is_line(header) else None, 0, len(header)
+    date = dated[-1] if dated else ""
+    for line in lines[first + (raw is not None) :]:
+        if line == raw:
+            block += 1
+        elif is_rule(line):  # or empty
+            continue
+        elif is_summary(line):
+            dropped["summary of rows"] += 1
+        elif line[:1].isalpha() and clock.is_date_line(line):
+            block, date = block + 1, line.strip()
+        elif cells := names(line, delimiter, hints):
+            raw, block, width = line, block + 1, len(cells)
+            table = tables.setdefault(cells, CsvTable(header=cells))
+        elif fields_of(line, delimiter) == width:
+            table.lines.append(line)
+            table.blocks.append(block)
+            table.dates.append(date)
+        else:
+            dropped["cut line" if line is lines[-1] else "wrong number of fields"] += 1
+    _last_line(table, text, lines, dropped)
+    return Rows(tables=tuple(tables.values()), delimiter=delimiter, dropped=+dropped)
+
+
+def is_summary(line: str) -> bool:
+    """Return whether a line holds the mean, the sum ... of those above it."""
+    return not line[:1].isdigit() and _SUMMARY.match(line) is not None
+
+
+def header_is_line(header: list[str]) -> bool:
+    """Return whether the file has the header; columns of a file without one are numbered."""
+    return header[0] != "1"
+
+
+def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
+    """Return a header far down, after thousands of lines of human tables."""
+    for i, line in enumerate(lines):
+        if cells := names(line, ",", hints):
+            return ",", list(cells), i
+    return None
+
+
+def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
+    """Return the columns that a line names, None where it is not a header."""
+    if not (line[:1].isalpha() or line[:1] == '"') or re.search(r"\d", line):
+        return None
+    cells = cells_of(line, delimiter)
+    return tuple(cells) if is_header(cells, hints) else None
+
+
+def _last_line(table: CsvTable, text: str, lines: list[str], dropped: Counter[str]) -> None:
+    """Drop a last row that was cut inside its last cell: its unit is gone."""
+    whole = text.endswith("\n") or len(table.lines) < 2  # noqa: PLR2004 - one to compare with
+    if whole or table.lines[-1] != lines[-1]:
+        return
+    if lost_its_unit(table.lines[-2], table.lines[-1]):
+        for column in (table.lines, table.blocks, table.dates):
+            column.pop()
+        dropped["cut line"] += 1
+
+
+def lost_its_unit(before: str, last: str) -> bool:
+    """Return whether a last row ends without a unit where the one before ends with one."""
+    return bool(_UNIT.search(before.strip())) and not _UNIT.search(last.strip())
+
+
+def frame(table: CsvTable, delimiter: str, wanted: list[int]) -> pd.DataFrame:
+    """Return the wanted columns of a table as text, columns named by their position."""
+    text = "\n".join(table.lines)
+    if '"' in text or "\r" in text:
+        rows = [cells_of(line, delimiter) for line in table.lines]
+        return pd.DataFrame({i: [row[i] if i < len(row) else "" for row in rows] for i in wanted})
+    return pd.read_csv(
+        io.StringIO(text),
+        sep=delimiter,
+        header=None,
+        names=list(range(len(table.header))),
+        usecols=wanted,
+        dtype=str,
+        na_filter=False,
+        skipinitialspace=True,
+        skip_blank_lines=False,
+        quoting=csv.QUOTE_NONE,
+    )

@@ -1,0 +1,172 @@
+"""Rows of texts, each of one device at one instant, to a recording by a table of names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from telemetry.parsing import clock
+from telemetry.parsing.cells import Numbers, numbers, throttled
+from telemetry.parsing.csv_columns import BITMASK, FLAG, meaning
+from telemetry.parsing.devices.row_times import placed_in_time, timing
+from telemetry.parsing.recording_builder import real_uuid
+from telemetry.recording.recording import GPU, JOB, GpuIdentity, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from telemetry.parsing.hints import Hints
+    from telemetry.parsing.recording_builder import RecordingBuilder
+    from telemetry.parsing.units import Meaning
+
+_MEMORY = "memory.total"
+_THROTTLE = "throttle.fraction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenDevice:
+    """What a source says of one device at one instant.
+
+    Attributes:
+        device: what tells the device from the others of the source.
+        cells: texts by the source's names of them.
+        index: the driver's index, None where unknown, likewise below.
+        uuid: as written.
+        model: product name as written.
+        time: when, as written.
+        host: which machine.
+        partition: which part of the device, None for the whole.
+        job: whose readings they are.
+    """
+
+    device: str
+    cells: Mapping[str, str]
+    index: int | None = None
+    uuid: str | None = None
+    model: str | None = None
+    time: str | None = None
+    host: str | None = None
+    partition: str | None = None
+    job: str | None = None
+
+
+def recording(
+    builder: RecordingBuilder,
+    rows: Sequence[SeenDevice],
+    table: Mapping[str, Meaning],
+    hints: Hints,
+    **more: Any,  # noqa: ANN401 - the other fields of a Recording
+) -> Recording:
+    """Return the recording of rows; those without a time of their own lie an interval apart.
+
+    Args:
+        builder: where figures and missing values are counted; the rows are counted by the caller.
+        rows: in the order of the source, at least one.
+        table: what its names mean; `hints.map` adds to it.
+        hints: `map`, `interval_s` and `tz` are used.
+        **more: fields of `Recording`.
+    """
+    named = {column: known for column, _ in hints.map if (known := meaning(column, hints))}
+    readings = _readings(builder, rows, {**table, **named})
+    totals = readings.pop(_MEMORY) if _MEMORY in readings else pd.Series(np.nan, index=range(0))
+    keys = pd.Series([row.device for row in rows], dtype=object)
+    samples = readings.assign(**{GPU: keys})
+    if any(row.job is not None for row in rows):
+        samples[JOB] = pd.Series([row.job for row in rows], dtype=object)
+    times = _times(rows, hints)
+    return builder.recording(
+        placed_in_time(samples, times, builder, hints.interval_s),
+        _identities(rows, totals),
+        **{**timing(times), **more},
+    )
+
+
+def _times(rows: Sequence[SeenDevice], hints: Hints) -> clock.SourceClock | None:
+    if not any(row.time for row in rows):
+        return None
+    times = clock.parse(pd.Series([row.time or "" for row in rows], dtype=object), hints.zone)
+    return times if np.isfinite(times.t_s).any() else None
+
+
+def _readings(
+    builder: RecordingBuilder, rows: Sequence[SeenDevice], table: Mapping[str, Meaning]
+) -> pd.DataFrame:
+    present: dict[str, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        for name in row.cells:
+            if name in table:
+                present[name].append(i)
+    found: dict[str, list[tuple[int, str, NDArray[np.float64]]]] = defaultdict(list)
+    for name, places in sorted(present.items()):
+        known = table[name]
+        texts = pd.Series([rows[i].cells[name] for i in places], dtype=object)
+        if known.target in {BITMASK, FLAG}:
+            found[_THROTTLE].append((0, name, _placed(throttled(texts), places, len(rows))))
+        elif known.scale is not None:
+            got = numbers(texts, scale=known.scale, to=known.to, typical=known.unit)
+            _count(builder, name, known, got)
+            scaled = _placed(got.scaled, places, len(rows))
+            found[known.target].append((known.rank, name, scaled))
+    columns = {target: _merged(target, parts) for target, parts in sorted(found.items())}
+    return pd.DataFrame(columns, index=range(len(rows)))
+
+
+def _count(builder: RecordingBuilder, name: str, known: Meaning, got: Numbers) -> None:
+    builder.column(name, known.target, known.scale, got.raw)
+    builder.missing += got.missing
+
+
+def _placed(values: NDArray[np.float64], places: Sequence[int], length: int) -> NDArray[np.float64]:
+    column = np.full(length, np.nan)
+    column[list(places)] = values
+    return column
+
+
+def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> NDArray[np.float64]:
+    """Return one column: flags and counters of causes together, else the first name's with it."""
+    ordered = [values for _, _, values in sorted(parts, key=lambda part: part[:2])]
+    merged = ordered[0]
+    for values in ordered[1:]:
+        if target == _THROTTLE:
+            merged = np.fmax(merged, values)
+        elif target.startswith("counter."):
+            known = np.isfinite(merged) | np.isfinite(values)
+            merged = np.where(known, np.nan_to_num(merged) + np.nan_to_num(values), np.nan)
+        else:
+            merged = np.where(np.isfinite(merged), merged, values)
+    return merged
+
+
+def _identities(rows: Sequence[SeenDevice], totals: pd.Series) -> tuple[GpuIdentity, ...]:
+    of_device: dict[str, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        of_device[row.device].append(i)
+    return tuple(
+        _identity(device, [rows[i] for i in places], totals.reindex(places))
+        for device, places in sorted(of_device.items())
+    )
+
+
+def _identity(device: str, rows: Sequence[SeenDevice], totals: pd.Series) -> GpuIdentity:
+    def first(name: str) -> Any:  # noqa: ANN401 - of whichever type the field is
+        return next((got for row in rows if (got := getattr(row, name)) is not None), None)
+
+    uuids = (uuid for row in rows if (uuid := real_uuid(row.uuid)))
+    known = totals.dropna()
+    partition = first("partition")
+    total = float(known.iloc[0]) if len(known) and known.iloc[0] > 0 else None
+    return GpuIdentity(
+        key=device,
+        index=first("index"),
+        uuid=next(uuids, None),
+        model=first("model"),
+        memory_gib=total if partition is None else None,
+        partition=partition,
+        host=first("host"),
+    )

@@ -1,0 +1,263 @@
+"""A recording being made: figures of the source, rows left out, and checks no reader may skip."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.profile.metrics import SLOTS
+from planner.profile.model import Column, Source
+from telemetry.parsing.cells import MOST
+from telemetry.parsing.units import HOST_UNITS
+from telemetry.recording.recording import (
+    GPU,
+    JOB,
+    MEMORY_FRACTION,
+    TIME,
+    GpuIdentity,
+    Recording,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from telemetry.parsing.payload import Payload
+
+# Above 1 by rounding or by MIG instances measured a little apart: clamped. Beyond: not a fraction.
+_NEARLY_ONE = 1.1
+_MOST_PERCENT = 110.0
+_POWER_OVER_LIMIT = 1.3
+# No board draws more; the largest superchip modules are below 3 kW.
+_MOST_WATTS = 3000.0
+_MEMORY_OVER_TOTAL = 1.05
+_LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
+_MILLI = 1e-3
+# What cannot be 0 on a device that is on, and what cannot be while its kernels run: loggers write
+# 0 for what the driver does not tell. A few rows of an idle device say nothing.
+NEVER_ZERO, BUSY = ("power.board_w", "power.limit_w"), "util.kernel_time"
+NOT_WHILE_BUSY = ("mem.used_gib", "clock.sm_mhz")
+FEWEST_BLANKS = 3
+_MOST_FIGURE = 1e15  # what a profile may hold
+
+
+class RecordingBuilder:
+    """Collects what a reader finds, then checks it and makes the `Recording`.
+
+    Args:
+        payload: the file.
+        form: the format's name.
+        ours: whether the file is a capture of our own, whose name and rows tell a user nothing.
+
+    Attributes:
+        rows_read: rows or points found.
+        dropped: rows left out, by reason.
+        missing: values left out, by reason or placeholder.
+        notes: what a reader of the profile should know.
+    """
+
+    def __init__(self, payload: Payload, form: str, *, ours: bool = False) -> None:
+        self._payload = payload
+        self._ours = ours
+        self._form = form
+        self._columns: list[Column] = []
+        self._ratios: set[str] = set()
+        self.rows_read = 0
+        self.dropped: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.notes: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The file's name, for messages."""
+        return self._payload.name
+
+    def column(
+        self, source: str, slot: str | None, scale: float | None, raw: NDArray[np.float64]
+    ) -> None:
+        """Keep the whole-file figures of a column, in the source's own unit.
+
+        Args:
+            source: the source's name of it.
+            slot: the slot it fills.
+            scale: factor to the slot's unit.
+            raw: its values, NaN where missing.
+        """
+        known = raw[np.abs(raw) < MOST]
+        figures = (known.mean(), known.min(), known.max()) if len(known) else None
+        self.figures(Column(source=source, slot=slot, scale=scale, n=len(known)), figures)
+
+    def figures(self, column: Column, figures: tuple[float, float, float] | None) -> None:
+        """Keep a column whose mean, least and greatest value are known; None: it has none."""
+        mean, least, most = map(_figure, figures) if figures else (None, None, None)
+        if column.scale == 1.0 and column.slot is not None:
+            self._ratios.add(column.slot)
+        slot = column.slot if column.slot in SLOTS else None
+        self._columns.append(replace(column, slot=slot, mean=mean, min=least, max=most))
+
+    def recording(
+        self,
+        samples: pd.DataFrame,
+        gpus: tuple[GpuIdentity, ...],
+        **more: Any,  # noqa: ANN401 - the other fields of a Recording
+    ) -> Recording:
+        """Return the checked recording.
+
+        Args:
+            samples: as `Recording.samples`, unchecked.
+            gpus: as `Recording.gpus`.
+            **more: other fields of `Recording`.
+        """
+        samples = self._without_host(samples.reset_index(drop=True))
+        gpus = tuple(with_known_memory(gpu) for gpu in gpus)
+        self._leave_out_blanks(samples)
+        for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
+            samples[slot] = self.checked(samples, str(slot), gpus)
+        source, notes = self.told(gpus)
+        return Recording(
+            samples=samples,
+            gpus=gpus,
+            source=source,
+            rows_read=self.rows_read,
+            rows_used=self.rows_used,
+            notes=notes,
+            **more,
+        )
+
+    def _without_host(self, samples: pd.DataFrame) -> pd.DataFrame:
+        """Return the readings of devices; those of the host stand beside devices in CSV alone."""
+        host = [str(column) for column in samples.columns if column in HOST_UNITS]
+        if host:
+            self.notes.append(f"{', '.join(host)}: read from CSV alone, so left out here.")
+        return samples.drop(columns=host)
+
+    def _leave_out_blanks(self, samples: pd.DataFrame) -> None:
+        """Put NaN where 0 stands for a reading that a device does not give."""
+        slots = [slot for slot in (*NEVER_ZERO, *NOT_WHILE_BUSY) if slot in samples]
+        zeros = [slot for slot in slots if (samples[slot] == 0).any()]
+        if not zeros:
+            return
+        of_gpu = samples.groupby(GPU, observed=True)
+        for slot in zeros:
+            blank = of_gpu[slot].transform("max") == 0
+            if slot in NOT_WHILE_BUSY:
+                busy = of_gpu[BUSY].transform("max") > 0 if BUSY in samples else False
+                blank &= busy & (of_gpu[slot].transform("count") >= FEWEST_BLANKS)
+            self.blanks(slot, int((blank & (samples[slot] == 0)).sum()))
+            samples.loc[blank, slot] = np.nan
+
+    def blanks(self, slot: str, count: int) -> None:
+        """Count readings of 0 that stand for what a device does not tell."""
+        if count:
+            self.missing[f"{slot} 0 throughout"] += count
+            self.notes.append(f"{slot}: 0 in every row of a GPU, so it was not measured there.")
+
+    @property
+    def rows_used(self) -> int:
+        """Rows or points that were not left out."""
+        return self.rows_read - sum(self.dropped.values())
+
+    def told(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
+        """Return the source with its figures, and the notes on it."""
+        used = self.rows_used
+        read_as = f"read as {self._form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
+        dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
+        source = Source(
+            path=self.name,
+            sha256=self._payload.sha256,
+            format=self._form,
+            columns=tuple(sorted(self._columns, key=lambda c: c.source)),
+            dropped=dict(sorted(dropped.items())),
+        )
+        return source, self._notes(read_as)
+
+    def _notes(self, read_as: str) -> tuple[str, ...]:
+        """Return what was noted, with the file's name.
+
+        Our own captures are not files of the user's.
+        """
+        if self._ours:
+            return tuple(self.notes)
+        return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))
+
+    def checked(
+        self, samples: pd.DataFrame, slot: str, gpus: tuple[GpuIdentity, ...]
+    ) -> NDArray[np.float64]:
+        """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
+        totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
+        values = samples[slot].to_numpy(dtype=float, copy=True)
+        self._drop(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
+        known = SLOTS.get(slot)
+        if known is not None and known.low is not None:
+            self._drop(values, values < known.low, slot, f"below {known.low:g}")
+        if (known is not None and known.unit == "fraction") or slot == MEMORY_FRACTION:
+            return self._checked_fraction(values, slot)
+        if known is not None and known.high is not None:
+            self._drop(values, values > known.high, slot, f"above {known.high:g}")
+        if slot == "power.board_w":
+            return self._checked_power(values, samples)
+        if slot == "mem.used_gib" and totals:
+            limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
+            self._drop(values, values > limit, slot, "above the device's memory")
+        return values
+
+    def _checked_fraction(self, values: NDArray[np.float64], slot: str) -> NDArray[np.float64]:
+        over = values > 1.0
+        if not over.any():
+            return values
+        most = float(np.nanmax(values))
+        if slot in self._ratios and _NEARLY_ONE < most <= _MOST_PERCENT:
+            self.notes.append(f"{slot}: named a ratio, but up to {most:g}; read as percent.")
+            values = values * 0.01
+        self._drop(values, values > _NEARLY_ONE, slot, "above 100 %")
+        slightly = int((values > 1.0).sum())
+        if slightly:
+            self.notes.append(f"{slot}: {slightly} values slightly above 1 taken as 1 (MIG).")
+        return np.minimum(values, 1.0)
+
+    def _checked_power(
+        self, values: NDArray[np.float64], samples: pd.DataFrame
+    ) -> NDArray[np.float64]:
+        most = np.full(len(values), _MOST_WATTS)
+        if "power.limit_w" in samples:
+            limits = samples.groupby(GPU, observed=True)["power.limit_w"].transform("median")
+            limit = limits.to_numpy(dtype=float) * _POWER_OVER_LIMIT
+            most = np.where(np.isfinite(limit), limit, most)
+        over, known = values > most, np.isfinite(values)
+        if (
+            over.any()
+            and (values[known] * _MILLI <= most[known]).all()
+            and over.sum() > known.sum() / 2
+        ):
+            self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")
+            return values * _MILLI
+        self._drop(values, over, "power.board_w", "above 1.3 x the power limit")
+        return values
+
+    def _drop(
+        self, values: NDArray[np.float64], wrong: NDArray[np.bool_], slot: str, reason: str
+    ) -> None:
+        if count := int(wrong.sum()):
+            self.missing[f"{slot} {reason}"] += count
+            self.notes.append(f"{slot}: {count} values left out: {reason}.")
+            values[wrong] = np.nan
+
+
+def _figure(value: float) -> float | None:
+    """Return a figure for people; None for one that no file of readings holds."""
+    return round(float(value), 6) if abs(value) <= _MOST_FIGURE else None
+
+
+def with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
+    """Return a device without a memory size that no device has."""
+    plausible = gpu.memory_gib is not None and _LEAST_GIB <= gpu.memory_gib < _MOST_GIB
+    return gpu if plausible else replace(gpu, memory_gib=None)
+
+
+def real_uuid(cell: object) -> str | None:
+    """Return a device's uuid; None for a placeholder or one that was blanked with zeros."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    return text if text.strip("GPU-0 ") and not text.startswith("[") and text != "N/A" else None

@@ -1,0 +1,149 @@
+"""What a source's name for a quantity means: the slot it fills and the factor between the units."""
+
+from dataclasses import dataclass
+
+from planner.profile.metrics import SLOTS
+from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
+
+MIB = 1 << 20
+GIB = 1 << 30
+THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
+COUNTED_SLOWDOWNS = (
+    "sw_power_cap",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+)
+SLOWDOWNS = (*COUNTED_SLOWDOWNS, "hw_slowdown")  # the reasons that these bits stand for
+
+# (source's unit, slot's unit) -> factor. GB is 10^9 bytes and GiB 2^30; where a tool prints MB and
+# means MiB, its own name table says so.
+SCALES = {
+    ("%", "fraction"): 0.01,
+    ("ratio", "fraction"): 1.0,
+    ("B", "GiB"): 1 / GIB,
+    ("KiB", "GiB"): 1 / MIB,
+    ("MiB", "GiB"): 1 / 1024,
+    ("GiB", "GiB"): 1.0,
+    ("MB", "GiB"): 1e6 / GIB,
+    ("GB", "GiB"): 1e9 / GIB,
+    ("W", "W"): 1.0,
+    ("mW", "W"): 1e-3,
+    ("C", "°C"): 1.0,
+    ("MHz", "MHz"): 1.0,
+    ("Hz", "MHz"): 1e-6,
+    ("B/s", "MiB/s"): 1 / MIB,
+    ("MB/s", "MiB/s"): 1e6 / MIB,
+    ("MiB/s", "MiB/s"): 1.0,
+    ("KB/s", "MiB/s"): 1e3 / MIB,
+    ("KiB/s", "MiB/s"): 1 / 1024,
+    ("GB/s", "MiB/s"): 1e9 / MIB,
+    ("GiB/s", "MiB/s"): 1024.0,
+    ("kW", "W"): 1e3,
+    ("GHz", "MHz"): 1e3,
+    ("Wh", "J"): 3600.0,
+    ("kWh", "J"): 3.6e6,
+    ("kJ", "J"): 1e3,
+    ("J", "J"): 1.0,
+    ("mJ", "J"): 1e-3,
+    ("uJ", "J"): 1e-6,
+    ("B", "MiB"): 1 / MIB,
+    ("us", "s"): 1e-6,
+    ("ns", "s"): 1e-9,
+    ("s", "s"): 1.0,
+}
+_AS_WRITTEN = (
+    "kW",
+    "GHz",
+    "J",
+    "mJ",
+    "uJ",
+    "kJ",
+    "Wh",
+    "kWh",
+    "B/s",
+    "KB/s",
+    "KiB/s",
+    "MB/s",
+    "MiB/s",
+    "GB/s",
+    "GiB/s",
+)
+# How people spell the units of the table.
+SPELLINGS = {
+    **dict.fromkeys(("%", "percent", "pct", "perc", "percentage"), "%"),
+    **dict.fromkeys(("ratio", "fraction", "frac"), "ratio"),
+    **dict.fromkeys(("b", "bytes", "byte"), "B"),
+    **dict.fromkeys(("kib", "kb"), "KiB"),
+    **dict.fromkeys(("mib", "mb", "megabytes"), "MiB"),
+    **dict.fromkeys(("gib",), "GiB"),
+    **dict.fromkeys(("gb", "gigabytes"), "GB"),
+    **dict.fromkeys(("w", "watt", "watts"), "W"),
+    **dict.fromkeys(("mw", "milliwatt", "milliwatts"), "mW"),
+    **dict.fromkeys(("c", "celsius", "degc", "°c"), "C"),
+    **dict.fromkeys(("mhz",), "MHz"),
+    **dict.fromkeys(("hz",), "Hz"),
+    **dict.fromkeys(("us",), "us"),
+    **{unit.lower(): unit for unit in _AS_WRITTEN},
+}
+
+
+def spelled(unit: str) -> str | None:
+    """Return the table's spelling of a unit, None when it is not one; nvidia-smi's MB is MiB."""
+    return SPELLINGS.get(unit.strip().lower())
+
+
+# What the machine around the GPUs did, as the fields of a profile's `host`.
+HOST_UNITS = {
+    "host.cpu_util": "fraction",
+    "host.cpu_busiest_core": "fraction",
+    "host.ram_used_gib": "GiB",
+    "host.disk_read_mib_s": "MiB/s",
+    "host.disk_write_mib_s": "MiB/s",
+    "host.net_rx_mib_s": "MiB/s",
+    "host.net_tx_mib_s": "MiB/s",
+}
+# The unit of what is not a slot.
+_UNITS = {
+    **HOST_UNITS,
+    MEMORY_FRACTION: "fraction",
+    "memory.total": "GiB",
+    "memory.free": "GiB",
+    "memory.reserved": "GiB",
+    "memory.rest": "GiB",
+    "counter.energy_j": "J",
+    **{name: "MiB" for name in COUNTERS if name.endswith("_mib")},
+    **{name: "s" for name in COUNTERS if name.endswith("_s")},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a name of a source holds.
+
+    Attributes:
+        target: a slot, a role of `mapping.targets.ROLES`, or a column of `recording.EXTRA`.
+        unit: the unit of values that carry none; "" for texts.
+        rank: among names of one target the lowest rank is used.
+    """
+
+    target: str
+    unit: str = ""
+    rank: int = 0
+
+    @property
+    def to(self) -> str:
+        """The target's own unit; "" for texts."""
+        slot = SLOTS.get(self.target)
+        return slot.unit if slot else _UNITS.get(self.target, "")
+
+    @property
+    def scale(self) -> float | None:
+        """The factor to the target's unit; None for texts and units that do not convert."""
+        return SCALES.get((self.unit, self.to))
+
+
+def names(target: str, unit: str, spellings: str) -> dict[str, Meaning]:
+    """Return table rows for the spellings of one target, words, the preferred one first."""
+    words = enumerate(spellings.split())
+    return {name: Meaning(target=target, unit=unit, rank=rank) for rank, name in words}

@@ -1,0 +1,383 @@
+"""Turns the samples of one job into its profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.codec import possible
+from planner.profile.join import OTHERS_WORK
+from planner.profile.kinds import JobKind, Parallelism
+from planner.profile.metrics import SLOTS
+from planner.profile.model import (
+    GpuReadings,
+    Host,
+    Job,
+    Machine,
+    Phase,
+    Profile,
+    Provenance,
+    Statistics,
+    Window,
+    Work,
+)
+from pricing.errors import InputError
+from telemetry.parsing.payload import stem
+from telemetry.profiling.devices import device_of
+from telemetry.profiling.doubts import suspicions
+from telemetry.profiling.fill import labels_not_used
+from telemetry.profiling.hardware import hardware_of, slice_of
+from telemetry.profiling.phases import phases
+from telemetry.profiling.served import server_of, window_served, work_served
+from telemetry.profiling.statistics import durations, statistics
+from telemetry.profiling.steps import ranks_of, step_of, waits_of, window_of_steps, work_of
+from telemetry.profiling.window import ActiveWindow, active_window, main_times
+from telemetry.recording.labels import JobLabels
+from telemetry.recording.observed import Observed
+from telemetry.recording.served import Served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from planner.profile.model import Source
+    from telemetry.parsing.hints import Hints
+    from telemetry.profiling.merge import Merged
+
+_TIME, _GPU = "t_s", "gpu"
+_ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
+_OF_MACHINE = "machine."
+_CROWDED = 0.9  # of all cores: who wants one more waits for it
+_MINOR = 0.5  # of what is in use: below this, most of it is others'
+_HOST_FIELDS = (
+    "cpu_util",
+    "cpu_busiest_core",
+    "ram_used_gib",
+    "disk_read_mib_s",
+    "disk_write_mib_s",
+    "net_rx_mib_s",
+    "net_tx_mib_s",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What the readings of a job's GPUs come to.
+
+    Attributes:
+        window: where statistics were taken.
+        coverage: the share of it that samples cover.
+        gpus: statistics of each GPU, in the order of the job's devices.
+        phases: what the time went to.
+        doubts: what is odd about the readings.
+    """
+
+    window: ActiveWindow
+    coverage: float | None
+    gpus: tuple[GpuReadings, ...]
+    phases: tuple[Phase, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
+    """Return the profile of one job.
+
+    Statistics are weighted by time over the active window; GPUs come in the order of
+    `merged.gpus`. A single instant gives mean, min and max only, and a window without a duration.
+
+    Args:
+        merged: the job's readings.
+        label: the job's name in the data, None where it has none.
+        hints: what the sources do not say; the sources win.
+
+    Raises:
+        InputError: there is no reading of any GPU, host or server, and no step.
+    """
+    server = server_of(merged.served, label)
+    seen = merged.host is not None or server is not None or _steps_times(merged) is not None
+    if not seen and not _has_reading(merged.samples):
+        raise InputError(nothing_left(merged.sources))
+    merged = _without_doubles(merged)
+    window, coverage = _active(merged, server)
+    taken = Taken(
+        window=window,
+        coverage=coverage,
+        gpus=tuple(_gpus(merged, window, hints)),
+        phases=phases(merged),
+        doubts=tuple(suspicions(merged, window, coverage, hints.interval_s)),
+    )
+    return assembled(merged, taken, label, hints)
+
+
+def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> Profile:
+    """Return the profile of one job whose GPU readings have been worked on."""
+    server, window = server_of(merged.served, label), taken.window
+    hardware, notes = hardware_of(merged, hints)
+    piece, of_slices = slice_of(merged.gpus, taken.gpus)
+    hardware = replace(hardware, slice=piece)
+    work = _work(merged, window, hints)
+    host, machine = _host(merged, window), _machine(merged, window)
+    profile = Profile(
+        job=_job(merged, server, label, hints),
+        hardware=hardware,
+        window=_window(merged, window, taken.coverage),
+        work=work or work_served(server) or work_of(merged.observed, window),
+        step=step_of(merged.observed, window),
+        phases=taken.phases,
+        waits=waits_of(merged.observed),
+        ranks=ranks_of(merged.observed),
+        changes=merged.observed.changes if merged.observed else (),
+        trials=merged.observed.trials if merged.observed else (),
+        run=merged.observed.run if merged.observed else None,
+        gpus=taken.gpus,
+        host=host,
+        machine=machine,
+        provenance=Provenance(
+            sources=merged.sources,
+            notes=(
+                *merged.notes,
+                *(merged.observed.notes if merged.observed else ()),
+                *(server.notes if server else ()),
+                *notes,
+                *of_slices,
+                *([window.note] if window.note else []),
+                *_zone_note(merged, hints),
+                *taken.doubts,
+                *_work_note(work, window),
+                *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
+                *_crowd_note(host, machine, hardware.cpu_cores),
+            ),
+        ),
+    )
+    return possible(profile)
+
+
+def _active(merged: Merged, server: Served | None) -> tuple[ActiveWindow, float | None]:
+    """Return the active window, and the share of it that samples cover."""
+    if server is not None and merged.host is None and not len(merged.samples):
+        return window_served(server), None
+    clock = merged.samples if len(merged.samples) else _host_clock(merged)
+    window = window_of_steps(
+        merged.observed, active_window(clock, whole=merged.whole), clock[_TIME].to_numpy(float)
+    )
+    return window, _coverage(clock, window)
+
+
+def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints) -> Job:
+    """Return the job: what was seen of it goes before what was said."""
+    seen = merged.observed or Observed()
+    told = server or Served()
+    said, whose = hints.job_labels, merged.labels.get(label or "", JobLabels())
+    return Job(
+        name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
+        kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
+        framework=told.framework or seen.framework,
+        precision=seen.precision or hints.precision,
+        batch_per_gpu=seen.batch_per_gpu or hints.batch,
+        parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
+        parameters=seen.parameters,
+        ended=seen.ended,
+        serving=told.serving,
+        latency_ms=told.latency_ms,
+        requests_per_s=told.requests_per_s,
+        team=whose.team or said.get("team"),
+        owner=whose.owner or said.get("owner"),
+        cost_center=whose.cost_center or said.get("cost_center"),
+    )
+
+
+def _has_reading(samples: pd.DataFrame) -> bool:
+    slots = [slot for slot in samples.columns if slot not in (_TIME, _GPU, "job")]
+    return bool(samples[slots].notna().to_numpy().any())
+
+
+def nothing_left(sources: Iterable[Source]) -> str:
+    """Return the sentence for sources of which no reading is left."""
+    sources = tuple(sources)
+    names = ", ".join(str(source.path) for source in sources)
+    reasons = sorted(
+        f"{reason}: {count}"
+        for source in sources
+        if isinstance(source.dropped, dict)
+        for reason, count in source.dropped.items()
+    )
+    return (
+        f"{names}: recognised, but no reading is left ({'; '.join(reasons) or 'no rows'}), so "
+        "nothing was measured. Record again, or give another part of the log."
+    )
+
+
+def _zone_note(merged: Merged, hints: Hints) -> Iterator[str]:
+    if merged.local_time and hints.tz is None:
+        yield "times carry no zone and are taken as UTC; say --tz Europe/Berlin or --tz +08:00."
+
+
+def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
+    if work is not None and work.rate_per_s is not None:
+        yield (
+            f"work rate: {work.done:g} {work.unit} over the whole {window.whole_s:.6g} s of the "
+            "source, an idle lead-in and tail included."
+        )
+
+
+def _without_doubles(merged: Merged) -> Merged:
+    """Return the readings without those of MIG instances that their device reports, too."""
+    samples = merged.samples
+    parts = {gpu.key for gpu in merged.gpus if gpu.partition is not None}
+    if not parts:
+        return merged
+    samples = samples.copy()
+    keys = samples[_GPU].astype(str)
+    for part in sorted(parts):
+        whole = samples[keys == device_of(part)]
+        for slot in SLOTS:
+            if slot in samples and whole[slot].notna().any():
+                samples.loc[keys == part, slot] = np.nan
+    slots = [c for c in samples.columns if c not in (_TIME, _GPU, "job")]
+    return replace(merged, samples=samples.dropna(subset=slots, how="all").reset_index(drop=True))
+
+
+def _host_clock(merged: Merged) -> pd.DataFrame:
+    steps = _steps_times(merged)
+    otherwise = pd.DataFrame({_TIME: []}) if steps is None else steps
+    host = merged.host if merged.host is not None else otherwise
+    return host[[_TIME]].assign(**{_GPU: "host"})
+
+
+def _steps_times(merged: Merged) -> pd.DataFrame | None:
+    steps = merged.observed.steps if merged.observed is not None else None
+    return None if steps is None or not len(steps) else steps[[_TIME]]
+
+
+def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:
+    """Return the share of the window that samples cover, mean over GPUs; None for one instant."""
+    if window.interval_s is None or window.duration_s <= 0:
+        return None
+    shares = []
+    for _, rows in clock.groupby(_GPU, sort=True):
+        times = main_times(rows)
+        inside = window.holds(times)
+        shares.append(min(1.0, float(durations(times)[inside].sum()) / window.duration_s))
+    return round(float(np.mean(shares)), 6)
+
+
+def _window(merged: Merged, window: ActiveWindow, coverage: float | None) -> Window:
+    snapshot = window.interval_s is None
+    return Window(
+        start=_instant(window.start_s) if merged.absolute else None,
+        duration_s=None if snapshot else round(window.duration_s, 6),
+        interval_s=None if window.interval_s is None else round(window.interval_s, 6),
+        coverage=coverage,
+    )
+
+
+def _instant(t_s: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(round(t_s, 3), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
+    said = hints.work or merged.work
+    if said is None:
+        return None
+    known = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
+    rate = said[1] / window.whole_s if known and window.whole_s > 0 else None
+    return Work(unit=said[0], done=said[1], rate_per_s=None if rate is None else round(rate, 9))
+
+
+def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuReadings]:
+    energy_known = merged.timed or hints.interval_s is not None
+    places = merged.samples.groupby(_GPU, sort=False, observed=True).indices
+    for gpu in merged.gpus:
+        rows = merged.samples.iloc[places.get(gpu.key, [])]
+        metrics = {
+            slot: found
+            for slot in SLOTS
+            if slot in rows and slot != _ENERGY
+            if (found := _measured(rows[_TIME], rows[slot], window)) is not None
+        }
+        energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
+        if energy is not None:
+            metrics[_ENERGY] = Statistics(mean=energy, max=energy)
+        uuid = gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key
+        yield GpuReadings(index=gpu.index, uuid=uuid, metrics=metrics)
+
+
+def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Statistics | None:
+    """Return statistics of one slot over the window, by the times at which it was read."""
+    t_s, read = times.to_numpy(dtype=float), values.to_numpy(dtype=float)
+    known = np.isfinite(read)
+    t_s, read = t_s[known], read[known]
+    stood = durations(t_s)
+    if window.interval_s is not None:
+        inside = window.holds(t_s)
+        read, stood = read[inside], stood[inside]
+    found = statistics(read, stood)
+    if found is None or window.interval_s is not None:
+        return found
+    return Statistics(mean=found.mean, min=found.min, max=found.max)
+
+
+def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
+    """Return joules over the window: by the device's counter, else power times its time."""
+    times = rows[_TIME].to_numpy(dtype=float)
+    inside = window.holds(times)
+    if _ENERGY_COUNTER in rows:
+        count = rows[_ENERGY_COUNTER].to_numpy(dtype=float)[inside]
+        count = count[np.isfinite(count)]
+        if len(count) > 1:
+            steps = np.diff(count)
+            # A counter that fell was reset with the driver: it counts from 0 again.
+            return round(float(np.where(steps < 0, count[1:], steps).sum()), 3)
+    if _POWER not in rows:
+        return None
+    power = rows[_POWER].to_numpy(dtype=float)
+    known = np.isfinite(power)
+    joules = (power[known] * durations(times[known]))[inside[known]]
+    return round(float(joules.sum()), 3) if len(joules) else None
+
+
+def _host(merged: Merged, window: ActiveWindow) -> Host | None:
+    found = _of_host(merged, window, "", _HOST_FIELDS)
+    return Host(**found) if any(found.values()) else None
+
+
+def _machine(merged: Merged, window: ActiveWindow) -> Machine | None:
+    names = ("cpu_util", "ram_used_gib", "net_rx_mib_s", "net_tx_mib_s")
+    found = _of_host(merged, window, _OF_MACHINE, names)
+    known = merged.observed.machine if merged.observed else None
+    if known is None and not any(found.values()):
+        return None
+    return replace(known or Machine(), **found)
+
+
+def _of_host(
+    merged: Merged, window: ActiveWindow, prefix: str, names: Iterable[str]
+) -> dict[str, Any]:
+    host = merged.host
+    if host is None:
+        return {}
+    return {
+        name: _measured(host[_TIME], host[f"{prefix}{name}"], window)
+        for name in names
+        if f"{prefix}{name}" in host
+    }
+
+
+def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
+    """Yield a note on others' work: not a cause in the job, but it slows what is measured."""
+    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    own = host.cpu_util.typical if host and host.cpu_util else None
+    if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:
+        return
+    share = own * cores / machine.cpu_cores
+    if whole >= _CROWDED and share < _MINOR * whole:
+        yield (
+            f"the machine's cores were {whole:.0%} busy, {share:.0%} with this job: {OTHERS_WORK}"
+        )

@@ -1,0 +1,219 @@
+"""What is odd about a recording and must be said, because it changes what a plan may conclude."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pricing import hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
+
+    from telemetry.profiling.merge import Merged
+    from telemetry.profiling.window import ActiveWindow
+    from telemetry.recording.recording import GpuIdentity
+
+_NO_GPU = (
+    "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "
+    "for a GPU holds."
+)
+_UTIL, _POWER = "util.kernel_time", "power.board_w"
+_MEASURED = {_UTIL, "util.sm_active"}
+_FEW = 10
+_PERCENT = 0.01
+_HOLDS_GIB = 1.0
+_ABOVE_IDLE = 1.2
+_FAST_S = 0.1
+_STALE_SHARE = 0.5
+_BUSY = 0.05
+# A sensor's noise moves power by more than its last digit every few seconds.
+_STUCK_S = 60.0
+# Drivers hold a board to its limit; their readings are good to 5 %.
+_OVER_LIMIT = 1.05
+_GOOD_COVERAGE = 0.95
+_ONE_INSTANT = (
+    "a snapshot: one instant says which GPU it is and what memory is held, not how busy the GPU is "
+    "over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
+)
+_ONE_READING = (
+    "the job ended before a second reading: what is here is one instant. Measure a longer run, or "
+    "read more often (--interval 0.1s)."
+)
+
+
+def suspicions(
+    merged: Merged, window: ActiveWindow, coverage: float | None, interval_hint_s: float | None
+) -> Iterator[str]:
+    """Yield sentences for `provenance.notes`, in a fixed order."""
+    identities = {gpu.key: gpu for gpu in merged.gpus}
+    about = (
+        about_gpu(readings, identities[str(key)])
+        for key, readings in merged.samples.groupby("gpu", sort=True)
+    )
+    measured = merged.samples.dropna(axis="columns", how="all").columns
+    yield from doubts_of(merged, (window, coverage), interval_hint_s, (set(measured), about))
+
+
+@dataclass(frozen=True, slots=True)
+class AboutGpu:
+    """What is odd about one GPU's readings, how many repeat the one before, and their number."""
+
+    sentences: tuple[str, ...]
+    repeats: int
+    rows: int
+
+
+def about_gpu(readings: pd.DataFrame, gpu: GpuIdentity, *, fast: bool = True) -> AboutGpu:
+    """Return what is odd about one GPU's readings; repeats are counted where it was read fast."""
+    doubts = (doubt(readings, gpu) for doubt in (_constant, _above_limit, _stuck))
+    sentences = tuple(doubt for doubt in doubts if doubt is not None)
+    return AboutGpu(sentences, _repeats(readings) if fast else 0, len(readings))
+
+
+def doubts_of(
+    merged: Merged,
+    seen: tuple[ActiveWindow, float | None],
+    interval_hint_s: float | None,
+    readings: tuple[set[str], Iterable[AboutGpu]],
+) -> Iterator[str]:
+    """Yield sentences for `provenance.notes` where the readings have been looked at.
+
+    Args:
+        merged: the job; of its samples nothing is used.
+        seen: window and coverage.
+        interval_hint_s: the interval that the user gave.
+        readings: which columns hold any, and what is odd about each GPU's.
+    """
+    (window, coverage), (measured, about) = seen, readings
+    if not merged.timed and window.interval_s is not None:
+        step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
+        yield f"no timestamps: rows are taken to lie apart by {step}."
+    if window.interval_s is None:
+        yield _ONE_INSTANT if merged.observed is None else _ONE_READING
+    if coverage is not None and coverage < _GOOD_COVERAGE:
+        yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
+    if not merged.gpus:
+        yield _NO_GPU
+    elif _MEASURED.isdisjoint(measured):
+        cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
+        yield (
+            f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
+            "metrics (DCGM_FI_PROF_*) measure MIG instances too."
+        )
+    yield from _perhaps_fractions(merged)
+    stale, rows = 0, 0
+    for one in about:
+        yield from one.sentences
+        stale, rows = stale + one.repeats, rows + one.rows
+    if (
+        window.interval_s is not None
+        and window.interval_s < _FAST_S
+        and stale > _STALE_SHARE * rows
+    ):
+        yield (
+            f"{stale} of {rows} rows repeat the reading before them: polled faster than the sensor "
+            "renews itself. Statistics are weighted by time, so repeats do not count double."
+        )
+
+
+def _perhaps_fractions(merged: Merged) -> Iterator[str]:
+    """Yield columns that are percent by name and never exceed 1, such as 0.93 for 93 %."""
+    for source in merged.sources:
+        for column in source.columns:
+            unit_said = any(word in column.source.lower() for word in ("%", "percent", "pct"))
+            small = column.max is not None and 0.0 < column.max <= 1.0 and (column.n or 0) >= _FEW
+            if column.scale == _PERCENT and small and not unit_said:
+                yield (
+                    f"{column.source}: read as percent, but never above {column.max:g}. If it is a "
+                    f"fraction, say --map {column.source}={column.slot}:ratio."
+                )
+
+
+def _repeats(readings: pd.DataFrame) -> int:
+    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    if len(values) <= 1:
+        return 0
+    return int(
+        (np.nan_to_num(values[1:], nan=-1.0) == np.nan_to_num(values[:-1], nan=-1.0))
+        .all(axis=1)
+        .sum()
+    )
+
+
+def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Return doubt in utilisation that never moves from 0 or 100 % while the GPU is in use."""
+    if _UTIL not in readings:
+        return None
+    values = readings[_UTIL].dropna().to_numpy(dtype=float)
+    if len(values) < _FEW or values.min() != values.max() or values[0] not in {0.0, 1.0}:
+        return None
+    if values[0] and _typical(readings, "util.sm_active"):  # another counter sees it at work
+        return None
+    held = _typical(readings, "mem.used_gib")
+    power = _typical(readings, _POWER)
+    known = hardware.find(gpu.model, memory_gib=gpu.memory_gib)
+    idle = known.idle_w if known is not None else None
+    drawing = power is not None and idle is not None and power > _ABOVE_IDLE * idle
+    if not drawing and (held is None or held <= _HOLDS_GIB) and not (values[0] and power):
+        return None
+    while_ = " and ".join(
+        text
+        for text, value in (
+            (f"{power or 0:.0f} W are drawn", power),
+            (f"{held or 0:.1f} GiB are held", held),
+        )
+        if value is not None
+    )
+    return (
+        f"{_who(gpu)}: util.kernel_time is exactly {values[0]:.0%} in all {len(values)} samples "
+        f"while {while_}. Some collectors write a constant when the driver reports nothing."
+    )
+
+
+def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Return doubt in power that stays above the enforced limit, which no board does."""
+    power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
+    if power is None or limit is None or power <= _OVER_LIMIT * limit:
+        return None
+    return (
+        f"{_who(gpu)}: {power:.0f} W are drawn half of the time, above the limit of {limit:.0f} W: "
+        "one of the two is wrong, so power and energy are not to be trusted."
+    )
+
+
+def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Return a busy GPU whose readings, power too, never change: an old value is repeated."""
+    if _UTIL not in readings or _POWER not in readings or len(readings) < _FEW:
+        return None
+    power = np.nan_to_num(readings[_POWER].to_numpy(dtype=float), nan=-1.0)
+    if np.diff(np.flatnonzero(np.diff(power)), prepend=-1, append=len(power) - 1).max() < _FEW:
+        return None  # no run of rows is long enough, whatever the other columns say
+    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    moved = np.append(True, (np.diff(np.nan_to_num(values, nan=-1.0), axis=0) != 0).any(axis=1))
+    run = np.cumsum(moved)
+    busy = readings[_UTIL].to_numpy(dtype=float) >= _BUSY
+    t_s = readings["t_s"].to_numpy(dtype=float)
+    first = np.flatnonzero(moved)
+    last = np.append(first[1:], len(run)) - 1
+    lengths_s = np.where(busy[first] & (last - first >= _FEW), t_s[last] - t_s[first], 0.0)
+    worst = int(lengths_s.argmax())
+    if lengths_s[worst] < _STUCK_S:
+        return None
+    return (
+        f"{_who(gpu)}: every reading, power too, stands still for {lengths_s[worst]:.0f} s while "
+        "the GPU is busy: the collector told an old value again. Statistics count it as measured."
+    )
+
+
+def _who(gpu: GpuIdentity) -> str:
+    return f"GPU {gpu.index}" if gpu.index is not None else "the GPU"
+
+
+def _typical(readings: pd.DataFrame, slot: str) -> float | None:
+    known = readings[slot].dropna() if slot in readings else None
+    return float(known.median()) if known is not None and len(known) else None

@@ -1,0 +1,137 @@
+"""Says which readings belong to which job, and has each job's profile built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pricing.errors import InputError
+from telemetry.profiling.build import build
+from telemetry.profiling.devices import device_of
+from telemetry.profiling.merge import ANY_JOB, Merged, merge
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.profile.model import Profile
+    from telemetry.parsing.hints import Hints
+    from telemetry.recording.recording import Recording
+
+
+_DIGITS = 12
+
+
+def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+    """Return the profiles of files that lie together: as `profiles`, but a job for each capture.
+
+    One capture of `gpucost profile` is complemented by other telemetry; several are of several
+    jobs, and the other telemetry is of none of them.
+    """
+    once = {(str(one.source.path), one.source.sha256): one for one in recordings}
+    captures = [one for one in once.values() if one.observed is not None]
+    if len(captures) < 2:  # noqa: PLR2004 - one job is not a choice
+        return profiles(list(once.values()), hints)
+    rest = [one for one in once.values() if one.observed is None]
+    groups = [[one] for one in captures] + ([rest] if rest else [])
+    return tuple(profile for group in groups for profile in profiles(group, hints))
+
+
+def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+    """Return one profile a job, by name; one profile where fewer than two jobs are named.
+
+    Raises:
+        InputError: `hints.job` names no job of the data, or `hints.name` would name several.
+    """
+    merged = merge(recordings)
+    labels = merged.samples[JOB]
+    names = sorted({str(name) for name in labels.dropna().unique()} - {ANY_JOB})
+    if hints.job is not None and hints.job not in names:
+        known = ", ".join(names) or "none: the data carries no pod or job label"
+        raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {known}.")
+    if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is not a choice
+        whole, name = _whole(merged, names)
+        return (build(whole, name, hints),)
+    wanted = names if hints.job is None else [hints.job]
+    if hints.name is not None and len(wanted) > 1:
+        raise InputError(
+            f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
+            "cannot share a name. Pick one with --job NAME."
+        )
+    parts = [_of_job(merged, name) for name in wanted]
+    built = [build(part, name, hints) for part, name in zip(parts, wanted, strict=True)]
+    return _on_machines(built, parts)
+
+
+def _on_machines(built: Sequence[Profile], parts: Sequence[Merged]) -> tuple[Profile, ...]:
+    """Return the jobs, those that held one device on one machine, though it has no name.
+
+    Pods that take turns on a GPU, or share it, are paid for once. A device counts as the same where
+    its uuid, or its host and index, are known.
+    """
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, part in enumerate(parts):
+        devices = {device_of(gpu.key) for gpu in part.gpus if gpu.uuid or gpu.host}
+        members = [place]
+        for group in [one for one in groups if one[0] & devices]:
+            groups.remove(group)
+            devices |= group[0]
+            members += group[1]
+        groups.append((devices, members))
+    machine: dict[int, str] = {}
+    for devices, members in groups:
+        if len(members) > 1:
+            digest = sha256(" ".join(sorted(devices)).encode()).hexdigest()[:_DIGITS]
+            machine |= dict.fromkeys(members, f"gpus-{digest}")
+    return tuple(
+        replace(one, hardware=replace(one.hardware, machine=one.hardware.machine or machine.get(i)))
+        for i, one in enumerate(built)
+    )
+
+
+def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
+    """Return all readings as one job, named by its label where every GPU carries it."""
+    if not names:
+        return merged, None
+    labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU].unique())
+    others = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    if not others:
+        return merged, names[0]
+    note = (
+        f"labelled as job {names[0]}: only {_listed([g for g in merged.gpus if g not in others])}; "
+        f"all GPUs are counted. --job {names[0]} reads that job alone."
+    )
+    return replace(merged, notes=(*merged.notes, note)), None
+
+
+def _of_job(merged: Merged, name: str) -> Merged:
+    """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile."""
+    samples = merged.samples
+    own = samples[samples[JOB] == name]
+    spans = own.groupby(GPU)[TIME].agg(["min", "max"])
+    first = samples[GPU].map(spans["min"]).to_numpy(dtype=float)
+    last = samples[GPU].map(spans["max"]).to_numpy(dtype=float)
+    times = samples[TIME].to_numpy(dtype=float)
+    with np.errstate(invalid="ignore"):
+        meanwhile = (samples[JOB] == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
+    kept = samples[(samples[JOB] == name).to_numpy() | meanwhile].reset_index(drop=True)
+    keys = set(kept[GPU].unique())
+    labelled = set(samples.loc[samples[JOB].notna() & (samples[JOB] != ANY_JOB), GPU].unique())
+    free = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    notes = merged.notes
+    if free:
+        notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")
+    return replace(
+        merged,
+        samples=kept,
+        gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys),
+        notes=notes,
+    )
+
+
+def _listed(gpus: Sequence[GpuIdentity]) -> str:
+    names = [str(gpu.index) if gpu.index is not None else gpu.key for gpu in gpus]
+    return f"GPU {', '.join(names)}"

@@ -1,0 +1,220 @@
+"""Tells machines apart whose logs name GPUs by index alone: two nodes are never one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pricing.errors import InputError
+from telemetry.recording.recording import GPU, TIME
+from telemetry.recording.shared_rows import Different, SharedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from planner.profile.model import Source
+    from telemetry.recording.recording import GpuIdentity, Recording
+
+MACHINE = "machine "  # and its number, in place of a host that the sources do not name
+# Share of one log's rows that stand in the other to the digit: a copy, or a rotation with overlap.
+_SAME_ROWS = 0.5
+_SHOWN = 4
+Slots = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRows:
+    """What of a recording tells its machine.
+
+    Attributes:
+        source: its name, format and columns.
+        gpus: its devices.
+        slots: what it measured.
+        span_s: its first and last time; None where it has no row.
+        rows: its different rows, by their values of some slots.
+    """
+
+    source: Source
+    gpus: tuple[GpuIdentity, ...]
+    slots: frozenset[str]
+    span_s: tuple[float, float] | None
+    rows: Callable[[Slots], Different]
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether a device does not say which one it is."""
+        return any(not named(gpu) for gpu in self.gpus)
+
+    @property
+    def kind(self) -> _Kind:
+        """What decides whether it can contradict another one."""
+        return _Kind(
+            str(self.source.format),
+            frozenset((c.slot, c.source) for c in self.source.columns if c.slot and c.n),
+            self.slots,
+            frozenset(gpu.index for gpu in self.gpus),
+            self.unnamed,
+        )
+
+
+def logged(one: Recording) -> LoggedRows:
+    """Return what of a recording tells its machine."""
+    times = one.samples[TIME].to_numpy(dtype=float)
+    index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in one.gpus}
+
+    def rows(slots: Slots) -> Different:
+        frame = one.samples[[TIME, *slots]].assign(**{GPU: one.samples[GPU].map(index)})
+        every = pd.util.hash_pandas_object(frame.astype(float), index=False).to_numpy()
+        return Different.of(np.asarray(every, dtype=np.uint64), times)
+
+    return LoggedRows(
+        source=one.source,
+        gpus=one.gpus,
+        slots=frozenset(one.slots),
+        span_s=(float(times.min()), float(times.max())) if len(times) else None,
+        rows=rows,
+    )
+
+
+def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
+    """Return for each recording the number of its machine, from 0.
+
+    Recordings without uuid and host are of one machine as long as they complement each other:
+    other readings, other times, or another tool. Where the same columns were logged for the same
+    index at the same time, and not the same rows, they are of two.
+
+    Args:
+        logs: the recordings, in the order of their names.
+        notes: takes a sentence where machines were told apart.
+
+    Raises:
+        InputError: a recording could be of either of two machines.
+    """
+    conflicts = _Conflicts(logs)
+    places = np.zeros(len(logs), dtype=np.int64)
+    firsts: list[LoggedRows] = []
+    problems: list[str] = []
+    for i, one in enumerate(logs):
+        possible = np.ones(len(firsts), dtype=bool)
+        possible[places[:i][conflicts.before(i)]] = False
+        free = np.flatnonzero(possible).tolist()
+        if len(free) > 1 and one.unnamed:
+            problems.append(_either(one, [firsts[place] for place in free]))
+        places[i] = free[0] if free else len(firsts)
+        if not free:
+            firsts.append(one)
+    if problems:
+        raise InputError(problems)
+    if len(firsts) > 1:
+        notes.append(_told_apart(firsts))
+    return [int(place) for place in places]
+
+
+def named(gpu: GpuIdentity) -> bool:
+    """Return whether a device says which one it is among those of all machines."""
+    return gpu.uuid is not None or gpu.host is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    form: str
+    columns: frozenset[tuple[str | None, str]]
+    slots: frozenset[str]
+    indices: frozenset[int | None]
+    unnamed: bool
+
+    def compared_by(self, other: _Kind) -> Slots | None:
+        """Return the slots by which rows are compared; None where the two do not meet."""
+        columns = self.columns & other.columns
+        rivals = self.form == other.form and columns and self.indices & other.indices
+        if not rivals or not (self.unnamed or other.unnamed):
+            return None
+        return tuple(sorted({s for s, _ in columns if s} & self.slots & other.slots))
+
+
+@dataclass(slots=True)
+class _Conflicts:
+    """Which recordings say different things of one index at one time.
+
+    A thousand logs are of a few kinds; rows that stand in several are found by sorting all rows
+    once, and not log against log.
+    """
+
+    logs: Sequence[LoggedRows]
+    _kinds: list[_Kind] = field(init=False)
+    _kind: NDArray[np.int64] = field(init=False)
+    _first: NDArray[np.float64] = field(init=False)
+    _last: NDArray[np.float64] = field(init=False)
+    _shared: dict[Slots, SharedRows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kinds = [one.kind for one in self.logs]
+        self._kinds = list(dict.fromkeys(kinds))
+        place = {kind: i for i, kind in enumerate(self._kinds)}
+        self._kind = np.array([place[kind] for kind in kinds], dtype=np.int64)
+        spans = [one.span_s or (np.inf, -np.inf) for one in self.logs]
+        self._first = np.array([first for first, _ in spans])
+        self._last = np.array([last for _, last in spans])
+
+    def before(self, i: int) -> NDArray[np.bool_]:
+        """Return which of the recordings before one contradict it."""
+        begin = np.maximum(self._first[:i], self._first[i])
+        end = np.minimum(self._last[:i], self._last[i])
+        meet = begin <= end
+        found = np.zeros(i, dtype=bool)
+        for j in np.unique(self._kind[:i][meet]).tolist():
+            slots = self._kinds[self._kind[i]].compared_by(self._kinds[j])
+            if slots is not None:
+                rivals = meet & (self._kind[:i] == j)
+                found |= rivals
+                self._without_copies(found, np.flatnonzero(rivals), slots, (begin, end))
+        return found
+
+    def _without_copies(
+        self,
+        found: NDArray[np.bool_],
+        rivals: NDArray[np.int64],
+        slots: Slots,
+        both: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> None:
+        """Take out those that hold the same rows."""
+        begin, end = both
+        i, rows = len(found), self._rows(slots)
+        same = rows.shared_with(i)
+        for j in rivals[same[rivals] > 0].tolist():
+            # A row that stands in both lies between both times, for its time is a part of it.
+            fewer = min(rows.logs[k].between(begin[j], end[j]) for k in (i, j))
+            found[j] = not (fewer > 0 and same[j] >= _SAME_ROWS * fewer)
+
+    def _rows(self, slots: Slots) -> SharedRows:
+        if slots not in self._shared:
+            taking = [any(k.compared_by(o) == slots for o in self._kinds) for k in self._kinds]
+            self._shared[slots] = SharedRows(
+                [
+                    one.rows(slots) if taking[kind] and one.span_s else Different.none()
+                    for one, kind in zip(self.logs, self._kind.tolist(), strict=True)
+                ]
+            )
+        return self._shared[slots]
+
+
+def _told_apart(firsts: Sequence[LoggedRows]) -> str:
+    names = [str(one.source.path) for one in firsts]
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return (
+        f"{shown}: the same columns of the same GPU index at the same time, and no uuid, so they "
+        f"are taken as {len(names)} machines. Log uuid, and it is known."
+    )
+
+
+def _either(one: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
+    names = " or of ".join(str(first.source.path) for first in firsts[:_SHOWN])
+    return (
+        f"{one.source.path}: names no uuid and no host, so it may be of the machine of {names}. "
+        "Import the files of each machine alone (a folder a machine), or log uuid."
+    )

@@ -1,0 +1,200 @@
+"""Brings recordings of one job together: one clock, one key per device, counters as rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.metrics import SLOTS
+from pricing import hardware
+from telemetry.profiling.devices import device_names, identities, placed
+from telemetry.profiling.machines import logged, machines_of
+from telemetry.recording.recording import (
+    COUNTERS,
+    GPU,
+    JOB,
+    MEMORY_FRACTION,
+    TIME,
+    GpuIdentity,
+    Recording,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from planner.profile.model import Source
+    from telemetry.recording.labels import JobLabels
+    from telemetry.recording.observed import Observed
+    from telemetry.recording.served import Served
+
+ANY_JOB = "*"
+_KEPT_COUNTERS = ("counter.energy_j",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What all sources of one or more jobs measured together.
+
+    Attributes:
+        samples: as `Recording.samples`, sorted by device and time; `job` is missing for readings
+            that belong to no job and `*` where the source names none at all.
+        host: as `Recording.host`, sorted by time.
+        gpus: one identity per device or MIG instance.
+        sources: what was read, in order.
+        absolute: whether times count from 1970 UTC.
+        timed: whether every source says when its rows were taken.
+        local_time: whether a source's times carry no zone.
+        mig: whether a device was split into instances.
+        whole: whether every source is of the job at work alone.
+        work: unit and number done, where a source says so.
+        host_ram_gib: memory of the machine.
+        observed: the job itself, where a source watched it.
+        served: what servers of models told of themselves.
+        labels: whose the jobs are, by name.
+        notes: what a reader of the profile should know.
+    """
+
+    samples: pd.DataFrame
+    host: pd.DataFrame | None
+    gpus: tuple[GpuIdentity, ...]
+    sources: tuple[Source, ...]
+    absolute: bool
+    timed: bool
+    local_time: bool
+    mig: bool
+    whole: bool = False
+    work: tuple[str, float] | None
+    host_ram_gib: float | None
+    observed: Observed | None
+    served: tuple[Served, ...] = ()
+    labels: Mapping[str, JobLabels] = field(default_factory=dict)
+    notes: tuple[str, ...]
+
+
+def merge(recordings: Sequence[Recording]) -> Merged:
+    """Return the recordings as one; the caller orders them so that the answer does not vary."""
+    notes = [note for one in recordings for note in one.notes]
+    recordings = _aligned(recordings, notes)
+    places = machines_of([logged(one) for one in recordings], notes)
+    devices = placed([one.gpus for one in recordings], places)
+    names = device_names(devices, places)
+    frames = [_renamed(one, names[i]) for i, one in enumerate(recordings)]
+    samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
+    gpus = identities(devices, names)
+    samples = _resolved(samples, gpus)
+    hosts = [one.host for one in recordings if one.host is not None]
+    return Merged(
+        samples=samples,
+        host=pd.concat(hosts).sort_values(TIME, ignore_index=True) if hosts else None,
+        gpus=gpus,
+        sources=tuple(one.source for one in recordings),
+        absolute=any(one.absolute for one in recordings),
+        timed=all(one.timed for one in recordings),
+        local_time=any(one.local_time for one in recordings),
+        mig=any(one.mig for one in recordings),
+        whole=all(one.whole for one in recordings),
+        work=next((one.work for one in recordings if one.work), None),
+        host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
+        observed=next((one.observed for one in recordings if one.observed), None),
+        served=tuple(told for one in recordings for told in one.served),
+        labels={job: whose for one in recordings for job, whose in one.labels.items()},
+        notes=tuple(notes),
+    )
+
+
+def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recording]:
+    """Let sources without a date start when the first dated one does."""
+    starts = [
+        float(one.samples[TIME].min()) for one in recordings if one.absolute and len(one.samples)
+    ]
+    if not starts or all(one.absolute for one in recordings):
+        return list(recordings)
+    out: list[Recording] = []
+    for one in recordings:
+        if one.absolute or not len(one.samples):
+            out.append(one)
+            continue
+        moved = one.samples.copy()
+        moved[TIME] += min(starts) - float(moved[TIME].min())
+        notes.append(f"{one.source.path}: has no dates; taken to start with the other files.")
+        out.append(replace(one, samples=moved))
+    return out
+
+
+def _renamed(one: Recording, names: dict[str, str]) -> pd.DataFrame:
+    frame = one.samples.copy()
+    frame[GPU] = frame[GPU].map(names)
+    labelled = JOB in frame and frame[JOB].notna().any()
+    frame[JOB] = frame[JOB].astype(object) if labelled else ANY_JOB
+    return frame
+
+
+def _whole(samples: pd.DataFrame) -> pd.DataFrame:
+    """Sort by device, time and content, repeated rows once: the order of files is forgotten."""
+    slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
+    ordered = samples[[GPU, TIME, JOB, *slots]]
+    if _in_order(ordered):
+        return ordered.reset_index(drop=True)
+    ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
+    return ordered.drop_duplicates(ignore_index=True)
+
+
+def _in_order(samples: pd.DataFrame) -> bool:
+    """Return whether rows come by device and time, no two of one device at one time."""
+    codes, keys = pd.factorize(samples[GPU])
+    if len(codes) == 0 or codes.min() < 0 or list(keys) != sorted(keys):
+        return False
+    steps, times = np.diff(codes), np.diff(samples[TIME].to_numpy(dtype=float))
+    return bool(((steps > 0) | ((steps == 0) & (times > 0))).all())
+
+
+def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFrame:
+    """Return counters as slots per second, memory shares as GiB."""
+    for counter, slot in COUNTERS.items():
+        if counter not in samples or counter in _KEPT_COUNTERS:
+            continue
+        rates = np.full(len(samples), np.nan)
+        counted = np.isfinite(samples[counter].to_numpy())
+        for rows in samples.groupby(GPU, sort=False).indices.values():
+            rates[rows] = per_second(
+                samples[counter].to_numpy()[rows], samples[TIME].to_numpy()[rows]
+            )
+            counted[rows] &= np.isfinite(rates[rows]).any()  # one reading of a counter says nothing
+        most = SLOTS[slot].high
+        if most is not None:  # times of counter and sample are moments apart
+            rates = np.minimum(rates, most)
+        before = samples[slot].to_numpy() if slot in samples else np.full(len(samples), np.nan)
+        # Beside a counter, a slot's own value is of the time before it, the rate of the time after.
+        samples[slot] = np.where(counted, rates, before)
+        samples = samples.drop(columns=counter)
+    if MEMORY_FRACTION in samples:
+        totals = samples[GPU].map({gpu.key: memory_gib(gpu) for gpu in gpus}).astype(float)
+        used = samples[MEMORY_FRACTION] * totals
+        if "mem.used_gib" not in samples:
+            samples["mem.used_gib"] = np.nan
+        samples["mem.used_gib"] = samples["mem.used_gib"].fillna(used)
+        samples = samples.drop(columns=MEMORY_FRACTION)
+    return samples
+
+
+def memory_gib(gpu: GpuIdentity) -> float | None:
+    """Return a device's memory: as it said, else as its model has."""
+    if gpu.memory_gib is not None:
+        return gpu.memory_gib
+    known = hardware.find(gpu.model)
+    return None if known is None else (known.usable_memory_gib or known.memory_gib)
+
+
+def per_second(count: NDArray[np.float64], t_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a counter's rate from each reading to the next; NaN over a reset and at the end."""
+    rate = np.full(len(count), np.nan)
+    known = np.flatnonzero(np.isfinite(count) & np.isfinite(t_s))
+    steps, times = np.diff(count[known]), np.diff(t_s[known])
+    good = (steps >= 0) & (times > 0)
+    rate[known[:-1][good]] = steps[good] / times[good]
+    return rate

@@ -1,0 +1,190 @@
+"""From the steps that the probe saw to the profile's step, work and window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.profile.model import Rank, Stalls, Step, Wait, Work
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from telemetry.profiling.window import ActiveWindow
+    from telemetry.recording.observed import Observed, RankSeen
+    from telemetry.recording.step_times import StepTimes
+
+_FEWEST_ROWS = 2
+_FEWEST_READINGS = 2
+_DIGITS = 9
+# As in the probe (gpucost_probe/timing/steps.py): this much longer than usual, and this long.
+STALL_TIMES, STALL_S = 5.0, 0.5
+# What a rank does for itself; the rest is waiting for the device or for other ranks.
+_OWN = frozenset(("input", "host", "save", "network", "sleep", "thread"))
+
+
+def window_of_steps(
+    observed: Observed | None, otherwise: ActiveWindow, t_s: NDArray[np.float64]
+) -> ActiveWindow:
+    """Return the window from the end of the first step to the end of the last.
+
+    The first step carries start-up (libraries, autotuning, compilation), so it is left out.
+
+    Args:
+        observed: the job as it was watched.
+        otherwise: the window by load, returned where steps or readings inside them are too few.
+        t_s: when devices were read, seconds.
+    """
+    steps = observed.steps if observed is not None else None
+    if steps is None or len(steps) < _FEWEST_ROWS:
+        return otherwise
+    first, last = float(steps["t_s"].iloc[0]), float(steps["t_s"].iloc[-1])
+    inside = np.unique(t_s[(t_s >= first) & (t_s <= last)])
+    if len(inside) < _FEWEST_READINGS or otherwise.interval_s is None:
+        return otherwise
+    before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
+    # A first row of no steps says when the first one began: a profiler starts after warm-up.
+    whole = steps["n"].iloc[0] == 0
+    return replace(
+        otherwise,
+        start_s=first,
+        end_s=last,
+        last_s=last,
+        slack_s=(0.0, 0.0),
+        note=f"statistics run from the {'begin' if whole else 'end'} of the first step to "
+        f"{'the end' if whole else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
+        "after are not in them.",
+    )
+
+
+def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
+    """Return where a step's time goes, means over the steps that ended in the window.
+
+    `compute_s` is the rest: forward, backward, optimizer, launching. `count` is of the whole run.
+    """
+    if observed is None or observed.steps is None:
+        return None
+    rows = _counted(observed.steps, window)
+    n = float(rows["n"].sum())
+    mean = _mean(rows, "step_s", n) or 0.0
+    parts = {name: _mean(rows, name, n) for name in ("data_wait_s", "h2d_s", "checkpoint_s")}
+    parts["comm_s"] = _mean(rows, "comm_s", n) if "comm_s" in rows else None
+    rest = mean - sum(part or 0.0 for part in parts.values())
+    times = observed.step_times
+    as_it_is = not observed.changes and not observed.trials  # a recipe changes how input is read
+    return Step(
+        count=observed.step_count,
+        counted_by=observed.counted_by,
+        loader_workers=observed.loader_workers if as_it_is else None,
+        reading_cores=_rounded(observed.reading_cores) if as_it_is else None,
+        p50_s=_rounded(times.quantile(0.5)),
+        p95_s=_rounded(times.quantile(0.95)),
+        max_s=_rounded(times.longest_s),
+        stalls=_stalls(times),
+        mean_s=_rounded(mean) or None,
+        compute_s=_rounded(max(0.0, rest)),
+        optimizer_s=_rounded(_mean(rows, "optimizer_s", n)),
+        **{name: _rounded(part) for name, part in parts.items()},
+    )
+
+
+def _stalls(times: StepTimes) -> Stalls | None:
+    """Return the steps that took much longer than the median; None where there are no steps."""
+    usual_s = times.quantile(0.5)
+    if usual_s is None:
+        return None
+    threshold_s = max(STALL_S, STALL_TIMES * usual_s)
+    count, total_s = times.from_length(threshold_s)
+    return Stalls(
+        count=count,
+        total_s=_rounded(total_s),
+        longest_s=_rounded(times.longest_s) if count else None,
+        threshold_s=_rounded(threshold_s),
+    )
+
+
+def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
+    """Return the places in which the program was seen, most often first."""
+    seen = observed.places if observed is not None else ()
+    return tuple(
+        Wait(
+            place=one.place or None,
+            doing=one.doing,
+            phase=one.phase,
+            time_fraction=one.time_fraction,
+        )
+        for one in seen
+    )
+
+
+def ranks_of(observed: Observed | None) -> tuple[Rank, ...]:
+    """Return the ranks of a distributed run, by number."""
+    return tuple(map(_rank, observed.ranks)) if observed is not None else ()
+
+
+def _rank(seen: RankSeen) -> Rank:
+    own = [one for one in seen.places if one.doing in _OWN]
+    waited = seen.data_wait_s is not None and seen.mean_s
+    shares = [sum(one.time_fraction for one in own)] if seen.places else []
+    shares += [(seen.data_wait_s or 0.0) / (seen.mean_s or 1.0)] if waited else []
+    return Rank(
+        rank=seen.rank,
+        steps=seen.steps,
+        mean_s=_rounded(seen.mean_s),
+        data_wait_s=_rounded(seen.data_wait_s),
+        own_fraction=round(min(1.0, max(shares)), 4) if shares else None,
+        place=own[0].place if own else None,
+    )
+
+
+def work_of(observed: Observed | None, window: ActiveWindow) -> Work | None:
+    """Return the work of all processes in the window: samples, or steps where batches have no size.
+
+    The rate is over the time from the first of these steps to the last, so evaluation and
+    checkpoints slow it down as they do the job, and start-up does not. One step has no rate.
+    """
+    if observed is None or observed.steps is None:
+        return None
+    rows = _counted(observed.steps, window)
+    items = float(rows["items"].sum(min_count=1)) * observed.items
+    sized = bool(np.isfinite(items)) and items > 0
+    done = items if sized else float(rows["n"].sum())
+    length = _length(rows, observed.steps)
+    rate = done / length if length > 0 and observed.step_count > 1 else None
+    return Work(
+        unit="sample" if sized else "step",
+        done=done,
+        rate_per_s=None if rate is None else round(rate, _DIGITS),
+    )
+
+
+def _counted(steps: pd.DataFrame, window: ActiveWindow) -> pd.DataFrame:
+    """Return the steps that lie in the window as a whole; all of them where there are none."""
+    times = steps["t_s"].to_numpy(dtype=float)
+    inside = (times > window.start_s) & (times <= window.end_s)
+    return steps[inside] if inside.any() else steps
+
+
+def _length(rows: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """Return the seconds from the first row's start to the last row's end; 0 if unknown."""
+    first = int(rows.index[0])
+    if first > 0:
+        begin_s = float(steps["t_s"].iloc[first - 1])
+    else:
+        length_s = rows["step_s"].iloc[0]
+        begin_s = float(rows["t_s"].iloc[0]) - (0.0 if np.isnan(length_s) else float(length_s))
+    return float(rows["t_s"].iloc[-1]) - begin_s
+
+
+def _mean(rows: pd.DataFrame, name: str, n: float) -> float | None:
+    known = rows[name].notna()
+    if n <= 0 or not known.any():
+        return None
+    return float(rows.loc[known, name].sum()) / float(rows.loc[known, "n"].sum())
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)

@@ -1,0 +1,379 @@
+"""The events that the probe wrote inside the job's processes, brought together as one job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from planner.profile.kinds import PARALLELISMS
+from telemetry.recording.changes import changes
+from telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
+from telemetry.recording.program_places import Seen, places
+from telemetry.recording.step_times import StepTimes, add_up, of_line
+from telemetry.recording.turns import trials, turns
+
+Event = Mapping[str, Any]
+
+# (autocast, dtype of the parameters) in the contract's words; autocast decides where it is on.
+_AUTOCAST = {"float16": "amp-fp16", "bfloat16": "amp-bf16"}
+# Pieces of one pause follow each other at once; two pauses have at least a step between them.
+_SAME_PAUSE_S = 0.05
+# Rounds that stand for steps where no optimizer stepped, the better first: what counts, what it is.
+_ROUNDS = {"backward": "training", "batch": "inference_offline"}
+_OUT_OF_MEMORY = {"gpu": "gpu-out-of-memory", "host": "host-out-of-memory"}
+_DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvents:
+    """What the events of all processes say together.
+
+    Attributes:
+        frame: rows of the pacing process (as `Observed.steps`), None where nothing stepped.
+        count: steps of the whole run.
+        items: items of all processes over those of the pacing one.
+        pauses: of the pacing process.
+        facts: fields of `Observed` that the events tell.
+        notes: what a reader should know.
+    """
+
+    frame: pd.DataFrame | None = None
+    count: int = 0
+    items: float = 1.0
+    pauses: tuple[Pause, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Process:
+    """The events of one process, by kind, in their order."""
+
+    by_kind: dict[str, list[Event]]
+    counted_by: str = "optimizer"
+
+    @property
+    def steps(self) -> list[Event]:
+        if self.counted_by == "optimizer":
+            return self.by_kind["step"]
+        return [line for line in self.by_kind["iteration"] if line.get("by") == self.counted_by]
+
+    @property
+    def step_times(self) -> StepTimes:
+        """Lengths of its steps; the first carries start-up and is left out."""
+        return add_up(of_line(line) for line in self.steps[1:])
+
+    @property
+    def count(self) -> int:
+        return sum(int(line["n"]) for line in self.steps)
+
+    @property
+    def rank(self) -> Event | None:
+        return next(iter(self.by_kind["rank"]), None)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        first = self.steps[0]
+        return first["t_s"] - (first.get("step_s") or 0.0), self.steps[-1]["t_s"]
+
+    def last(self, kind: str) -> Event:
+        return self.by_kind[kind][-1] if self.by_kind[kind] else {}
+
+
+def together(events: Sequence[Event]) -> JobEvents:
+    """Return what the events of a job's processes say together.
+
+    Ranks of one distributed run count once: its steps are those of its leading rank, its items the
+    sum over ranks. Processes that step independently add up; where they overlap in time, step times
+    are those of the one with the most steps.
+    """
+    processes = _processes(events)
+    notes = tuple(dict.fromkeys(str(e["what"]) for e in events if e.get("event") == "odd"))
+    ended: dict[str, Any] = {
+        **_ended(processes),
+        "changes": changes(one.by_kind for one in processes),
+        "turns": turns(one.by_kind for one in processes),
+        "trials": trials(one.by_kind for one in processes),
+    }
+    counted_by, kind, stepping = _stepping(processes)
+    if not stepping:
+        facts = {**_facts(processes), **ended, "places": _busiest_places(processes)}
+        return JobEvents(facts=facts, notes=(*notes, *_unseen(processes)))
+    runs = _runs(stepping)
+    leaders = [_leading(run) for run in runs]
+    pacing = _pacing(leaders)
+    if len(pacing) < sum(len(chain) for chain in leaders):
+        apart = (
+            f"{len(leaders)} processes step independently of each other; step times are those of "
+            "the one with the most steps, the count and the work are of all."
+        )
+        notes = (*notes, apart)
+    own = sum(_items(one) for one in pacing)
+    every = sum(_items(one) for one in stepping)
+    return JobEvents(
+        frame=_frame(pacing),
+        count=sum(_count(chain) for chain in leaders),
+        items=every / own if own else 1.0,
+        pauses=_pauses(pacing) if counted_by != "batch" else (),
+        facts={
+            **({} if kind == "unknown" else {"kind": kind}),
+            **_facts(pacing),
+            **ended,
+            "counted_by": counted_by,
+            "step_times": add_up(one.step_times for one in pacing),
+            "places": _places(pacing),
+            "ranks": _ranks(max(runs, key=lambda run: sum(map(_count_of, run)))),
+        },
+        notes=(*notes, *_said_of_steps(counted_by, pacing)),
+    )
+
+
+def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
+    """Return what counts as a step, the kind of job that shows, and the processes that step."""
+    stepping = [one for one in processes if one.steps]
+    if any(one.by_kind["by-hand"] for one in stepping):
+        return "program", "unknown", stepping
+    if stepping:
+        return "optimizer", "training", stepping
+    for by, kind in _ROUNDS.items():
+        rounds = [replace(one, counted_by=by) for one in processes]
+        stepping = [one for one in rounds if one.steps]
+        if stepping:
+            return by, kind, stepping
+    return "optimizer", "unknown", []
+
+
+def _ended(processes: Sequence[_Process]) -> dict[str, str]:
+    """Return how the job ended: of memory, where a process said so or fell silent in a kill.
+
+    `{"event": "out-of-memory", "where": "host"}` is what the sampler writes where the kernel killed
+    something of the job's control group. That the job ended of it is said only where one of its
+    programs did not come to its own end.
+    """
+    byes = [one.last("bye") for one in processes if one.by_kind["hello"]]
+    said = [str(bye["out_of_memory"]) for bye in byes if bye.get("out_of_memory")]
+    cut_off = any(not bye or bye.get("error") for bye in byes)
+    if cut_off:
+        said += [str(e.get("where")) for one in processes for e in one.by_kind["out-of-memory"]]
+    known = [_OUT_OF_MEMORY[where] for where in said if where in _OUT_OF_MEMORY]
+    if known:
+        return {"ended": known[0]}
+    return {"ended": "failed"} if any(bye.get("error") for bye in byes) else {}
+
+
+def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
+    """Return where processes that ran one after the other spent their time."""
+    lines = [line for one in chain for line in one.by_kind["stacks"]]
+    return places(lines, stepped=any(one.by_kind["step"] for one in chain))
+
+
+def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
+    """Return the places of the process that was watched longest: of a job that does not step."""
+    lengths = [sum(len(line["seen"]) for line in one.by_kind["stacks"]) for one in processes]
+    return _places([processes[lengths.index(max(lengths))]]) if processes else ()
+
+
+def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
+    """Return each rank of a run on its own; a restarted rank is what its lives were together."""
+    if any(one.rank is None for one in run):
+        return ()
+    lives: dict[int, list[_Process]] = defaultdict(list)
+    for one in run:
+        lives[int((one.rank or {})["rank"])].append(one)
+    return tuple(_rank(rank, lives[rank]) for rank in sorted(lives))
+
+
+def _rank(rank: int, lives: Sequence[_Process]) -> RankSeen:
+    lines = [line for one in lives for line in one.steps[1:]]
+    timed = [line for line in lines if line.get("step_s") is not None]
+    waited = [line for line in timed if line.get("data_wait_s") is not None]
+    return RankSeen(
+        rank=rank,
+        steps=sum(one.count for one in lives),
+        mean_s=_mean(timed, "step_s"),
+        data_wait_s=_mean(waited, "data_wait_s"),
+        places=_places(lives),
+    )
+
+
+def _mean(lines: Sequence[Event], name: str) -> float | None:
+    n = sum(int(line["n"]) for line in lines)
+    return sum(float(line[name]) for line in lines) / n if n else None
+
+
+def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ...]:
+    """Return what a reader must know of what counts as a step."""
+    count = sum(one.count for one in pacing)
+    said = []
+    if counted_by == "backward":
+        said.append("no optimizer of PyTorch stepped: a backward pass counts as a step.")
+    if counted_by == "batch":
+        said.append("nothing was trained: a batch that a DataLoader gave counts as a step.")
+    if count == 1:
+        said.append(
+            "one step only was seen: start-up is in its time, so neither the length of a step nor "
+            "a rate is known. Measure a run of a hundred steps or more."
+        )
+    return tuple(said)
+
+
+def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
+    """Return what is said of frameworks whose steps the probe does not see."""
+    names = {one.last("hello").get("framework") for one in processes} - {None, "pytorch", "keras"}
+    return tuple(
+        f"{name}: its steps are not seen from outside, so there is no time of a step; where the "
+        "time goes is told by the lines of the program."
+        for name in sorted(map(str, names))
+    )
+
+
+def _processes(events: Sequence[Event]) -> list[_Process]:
+    found: dict[object, _Process] = {}
+    for event in events:
+        key = event.get("process", event.get("pid"))
+        process = found.setdefault(key, _Process(by_kind=defaultdict(list)))
+        process.by_kind[str(event.get("event"))].append(event)
+    return list(found.values())
+
+
+def _runs(stepping: Sequence[_Process]) -> list[list[_Process]]:
+    """Group the processes of a distributed run: same size of the world, same parent."""
+    runs: dict[object, list[_Process]] = defaultdict(list)
+    for i, one in enumerate(stepping):
+        rank = one.rank
+        parent = one.last("hello").get("ppid")
+        runs[i if rank is None else (rank.get("world"), parent)].append(one)
+    return list(runs.values())
+
+
+def _leading(run: Sequence[_Process]) -> list[_Process]:
+    """Return the processes of the rank with the most steps.
+
+    A restarted rank is several in a row.
+    """
+    ranks: dict[object, list[_Process]] = defaultdict(list)
+    for one in run:
+        ranks[(one.rank or {}).get("rank")].append(one)
+    return max(ranks.values(), key=_count)
+
+
+def _count_of(process: _Process) -> int:
+    return process.count
+
+
+def _count(chain: Sequence[_Process]) -> int:
+    return sum(one.count for one in chain)
+
+
+def _pacing(leaders: Sequence[list[_Process]]) -> list[_Process]:
+    """Return all of them where they ran one after the other, else the run with the most steps."""
+    every = sorted((one for chain in leaders for one in chain), key=lambda one: one.span)
+    apart = all(one.span[1] <= following.span[0] for one, following in pairwise(every))
+    return every if apart else max(leaders, key=_count)
+
+
+def _items(process: _Process) -> float:
+    return float(sum(line.get("items") or 0 for line in process.steps))
+
+
+def _frame(pacing: Sequence[_Process]) -> pd.DataFrame:
+    rows = [{name: line.get(name) for name in STEP_COLUMNS} for one in pacing for line in one.steps]
+    frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
+    return frame.sort_values("t_s", kind="stable", ignore_index=True)
+
+
+def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
+    spans = [span for one in pacing for span in one.by_kind["span"]]
+    joined: list[Pause] = []
+    for span in sorted(spans, key=lambda span: float(span["t_s"])):
+        pause = Pause(
+            kind=str(span["kind"]),
+            start_s=float(span["t_s"]),
+            length_s=float(span["s"]),
+            wait_s=span.get("wait_s"),
+            count=int(span.get("n") or 1),
+            over_s=span.get("over_s"),
+        )
+        before = joined[-1] if joined else None
+        if before is not None and _goes_on(before, pause):
+            joined[-1] = _joined(before, pause)
+        else:
+            joined.append(pause)
+    return tuple(joined)
+
+
+def _goes_on(before: Pause, pause: Pause) -> bool:
+    """Return whether two spans are pieces of one pause, such as files of one checkpoint."""
+    single = before.count == 1 and pause.count == 1
+    gap_s = pause.start_s - before.end_s
+    return single and before.kind == pause.kind and gap_s < _SAME_PAUSE_S
+
+
+def _joined(before: Pause, pause: Pause) -> Pause:
+    known = before.wait_s is not None and pause.wait_s is not None
+    wait_s = (before.wait_s or 0.0) + (pause.wait_s or 0.0) if known else None
+    return replace(before, length_s=before.length_s + pause.length_s, wait_s=wait_s)
+
+
+def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
+    """Return what the last word of the processes on each subject is.
+
+    What nobody said is left out.
+    """
+    last: dict[str, Event] = {}
+    for one in processes:
+        for kind in ("hello", "model", "precision"):
+            last[kind] = one.last(kind) or last.get(kind, {})
+    batch = next((b for one in processes if (b := _batch(one)) is not None), None)
+    reading = next((r for one in processes if (r := _reading(one)) is not None), (None, None))
+    parallelism = last.get("model", {}).get("parallelism")
+    found = {
+        "framework": last.get("hello", {}).get("framework"),
+        "precision": _precision(last.get("precision", {})),
+        "batch_per_gpu": batch,
+        "loader_workers": reading[0],
+        "reading_cores": reading[1],
+        "parallelism": parallelism if parallelism in PARALLELISMS else None,
+        "parameters": last.get("model", {}).get("parameters") or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _precision(event: Event) -> str | None:
+    if not event:
+        return None
+    dtype = str(event.get("dtype"))
+    cast = _AUTOCAST.get(str(event.get("autocast")))
+    single = "tf32" if event.get("tf32") else "fp32"
+    return cast or _DTYPES.get(dtype) or (single if dtype == "float32" else None)
+
+
+def _batch(process: _Process) -> int | None:
+    return _of_loader(process, "batch_size") or None
+
+
+def _reading(process: _Process) -> tuple[int, float | None] | None:
+    """Return workers of the loader that fed the last step, and how busy waits for it keep a core.
+
+    The second is None where it was not looked at.
+    """
+    workers = _of_loader(process, "num_workers")
+    if workers is None:
+        return None
+    fed = process.last("step").get("loader")
+    told = [each for each in process.by_kind["reading"] if each.get("loader") == fed]
+    waited_s = float(told[-1]["waited_s"]) if told else 0.0
+    return workers, min(1.0, told[-1]["wanted_s"] / waited_s) if waited_s else None
+
+
+def _of_loader(process: _Process, setting: str) -> int | None:
+    """Return a setting of the loader that fed the last step."""
+    fed = process.last("step").get("loader")
+    values = {loader.get("loader"): loader.get(setting) for loader in process.by_kind["loader"]}
+    value = values.get(fed)
+    return None if value is None else int(value)

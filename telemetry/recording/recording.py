@@ -1,0 +1,122 @@
+"""What a reader returns: the samples of one source, in slot units, with what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from planner.profile.model import Source
+    from telemetry.recording.labels import JobLabels
+    from telemetry.recording.observed import Observed
+    from telemetry.recording.served import Served
+
+TIME, GPU, JOB = "t_s", "gpu", "job"
+CAPTURE_SCHEMA = "gpucost.capture/v1"  # the first line of a capture of `gpucost profile`
+# Facts of a capture: keys of the job's GPUs, and the users of each other one; without the first,
+# all are the job's.
+JOB_GPUS, GPU_USERS = "job_gpus", "gpu_users"
+SERVING = "serving"  # the fact that holds what servers told, a tally each
+
+# Columns of samples that are not slots yet. Counters count up from a start that is not ours;
+# `merge.resolve` turns them into the slot beside them, per second.
+COUNTERS = {
+    "counter.energy_j": "energy.total_j",
+    "counter.throttle_s": "throttle.fraction",
+    "counter.pcie_rx_mib": "io.pcie_rx_mib_s",
+    "counter.pcie_tx_mib": "io.pcie_tx_mib_s",
+    "counter.nvlink_rx_mib": "io.nvlink_rx_mib_s",
+    "counter.nvlink_tx_mib": "io.nvlink_tx_mib_s",
+    # Sums of means that a device gives over the time since its last answer (GPM), from 0.
+    "counter.gpm_pcie_rx_mib": "io.pcie_rx_mib_s",
+    "counter.gpm_pcie_tx_mib": "io.pcie_tx_mib_s",
+    "counter.gpm_nvlink_rx_mib": "io.nvlink_rx_mib_s",
+    "counter.gpm_nvlink_tx_mib": "io.nvlink_tx_mib_s",
+    "counter.gpm_sm_active_s": "util.sm_active",
+    "counter.gpm_sm_occupancy_s": "util.sm_occupancy",
+    "counter.gpm_tensor_active_s": "util.tensor_active",
+    "counter.gpm_fp32_active_s": "util.fp32_active",
+    "counter.gpm_dram_active_s": "util.dram_active",
+}
+# Share of the device's memory in use, for sources that give no bytes.
+MEMORY_FRACTION = "fraction.memory"
+EXTRA = (*COUNTERS, MEMORY_FRACTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuIdentity:
+    """Which device a `gpu` key of the samples stands for.
+
+    Attributes:
+        key: the value in the samples' `gpu` column, unique within its recording.
+        index: the driver's index.
+        uuid: the driver's identity of the device; None for all-zero (redacted) ones.
+        model: product name as the source writes it.
+        memory_gib: total memory of the device.
+        partition: MIG profile or instance, None for a whole device.
+        mig_uuid: the driver's identity of a MIG instance.
+        host: which machine; tells devices apart, never written out by its name.
+    """
+
+    key: str
+    index: int | None = None
+    uuid: str | None = None
+    model: str | None = None
+    memory_gib: float | None = None
+    partition: str | None = None
+    mig_uuid: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """The samples of one source.
+
+    Attributes:
+        samples: one row per GPU and instant: `t_s` (float seconds; since 1970 UTC when `absolute`),
+            `gpu` (text key), optionally `job` (text or missing), then slots in slot units and the
+            columns of `EXTRA`. Missing values are NaN, which never leaves this package.
+        host: `t_s` and the fields of `model.Host`, or None.
+        gpus: one identity per key.
+        source: file name, hash, format, whole-file figures, rows dropped by reason.
+        rows_read: rows or points found, used or not.
+        rows_used: rows or points behind `samples` and `host`.
+        absolute: whether `t_s` counts from 1970 UTC.
+        timed: whether the source says when its rows were taken.
+        local_time: whether the source's times carry no zone.
+        mig: whether a device was split into instances.
+        whole: whether all of it is the job at work, so that nothing at its ends is taken for idle.
+        work: unit and number done, where the source says so.
+        host_ram_gib: memory of the machine.
+        observed: the job itself, where the source watched it.
+        served: what servers of models told of themselves, one value a job.
+        labels: whose the jobs are, by name.
+        notes: what a reader of the profile should know.
+    """
+
+    samples: pd.DataFrame
+    host: pd.DataFrame | None = None
+    gpus: tuple[GpuIdentity, ...]
+    source: Source
+    rows_read: int
+    rows_used: int
+    absolute: bool = True
+    timed: bool = True
+    local_time: bool = False
+    mig: bool = False
+    whole: bool = False
+    work: tuple[str, float] | None = None
+    host_ram_gib: float | None = None
+    observed: Observed | None = None
+    served: tuple[Served, ...] = ()
+    labels: Mapping[str, JobLabels] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> list[str]:
+        """The measured columns of the samples, in order."""
+        return [str(c) for c in self.samples.columns if c not in (TIME, GPU, JOB)]

@@ -1,0 +1,133 @@
+"""What is one source by its place: a run of MLflow, a folder; a run of Neptune, a Parquet file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from pricing.errors import InputError
+from telemetry.parsing.parquet import footer_of
+from telemetry.parsing.payload import MOST_BYTES, Payload, base_name
+
+_META, _METRICS = "meta.yaml", "metrics"
+_NEPTUNE = (b"attribute_path", b"attribute_type", b"float_value")
+# A run has a name for each GPU where it sees several: monitoring/1a2b/gpu_memory_1.
+_MONITORED = re.compile(r"(monitoring/[^/,]+)/(gpu|gpu_memory|gpu_power)(?:_(\d{1,4}))?")
+_TEXTS = """
+    SELECT run_id, attribute_path, string_value FROM read_parquet(?)
+    WHERE attribute_path = 'sys/name' OR attribute_path LIKE 'monitoring/%/hostname'
+"""
+_READINGS = """
+    SELECT run_id, attribute_path, epoch_ms(timestamp), float_value FROM read_parquet(?)
+    WHERE attribute_path LIKE 'monitoring/%/gpu%' AND timestamp IS NOT NULL
+      AND float_value IS NOT NULL ORDER BY ALL
+"""
+_MOST_FILES = 1_000
+_POINT_PARTS = 2  # time and value; MLflow writes the step behind them
+
+
+def is_run_folder(path: str | Path) -> bool:
+    """Return whether a folder is a run of MLflow: `meta.yaml` beside `metrics/`."""
+    folder = Path(path)
+    try:
+        return (folder / _META).is_file() and (folder / _METRICS).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_run_table(path: str | Path) -> bool:
+    """Return whether a file is Parquet with the columns that neptune-exporter writes."""
+    footer = footer_of(path)
+    return all(name in footer for name in _NEPTUNE)
+
+
+def table_payload(path: str) -> Payload:
+    """Return what a run of Neptune logged of its GPUs, as a table with a reading a row.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    import duckdb  # noqa: PLC0415 - only where there is such a file
+
+    name = base_name(path)
+    try:
+        with duckdb.connect() as engine:
+            texts = engine.execute(_TEXTS, [path]).fetchall()
+            rows = engine.execute(_READINGS, [path]).fetchall()
+        hashed = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (duckdb.Error, OSError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(f"{name}: a damaged Parquet file ({reason}). Export it again.") from None
+    said = {(run, one): _plain(text) for run, one, text in texts}
+    lines = ["timestamp,host,gpu,job,metric,value"]
+    for run, one, time_ms, value in rows:
+        found = _MONITORED.fullmatch(one)
+        if found is not None:
+            host = said.get((run, f"{found[1]}/hostname")) or found[1]
+            job = said.get((run, "sys/name")) or _plain(run)
+            lines.append(f"{time_ms},{host},{found[3] or 0},{job},monitoring/{found[2]},{value!r}")
+    return Payload(name=name, path=path, data="\n".join(lines).encode(), sha256=hashed)
+
+
+def _plain(text: object) -> str:
+    return re.sub(r"[\s,;|\"]+", " ", str(text or "")).strip()
+
+
+def run_payload(path: str | Path) -> Payload:
+    """Return a run as the JSON that MLflow's metrics/get-history answers.
+
+    The hash is of the files of its metrics, in the order of their names.
+
+    Raises:
+        InputError: its files cannot be read, or there are too many, or they are too large.
+    """
+    folder = Path(path)
+    hashed = hashlib.sha256()
+    points: list[dict[str, object]] = []
+    size = 0
+    files = sorted(one for one in (folder / _METRICS).rglob("*") if one.is_file())
+    if len(files) > _MOST_FILES:
+        raise InputError(
+            f"{path}: over {_MOST_FILES:,} metrics are in this run; no run has as many."
+        )
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            reason = (error.strerror or "unreadable").lower()
+            raise InputError(f"{file}: cannot be read ({reason}).") from None
+        size += len(data)
+        if size > MOST_BYTES:
+            raise InputError(f"{path}: over {MOST_BYTES >> 20} MiB of metrics are in this run.")
+        hashed.update(data)
+        key = file.relative_to(folder / _METRICS).as_posix()
+        points += _points(key, data.decode("utf-8", "replace"))
+    document = json.dumps({"metrics": points or [{"key": "none"}]})
+    return Payload(
+        name=_name(folder) or base_name(str(path)),
+        path=str(path),
+        data=document.encode(),
+        sha256=hashed.hexdigest(),
+    )
+
+
+def _points(key: str, text: str) -> list[dict[str, object]]:
+    lines = (line.split() for line in text.splitlines() if line.strip())
+    return [
+        {"key": key, "timestamp": parts[0], "value": parts[1]}
+        if len(parts) >= _POINT_PARTS
+        else {"key": key}
+        for parts in lines
+    ]
+
+
+def _name(folder: Path) -> str | None:
+    """Return the run's name: `run_name: ...` in its description."""
+    try:
+        text = (folder / _META).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    line = next((one for one in text.splitlines() if one.startswith("run_name:")), "")
+    return line.partition(":")[2].strip().strip("'\"") or None

@@ -1,0 +1,194 @@
+"""Slurm's accounts and CodeCarbon's runs: what each tells of GPUs lands in its slot, no more."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
+from tests.telemetry.captures import assert_writable
+
+HELD = "billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1"
+USED = "cpu=00:30:00,gres/gpumem=20G,gres/gpuutil=120,mem=3G"
+
+
+def _written(tmp_path: Path, text: str) -> dict[str, Profile]:
+    file = tmp_path / "given"
+    file.write_text(text, encoding="utf-8")
+    profiles = read_source(str(file), Hints())
+    assert_writable(profiles)
+    return {one.job.name: one for one in profiles}
+
+
+def _refused(tmp_path: Path, text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        _written(tmp_path, text)
+    return str(caught.value)
+
+
+def _means(profile: Profile, slot: str) -> list[float | None]:
+    return [gpu.metrics[slot].mean for gpu in profile.gpus]
+
+
+def _account(columns: dict[str, tuple[str, str]]) -> str:
+    return "\n".join(
+        "|".join(cells) for cells in [list(columns), *zip(*columns.values(), strict=True)]
+    )
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {
+            "JobID": ("7", "7.0"),
+            "Start": ("2026-07-01T12:00:00",) * 2,
+            "Elapsed": ("01:00:00",) * 2,
+            "AllocTRES": (HELD, ""),
+            "TRESUsageInTot": ("", USED),
+        },
+        {
+            "Account": ("lab",) * 2,
+            "AllocTRES": (HELD, ""),
+            "ElapsedRaw": ("3600",) * 2,
+            "JobIDRaw": ("7", "7.0"),
+            "Start": ("2026-07-01T12:00:00",) * 2,
+            "TRESUsageInTot": ("", USED),
+        },
+        {
+            "ALLOCGRES": ("gpu:a100:2", ""),
+            "jobid": ("7", "7.0"),
+            "start": ("2026-07-01T12:00:00",) * 2,
+            "elapsed": ("01:00:00",) * 2,
+            "tresusageintot": ("", USED),
+        },
+    ],
+    ids=["as asked for", "every column, by name", "an older Slurm, as typed"],
+)
+def test_columns_of_sacct_may_stand_in_any_order(
+    tmp_path: Path, columns: dict[str, tuple[str, str]]
+) -> None:
+    """GPUs, utilisation and memory are found by the names of columns, older and folded, too."""
+    (profile,) = _written(tmp_path, _account(columns)).values()
+    assert _means(profile, "util.kernel_time") == pytest.approx([0.6, 0.6])
+    assert _means(profile, "mem.used_gib") == pytest.approx([10.0, 10.0])
+    assert profile.window is not None
+    assert profile.window.duration_s == pytest.approx(3600, rel=0.01)
+
+
+def test_a_cut_line_of_an_account_is_no_job(tmp_path: Path) -> None:
+    """A last line that ends before the job's number, and odd line ends, cost that line alone."""
+    columns = {
+        "Account": ("lab",) * 2,
+        "AllocTRES": (HELD, ""),
+        "ElapsedRaw": ("3600",) * 2,
+        "JobIDRaw": ("7", "7.0"),
+        "Start": ("2026-07-01T12:00:00",) * 2,
+        "TRESUsageInTot": ("", USED),
+    }
+    (profile,) = _written(tmp_path, _account(columns) + "\r\nlab|gres").values()
+    assert _means(profile, "util.kernel_time") == pytest.approx([0.6, 0.6])
+
+
+def test_an_account_without_what_is_needed_is_told_what_to_ask_for(tmp_path: Path) -> None:
+    """Columns of Slurm without the jobs or what they held are an account, and say what lacks."""
+    said = _refused(tmp_path, "CPUTimeRAW|ReqMem|State\n100|4G|COMPLETED\n")
+    assert "column JobID, AllocTRES is missing" in said
+
+
+def _json_job(number: object, step: object) -> dict[str, object]:
+    gpus = [
+        {"type": "cpu", "name": "", "count": 8},
+        {"type": "gres", "name": "gpu", "count": 2},
+        {"type": "gres", "name": "gpu:a100", "count": 2},
+    ]
+    used = [
+        {"type": "mem", "name": "", "count": 3 << 30},
+        {"type": "gres", "name": "gpuutil", "count": 120},
+        {"type": "gres", "name": "gpumem", "count": 20 << 30},
+    ]
+    return {
+        "job_id": 7,
+        "name": "tune",
+        "account": "lab",
+        "association": {"account": "lab"},
+        "nodes": "gpu-3",
+        "comment": {"administrator": ""},
+        "time": {"start": number, "elapsed": 3600},
+        "tres": {"allocated": gpus},
+        "steps": [
+            {"step": {"id": step}, "tres": {"requested": {"total": used}, "consumed": {}}},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "step"),
+    [
+        (1782907200, {"job_id": 7, "step_id": "batch"}),
+        ({"set": True, "infinite": False, "number": 1782907200}, "7.batch"),
+    ],
+    ids=["23.02", "wrapped numbers"],
+)
+def test_sacct_json_is_what_sacct_is(tmp_path: Path, start: object, step: object) -> None:
+    """The same job as JSON: what it held and used, times in UTC, its account as team."""
+    answer = {"meta": {"Slurm": {"release": "23.02.8"}}, "jobs": [_json_job(start, step)]}
+    (profile,) = _written(tmp_path, json.dumps(answer)).values()
+    assert (profile.job.name, profile.job.team) == ("tune", "lab")
+    assert _means(profile, "util.kernel_time") == pytest.approx([0.6, 0.6])
+    assert _means(profile, "mem.used_gib") == pytest.approx([10.0, 10.0])
+    assert profile.window is not None
+    assert str(profile.window.start) == "2026-07-01 12:00:00+00:00"
+    assert not any("zone" in note for note in profile.provenance.notes)
+
+
+def test_sacct_json_without_gpus_is_refused(tmp_path: Path) -> None:
+    """A job that held no GPU, or no job at all, says what to ask for."""
+    job = {**_json_job(1782907200, "7.0"), "tres": {"allocated": []}}
+    assert "job without GPUs: 1" in _refused(tmp_path, json.dumps({"jobs": [job]}))
+    assert "no job in it" in _refused(tmp_path, json.dumps({"meta": {"Slurm": {}}, "jobs": []}))
+
+
+_HEADER = (
+    "timestamp,project_name,run_id,duration,emissions,emissions_rate,gpu_power,gpu_energy,"
+    "gpu_count,gpu_model,on_cloud"
+)
+
+
+def _runs(*rows: str) -> str:
+    return "\n".join([_HEADER, *rows]) + "\n"
+
+
+def test_runs_of_codecarbon_are_jobs(tmp_path: Path) -> None:
+    """Energy over length and GPUs is power; a run written twice counts once, with its longest."""
+    jobs = _written(
+        tmp_path,
+        _runs(
+            "2026-07-01T13:00:00,bert,aaaaaaaa-1,1800.0,0,0,9,0.25,2,2 x NVIDIA A40,N",
+            "2026-07-01T13:30:00,bert,aaaaaaaa-1,3600.0,0,0,9,0.5,2,2 x NVIDIA A40,N",
+            "2026-07-01T15:00:00,bert,bbbbbbbb-2,3600.0,0,0,9,1e-1,2.0,2 x NVIDIA A40,N",
+            "2026-07-01T16:00:00,eval,cccccccc-3,60.0,0,0,0,0.0,2,2 x NVIDIA A40,N",
+        ),
+    )
+    assert sorted(jobs) == ["bert-aaaaaaaa", "bert-bbbbbbbb"]
+    first = jobs["bert-aaaaaaaa"]
+    assert _means(first, "power.board_w") == pytest.approx([250.0, 250.0])
+    assert _means(jobs["bert-bbbbbbbb"], "power.board_w") == pytest.approx([50.0, 50.0])
+    assert first.hardware.gpu == "NVIDIA A40"
+    assert first.window is not None
+    assert str(first.window.start) == "2026-07-01 12:45:00+00:00"
+    (source,) = first.provenance.sources
+    assert source.dropped == {
+        "row of a run that is written again": 1,
+        "run whose GPUs were not measured": 1,
+    }
+
+
+def test_codecarbon_without_a_gpu_is_refused(tmp_path: Path) -> None:
+    """Energy 0 is a GPU that was not measured, not one that drew nothing."""
+    said = _refused(
+        tmp_path, _runs("2026-07-01T13:00:00,bert,a-1,3600.0,0,0,0.0,0.0,1,1 x Tesla T4,N")
+    )
+    assert "measured no GPU" in said

@@ -1,0 +1,257 @@
+"""The mess of real CSV logs: clocks, units, placeholders, missing columns and broken rows."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from planner.profile.model import Profile, Statistics
+from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source
+from tests.telemetry.captures import recorded
+
+
+def imported(tmp_path: Path, text: str, hints: Hints | None = None) -> Profile:
+    """Return the profile of a CSV text."""
+    file = tmp_path / "log.csv"
+    file.write_text(text, encoding="utf-8")
+    (profile,) = read_source(str(file), hints or Hints())
+    return profile
+
+
+def metric(profile: Profile, slot: str, gpu: int = 0) -> Statistics:
+    """Return one GPU's statistics of a slot."""
+    return profile.gpus[gpu].metrics[slot]
+
+
+def noted(profile: Profile, words: str) -> bool:
+    """Whether a note of the profile says these words."""
+    return any(words in note for note in profile.provenance.notes)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "tz", "utc"),
+    [
+        ("2026/07/01 12:00:0{}.500", None, "2026-07-01T12:00:00.5"),
+        ("2026/07/01 12:00:0{}.500", "Europe/Berlin", "2026-07-01T10:00:00.5"),
+        ("2026/07/01 12:00:0{}.500", "+08:00", "2026-07-01T04:00:00.5"),
+        ("2026-07-01T12:00:0{}Z", "Europe/Berlin", "2026-07-01T12:00:00"),
+        ("2026-07-01T12:00:0{}-0730", None, "2026-07-01T19:30:00"),
+        ("2026-07-01 12:00:0{}", None, "2026-07-01T12:00:00"),
+        ("2026-07-01 12:00:0{} UTC", "+02:00", "2026-07-01T12:00:00"),
+        ("178290720{}", None, "2026-07-01T12:00:00"),
+        ("178290720{}000", None, "2026-07-01T12:00:00"),
+        ("178290720{}000000", None, "2026-07-01T12:00:00"),
+        ("178290720{}.0", None, "2026-07-01T12:00:00"),
+        ("2026/07/01 12:00:0{}", "Europe/Berlin", "2026-07-01T10:00:00"),
+        ("20260701_12000{}", None, "2026-07-01T12:00:00"),
+        ("Wed Jul  1 12:00:0{} UTC 2026", None, "2026-07-01T12:00:00"),
+    ],
+)
+def test_every_spelling_of_a_time_becomes_utc(
+    stamp: str, tz: str | None, utc: str, tmp_path: Path
+) -> None:
+    """Local times follow `tz`, times with a zone do not, epochs are told by their size."""
+    rows = "".join(f"{stamp.format(s)},50\n" for s in range(5))
+    profile = imported(tmp_path, "timestamp,utilization.gpu\n" + rows, Hints(tz=tz))
+    assert profile.window is not None
+    assert profile.window.start == datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    assert profile.window.duration_s == pytest.approx(5.0)
+
+
+def test_times_of_day_count_over_midnight(tmp_path: Path) -> None:
+    """A log of HH:MM:SS has a duration but no date."""
+    rows = "".join(f"{stamp},50\n" for stamp in ("23:59:40", "23:59:50", "00:00:00", "00:00:10"))
+    profile = imported(tmp_path, "time,utilization.gpu\n" + rows)
+    assert profile.window is not None
+    assert (profile.window.start, profile.window.duration_s) == (None, 40.0)
+
+
+def test_times_without_a_zone_are_said_to_be_taken_as_utc(tmp_path: Path) -> None:
+    """The assumption is a note, and goes away with `tz`."""
+    text = "timestamp,utilization.gpu\n2026-07-01 12:00:00,5\n2026-07-01 12:00:01,5\n"
+    assert noted(imported(tmp_path, text), "taken as UTC")
+    assert not noted(imported(tmp_path, text, Hints(tz="Asia/Tokyo")), "taken as UTC")
+
+
+def test_the_hour_that_happens_twice_is_kept_apart(tmp_path: Path) -> None:
+    """When summer time ends, the rows after the step follow those before it."""
+    stamps = ["02:40", "02:50", "02:00", "02:10"]  # the clock goes from 03:00 back to 02:00
+    rows = "".join(f"2026/10/25 {stamp}:00.000, 0, 50 %\n" for stamp in stamps)
+    profile = imported(
+        tmp_path, "timestamp, index, utilization.gpu [%]\n" + rows, Hints(tz="Europe/Berlin")
+    )
+    assert profile.window is not None
+    assert profile.window.duration_s == pytest.approx(4 * 600)
+    assert noted(profile, "set back")
+
+
+def test_units_in_cells_overrule_those_of_the_header(tmp_path: Path) -> None:
+    """A cell that names its unit is converted from it."""
+    text = "memory.used [MiB], power.draw [W]\n8 GiB, 250000 mW\n8192 MiB, 250 W\n"
+    profile = imported(tmp_path, text)
+    assert metric(profile, "mem.used_gib").mean == 8.0
+    assert metric(profile, "power.board_w").mean == 250.0
+
+
+@pytest.mark.parametrize(
+    "cell", ["[N/A]", "N/A", "-", "", "ERR!", "[Unknown Error]", "[Not Supported]"]
+)
+def test_placeholders_are_missing_not_zero(cell: str, tmp_path: Path) -> None:
+    """A placeholder lowers no mean and is counted by what it says."""
+    text = f"index, utilization.gpu [%]\n0, 80 %\n0, {cell}\n0, 80 %\n"
+    profile = imported(tmp_path, text)
+    assert metric(profile, "util.kernel_time").mean == 0.8
+    assert profile.provenance.sources[0].dropped == {f"value {cell or 'empty'}": 1}
+
+
+def test_milliwatts_under_a_watt_header_are_rescaled_with_a_note(tmp_path: Path) -> None:
+    """Power a thousand times above any board is read as milliwatts."""
+    profile = imported(tmp_path, "util,gpu_power_w\n50,6629\n50,6700\n")
+    assert metric(profile, "power.board_w").max == pytest.approx(6.7)
+    assert noted(profile, "milliwatts")
+
+
+def test_single_spikes_above_the_limit_are_left_out(tmp_path: Path) -> None:
+    """Power above 1.3 times the limit and percent above 100 are dropped and counted."""
+    rows = "0, 50 %, 300 W, 400 W\n" * 5 + "0, 250 %, 900 W, 400 W\n"
+    header = "index, utilization.gpu [%], power.draw [W], power.limit [W]\n"
+    profile = imported(tmp_path, header + rows)
+    assert metric(profile, "power.board_w").max == 300.0
+    assert metric(profile, "util.kernel_time").max == 0.5
+    assert noted(profile, "1 values left out: above 1.3 x the power limit")
+    assert noted(profile, "1 values left out: above 100 %")
+    assert profile.provenance.sources[0].columns[-1].max == 250.0
+
+
+def test_a_throttle_column_becomes_a_share_of_time(tmp_path: Path) -> None:
+    """Power caps and thermal slowdowns count; idle and application clocks do not."""
+    rows = "".join(f"0, {mask}, 50 %\n" for mask in ("0x1", "0x2", "0x4", "0x40"))
+    profile = imported(
+        tmp_path, "index, clocks_throttle_reasons.active, utilization.gpu [%]\n" + rows
+    )
+    assert metric(profile, "throttle.fraction").mean == 0.5
+
+
+def test_an_ambiguous_memory_column_is_not_guessed(tmp_path: Path) -> None:
+    """`memory_util` is used only when the user says what it is."""
+    text = "gpu_util,memory_util\n50,30\n50,30\n"
+    profile = imported(tmp_path, text)
+    assert "util.mem_controller" not in profile.gpus[0].metrics
+    assert noted(profile, "--map")
+    said = imported(tmp_path, text, Hints(map=(("memory_util", "util.mem_controller"),)))
+    assert metric(said, "util.mem_controller").mean == 0.3
+
+
+def test_a_file_without_a_header_is_read_by_numbered_columns(tmp_path: Path) -> None:
+    """`--map` names columns by their place; without it the message shows how."""
+    text = (
+        "2026/07/01 12:00:00.000, 3, 40 %, 1024 MiB\n2026/07/01 12:00:01.000, 3, 60 %, 1024 MiB\n"
+    )
+    columns = (("1", "timestamp"), ("2", "index"), ("3", "util.kernel_time"), ("4", "mem.used_gib"))
+    profile = imported(tmp_path, text, Hints(map=columns))
+    assert profile.gpus[0].index == 3
+    assert metric(profile, "util.kernel_time").mean == 0.5
+    assert metric(profile, "mem.used_gib").mean == 1.0
+    with pytest.raises(InputError, match="--map 1=timestamp"):
+        imported(tmp_path, text)
+
+
+def test_a_mapped_column_may_name_its_unit(tmp_path: Path) -> None:
+    """`--map x=slot:UNIT` converts from that unit."""
+    text = "load,ram\n0.5,4000000000\n0.7,4000000000\n"
+    hints = Hints(map=(("load", "util.kernel_time:ratio"), ("ram", "mem.used_gib:bytes")))
+    profile = imported(tmp_path, text, hints)
+    assert metric(profile, "util.kernel_time").mean == pytest.approx(0.6)
+    assert metric(profile, "mem.used_gib").mean == pytest.approx(4e9 / 2**30, abs=1e-6)
+
+
+def test_a_changed_header_starts_a_new_table(tmp_path: Path) -> None:
+    """A log whose query changed is read in two parts, each by its own header."""
+    text = (
+        "timestamp, index, utilization.gpu [%]\n2026/07/01 12:00:00.000, 0, 40 %\n"
+        "timestamp, index, memory.used [MiB], utilization.gpu [%]\n"
+        "2026/07/01 12:00:01.000, 0, 2048 MiB, 60 %\n"
+    )
+    profile = imported(tmp_path, text)
+    assert metric(profile, "util.kernel_time").mean == 0.5
+    assert metric(profile, "mem.used_gib").max == 2.0
+
+
+def test_tables_before_the_rows_are_skipped_and_counted(tmp_path: Path) -> None:
+    """A log that begins as human tables and goes on as CSV is read from there."""
+    table = "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02 |\n|  0  Tesla V100 |\n" * 4000
+    profile = imported(tmp_path, table + "timestamp,utilization.gpu\n1782907200,5\n1782907201,7\n")
+    assert metric(profile, "util.kernel_time").max == 0.07
+    assert profile.provenance.sources[0].dropped == {"line before the header": 8000}
+
+
+def test_date_lines_between_blocks_tell_ticks_and_gpus(tmp_path: Path) -> None:
+    """Blocks under lines of `date` are ticks; their rows are the GPUs in order."""
+    blocks = "".join(
+        f"Wed Jul  1 12:00:{s:02d} UTC 2026\nutilization.gpu [%]\n{10 + s} %\n{60 + s} %\n"
+        for s in range(0, 50, 10)
+    )
+    profile = imported(tmp_path, blocks)
+    assert [metric(profile, "util.kernel_time", gpu).min for gpu in (0, 1)] == [0.1, 0.6]
+    assert profile.window is not None
+    assert profile.window.interval_s == 10.0
+
+
+@pytest.mark.parametrize("steps", [(1.0, 1.0, 1.0), (0.3, 0.35, 0.3), (60.0, 61.0, 59.0)])
+def test_one_gpu_without_an_index_stays_one(steps: tuple[float, ...], tmp_path: Path) -> None:
+    """Rows about an interval apart are one GPU's, however the clock jitters."""
+    at, rows = 1782907200.0, []
+    for i in range(30):
+        at += steps[i % 3]
+        rows.append(f"{at:.3f},50\n")
+    recording = recorded(_file(tmp_path, "timestamp,utilization.gpu\n" + "".join(rows)))
+    assert len(recording.gpus) == 1
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_rows_of_one_tick_are_several_gpus(gpus: int, tmp_path: Path) -> None:
+    """Rows milliseconds apart in equal numbers are GPUs in order, as the note says."""
+    rows = "".join(
+        f"{1782907200 + tick + gpu / 1000:.3f},{10 * gpu}\n"
+        for tick in range(20)
+        for gpu in range(gpus)
+    )
+    recording = recorded(_file(tmp_path, "timestamp,utilization.gpu\n" + rows))
+    assert [gpu.index for gpu in recording.gpus] == list(range(gpus))
+    assert any(f"taken as {gpus} GPUs" in note for note in recording.notes)
+
+
+def test_blanked_uuids_do_not_merge_devices(tmp_path: Path) -> None:
+    """A uuid of zeros is not an identity; the index is used."""
+    zero = "GPU-00000000-0000-0000-0000-000000000000"
+    rows = "".join(f"{zero}, {gpu}, 50 %\n" for gpu in (0, 1) * 3)
+    profile = imported(tmp_path, "uuid, index, utilization.gpu [%]\n" + rows)
+    assert [(gpu.uuid, gpu.index) for gpu in profile.gpus] == [(None, 0), (None, 1)]
+
+
+def test_the_last_row_cut_inside_a_cell_is_dropped(tmp_path: Path) -> None:
+    """A last cell that lost its unit is not a value."""
+    text = "index, memory.used [MiB], power.draw [W]\n" + "0, 100 MiB, 250.00 W\n" * 3
+    profile = imported(tmp_path, text + "0, 100 MiB, 25")
+    assert metric(profile, "power.board_w").min == 250.0
+    assert profile.provenance.sources[0].dropped == {"cut line": 1}
+
+
+def test_quoted_cells_and_other_delimiters_are_read(tmp_path: Path) -> None:
+    """Quoted names with commas, tabs and pipes come out the same."""
+    for text in (
+        'name,"utilization.gpu [%]"\n"A, B",40\n"A, B",60\n',
+        "name\tutilization.gpu [%]\nA, B\t40\nA, B\t60\n",
+        "name|utilization.gpu [%]\nA, B|40\nA, B|60\n",
+    ):
+        profile = imported(tmp_path, text)
+        assert metric(profile, "util.kernel_time").mean == 0.5
+        assert profile.hardware.gpu == "A, B"
+
+
+def _file(folder: Path, text: str) -> Path:
+    file = folder / "log.csv"
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -1,0 +1,331 @@
+"""Logs read in blocks: the same profile as of the exact reader, whatever lies between the rows."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from telemetry import source_file
+from telemetry.formats.smi import nvidia_smi_csv
+from telemetry.large import lines
+from telemetry.large.several import profile_of_logs
+from telemetry.parsing.hints import Hints
+from telemetry.profiling.statistics import durations
+from telemetry.sources import read_source, read_telemetry
+
+UUIDS = [f"GPU-1b0f0c1e-0000-4000-8000-00000000000{i}" for i in range(3)]
+HEADER = (
+    "timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], "
+    "power.draw [W], power.limit [W], temperature.gpu, clocks_event_reasons.active"
+)
+
+
+def _rows(seconds: int = 60, gpus: int = 2) -> list[str]:
+    draw = np.random.default_rng(7)
+    return [
+        f"2026/11/01 10:{s // 60:02d}:{s % 60:02d}.{g:03d}, {g}, {UUIDS[g]}, NVIDIA H100, "
+        f"{0 if s < 9 else draw.integers(1, 101)} %, {draw.integers(1000, 80000)} MiB, 81559 MiB, "
+        f"{draw.uniform(80, 690):.2f} W, 700.00 W, {draw.integers(30, 80)}, "
+        f"0x000000000000000{draw.integers(0, 8)}"
+        for s in range(seconds)
+        for g in range(gpus)
+    ]
+
+
+def _log(rows: list[str], header: str = HEADER, end: str = "\n") -> str:
+    return "\n".join((header, *rows)) + end
+
+
+def _swap(rows: list[str], place: int, *more: str) -> list[str]:
+    return [*rows[:place], *more, *rows[place + 1 :]]
+
+
+def _cells(rows: list[str], before: str, after: str, every: int = 5) -> list[str]:
+    return [r.replace(before, after) if i % every == 0 else r for i, r in enumerate(rows)]
+
+
+ROWS = _rows()
+LOGS = {
+    "plain": _log(ROWS),
+    "zeros of one GPU": _log(
+        [re.sub(r"\d+ MiB, 81559|[\d.]+ W", "0", r) if f", 0, {UUIDS[0]}" in r else r for r in ROWS]
+    ),
+    "windows line ends": _log(ROWS).replace("\n", "\r\n"),
+    "no units": _log([r.replace(" %", "").replace(" MiB", "").replace(" W", "") for r in ROWS]),
+    "without uuid": _log(
+        [r.replace(f"{u}, ", "") for r in ROWS for u in UUIDS if u in r],
+        HEADER.replace("uuid, ", ""),
+    ),
+    "blanked uuids": _log(
+        [re.sub(r"GPU-[-\w]+", "GPU-00000000-0000-0000-0000-000000000000", r) for r in ROWS]
+    ),
+    "placeholders": _log(_cells(ROWS, " 700.00 W", " [N/A]")),
+    "a column of placeholders": _log(_cells(ROWS, " 700.00 W", " [N/A]", 1)),
+    "MIG": _log(
+        [f"{r}, Enabled" for r in _cells(ROWS, "0 %", "[N/A]", 1)],
+        HEADER + ", mig.mode.current",
+    ),
+    "header repeated": _log(_swap(ROWS, 50, HEADER, ROWS[50])),
+    "short and long rows": _log(_swap(_swap(ROWS, 70, ROWS[70][:30]), 40, ROWS[40] + ", 1", "x")),
+    "blank lines": _log(_swap(ROWS, 33, "", "  ", ROWS[33])),
+    "cut in the last cell": _log(ROWS, end="")[:-9],
+    "cut inside a unit": _log(
+        [r.rsplit(",", 3)[0] for r in ROWS], HEADER.rsplit(",", 3)[0], end=""
+    )[:-4],
+    "no last newline": _log(ROWS, end=""),
+    "rows out of order": _log([*ROWS[60:], *ROWS[:60]]),
+    "rows twice": _log([*ROWS[:60], *ROWS[40:]]),
+    "spikes": _log(_cells(ROWS, " 700.00 W", " 90.00 W", 7)),
+    "too much of everything": _log(
+        [r.replace(" %", "0 %") if i % 9 == 0 else r for i, r in enumerate(ROWS)]
+    ),
+    "bad times": _log(_cells(_cells(ROWS, "2026/11/01", "2026/13/01", 11), " 10:", " 99:", 13)),
+    "days of one digit": _log(ROWS[:1] + _cells(ROWS[1:], "2026/11/01", "2026/11/1", 17)),
+    "a gap": _log([*ROWS[:60], *ROWS[100:]]),
+    "other numbers": _log(_cells(_cells(ROWS, " 700.00", " 7e2", 7), " 700.00", " 700.0625", 5)),
+    "seconds only": _log([r[:19] + r[23:] for r in ROWS]),
+    "clock set back": _log([r.replace(" 10:00:4", " 09:00:4") for r in ROWS]),
+    "hosts": _log(
+        [
+            f"{r[:23]}, node-{i % 4 // 2}{re.sub('GPU-[-0-9a-f]+', '', r[23:])}"
+            for i, r in enumerate(ROWS)
+        ],
+        HEADER.replace(" index", " hostname, index"),
+    ),
+    "epochs": _log(
+        [f"{1782907200 + i // 2}.5{r[23:]}" for i, r in enumerate(ROWS)],
+    ),
+    "PCI addresses alone": _log(
+        [f"{r[:23]}, 00000000:{17 + int(r[25])}:00.0{r[26 + len(UUIDS[0]) + 2 :]}" for r in ROWS],
+        HEADER.replace("index, uuid", "pci.bus_id"),
+    ),
+    "one row": _log(ROWS[:1]),
+    "own logger": "ts,gpu_id,gpu_util,gpu_mem_used_gb\n"
+    + "".join(f"{1782907200 + s},0,{s % 7}.5,{s % 3}.125\n" for s in range(90)),
+}
+UNPLAIN = {
+    "a summary at the end": _log([*ROWS, "Mean, , , , 50 %"]),
+    "a whole row as summary": _log([*ROWS, ROWS[-1].replace(ROWS[-1].split(",")[0], "Mean")]),
+    "some uuids blanked": _log(_cells(ROWS, UUIDS[1], "GPU-00000000-0000-0000-0000-000000000000")),
+    "quotes": _log(_cells(ROWS, "NVIDIA H100", '"NVIDIA, H100"')),
+    "two tables": _log([*ROWS[:60], "timestamp, index, utilization.gpu [%]", *ROWS[60:]]),
+    "other units": _log(_cells(ROWS, "81559 MiB", "79 GiB")),
+    "no device": _log(
+        [r[:23] + r[25 + len(UUIDS[0]) + 2 :] for r in ROWS], HEADER.replace("index, uuid, ", "")
+    ),
+    "a host first": _log([f"node-a, {r}" for r in ROWS], f"host, {HEADER}"),
+    "date lines": _log(_swap(ROWS, 50, "Sun Nov  1 10:00:25 UTC 2026", ROWS[50])),
+}
+
+
+@pytest.fixture(params=[1, 700, 2 << 20], ids=["line by line", "small blocks", "one block"])
+def block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Blocks of several sizes: nothing depends on where one ends."""
+    monkeypatch.setattr(lines, "BLOCK_BYTES", request.param)
+    return request.param
+
+
+def _exact(file: Path, hints: Hints) -> Profile:
+    (profile,) = read_source(str(file), hints)
+    return _comparable(profile)
+
+
+def _comparable(profile: Profile) -> Profile:
+    """Return a profile without what only one of the readers tells."""
+    provenance = profile.provenance
+    sources = tuple(
+        replace(
+            one,
+            sha256=None,
+            columns=tuple(  # sums of other order may round the sixth digit the other way
+                replace(c, mean=None if c.mean is None else pytest.approx(c.mean, abs=2e-6))
+                for c in one.columns
+            ),
+        )
+        for one in provenance.sources
+    )
+    return replace(profile, phases=(), provenance=replace(provenance, sources=sources))
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.usefixtures("block_bytes")
+def test_blocks_give_the_exact_profile(name: str, tmp_path: Path) -> None:
+    """Statistics, figures, counts of rows left out and notes are the same, to the digit."""
+    file = tmp_path / "log.csv"
+    file.write_text(LOGS[name], encoding="utf-8", newline="")
+    for hints in (Hints(name="x"), Hints(tz="Europe/Berlin")):
+        found = profile_of_logs([str(file)], hints)
+        assert found is not None
+        assert _comparable(found) == _exact(file, hints)
+
+
+@pytest.mark.parametrize("name", UNPLAIN)
+def test_what_is_not_plain_is_left_to_the_exact_reader(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast reader says so, and the door reads the log all the same."""
+    file = tmp_path / "log.csv"
+    file.write_text(UNPLAIN[name], encoding="utf-8")
+    assert profile_of_logs([str(file)], Hints()) is None
+    exact = _exact(file, Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
+    assert _exact(file, Hints()) == exact
+
+
+LINE = st.one_of(
+    st.sampled_from(ROWS),
+    st.text(alphabet=" ,0123456789.%WMiB/:[]N-", max_size=60),
+    st.tuples(st.sampled_from(ROWS), st.integers(0, 120), st.text(max_size=3)).map(
+        lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + 1 :]
+    ),
+)
+
+
+@settings(max_examples=20)
+@given(middle=st.lists(LINE, max_size=8), end=st.sampled_from(["", "\n", "\r\n"]))
+def test_damaged_rows_are_counted_as_the_exact_reader_counts_them(
+    middle: list[str], end: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever stands between good rows, both readers leave out the same and say the same."""
+    file = tmp_path_factory.mktemp("log") / "log.csv"
+    text = _log([*ROWS[:30], *middle, *ROWS[30:60]], end="") + end
+    file.write_text(text, encoding="utf-8", newline="", errors="replace")
+    try:
+        found = profile_of_logs([str(file)], Hints())
+    except InputError:
+        found = None
+    if found is not None:
+        assert _comparable(found) == _exact(file, Hints())
+
+
+def test_a_large_log_is_read_in_blocks_also_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a size on the door takes the fast way: no phases, no hash, everything else."""
+    file = tmp_path / "log.csv"
+    file.write_text(LOGS["plain"], encoding="utf-8")
+    (exact,) = read_source(str(file), Hints())
+    assert exact.phases
+    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
+    for profiles in (read_source(str(file), Hints()), read_telemetry([str(file)], Hints())):
+        (profile,) = profiles
+        assert not profile.phases
+        assert profile.provenance.sources[0].sha256 is None
+        assert profile.gpus == exact.gpus
+
+
+def _without_uuid(rows: list[str]) -> str:
+    rows = [re.sub(r"GPU-[-0-9a-f]+, ", "", row) for row in rows]
+    return _log(rows, HEADER.replace("uuid, ", ""))
+
+
+def _of_node(node: int, *, uuid: bool = True, load: int = 0) -> str:
+    """A log of another machine: other uuids, other readings, the same times."""
+    rows = [
+        re.sub(r"0000000000(?=\d,)", f"00000000{node:02d}", r).replace(" MiB,", f"{load} MiB,", 1)
+        for r in ROWS
+    ]
+    return _log(rows) if uuid else _without_uuid(rows)
+
+
+LOADS_ALONE = _log(
+    [f"{r[:23]}, {r[25]}, {i % 90} %" for i, r in enumerate(ROWS)],
+    "timestamp, index, utilization.memory [%]",
+)
+TOGETHER = {
+    "two nodes": (_of_node(1), _of_node(2)),
+    "two nodes without uuid": (_of_node(1, uuid=False), _of_node(2, uuid=False, load=1)),
+    "rotated": (_log(ROWS[:60]), _log(ROWS[60:])),
+    "rotated, without uuid": (_without_uuid(ROWS[:60]), _without_uuid(ROWS[50:])),
+    "other columns of the same GPUs": (LOGS["plain"], LOADS_ALONE),
+    "other digits": (LOGS["plain"], _of_node(2).replace(".00 W", " W")),
+    "one of them with a decimal of three": (_of_node(3).replace(".5", ".625"), LOGS["plain"]),
+    "the same twice": (LOGS["plain"], LOGS["plain"]),
+    "own logger beside": (LOGS["own logger"], LOGS["epochs"]),
+    "a cut one": (_of_node(1), _log(_swap(ROWS, 70, ROWS[70][:30]), end="")[:-9]),
+    "hosts": (LOGS["hosts"], LOGS["hosts"].replace("node-", "rack-")),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_several_large_logs_are_merged_as_small_ones(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices, machines, statistics and notes are the same; nothing is loaded to objects."""
+    paths = [str(tmp_path / f"{'ab'[i]}.csv") for i in range(2)]
+    for path, text in zip(paths, TOGETHER[name], strict=True):
+        Path(path).write_text(text, encoding="utf-8")
+    (exact,) = read_telemetry(paths, Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
+    monkeypatch.setattr(nvidia_smi_csv, "read", None)
+    (found,) = read_telemetry(paths[::-1], Hints())
+    assert found.provenance.sources[0].sha256 is None
+    assert _comparable(found) == _comparable(exact)
+
+
+def test_one_large_log_has_all_of_them_read_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small log beside a large one is read as that is; beside another format both are loaded."""
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, text in zip(paths, (_of_node(1), _log(ROWS[:20])), strict=True):
+        path.write_text(text, encoding="utf-8")
+    (exact,) = read_telemetry([str(p) for p in paths], Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", paths[0].stat().st_size)
+    (found,) = read_telemetry([str(p) for p in paths], Hints())
+    assert not found.phases
+    assert _comparable(found) == _comparable(exact)
+    other = tmp_path / "gpus.prom"
+    other.write_text('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 5\n', encoding="utf-8")
+    (both,) = read_telemetry([str(paths[0]), str(other)], Hints())
+    assert both.provenance.sources[0].sha256 is not None
+
+
+@pytest.mark.parametrize("nodes", [(1, 1), (1, 2)])
+def test_large_logs_of_one_name_are_told_by_their_content(
+    nodes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same file in two folders counts once, two files of one name count both."""
+    paths = [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]
+    for node, path in zip(nodes, paths, strict=True):
+        path.parent.mkdir()
+        path.write_text(_of_node(node), encoding="utf-8")
+    (exact,) = read_telemetry([str(p) for p in paths], Hints())
+    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
+    for order in (paths, paths[::-1]):
+        (found,) = read_telemetry([str(p) for p in order], Hints())
+        assert _comparable(found) == _comparable(exact)
+        assert len(found.provenance.sources) == len(set(nodes))
+
+
+@given(
+    st.lists(st.floats(0.01, 1000.0), min_size=1, max_size=80),
+    st.integers(1, 80),
+    st.floats(0.01, 100.0),
+)
+def test_how_long_samples_stood_is_the_same_both_ways(
+    steps: list[float], place: int, pace: float
+) -> None:
+    """The way for regular times agrees with the definition, gaps and changes of pace included."""
+    times = np.cumsum([0.0, *[pace] * place, *steps, *[pace * 3] * place])
+    usual = _usual_by_definition(np.diff(times))
+    expected = np.append(np.minimum(np.diff(times), 3.0 * usual), usual[-1])
+    assert durations(times) == pytest.approx(expected, rel=1e-9)
+
+
+def _usual_by_definition(steps: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> np.ndarray:  # type: ignore[type-arg]
+    """Return the greatest of the medians of 15 around, before and after each step."""
+    found = []
+    for i in range(len(steps)):
+        windows = [steps[max(0, i - 7) : i + 8]]
+        windows += [steps[i - 14 : i + 1]] if i >= 14 else []
+        windows += [steps[i : i + 15]] if i + 15 <= len(steps) else []
+        found.append(max(float(np.median(window)) for window in windows))
+    return np.array(found)

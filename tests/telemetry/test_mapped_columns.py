@@ -1,0 +1,164 @@
+"""`--map COLUMN=SLOT[:UNIT]`: every name that it takes, in every unit, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.profile.codec import rules
+from planner.profile.metrics import SLOTS
+from planner.profile.model import Host, Profile
+from pricing.errors import InputError
+from telemetry.lake.columns import columns_of
+from telemetry.parsing.hints import Hints
+from telemetry.parsing.mapping.targets import NAMES, target_of
+from telemetry.parsing.units import HOST_UNITS
+from telemetry.sources import read_source
+
+SECONDS = 20
+# One value of each unit, and what it is in the slot's own.
+VALUES = {
+    "fraction": {"%": (40, 0.4), "ratio": (0.4, 0.4)},
+    "GiB": {
+        "B": (2**31, 2.0),
+        "KiB": (2**21, 2.0),
+        "MiB": (2048, 2.0),
+        "GiB": (2, 2.0),
+        "GB": (2.147483648, 2.0),
+    },
+    "W": {"W": (250, 250.0), "mW": (250_000, 250.0), "kW": (0.25, 250.0)},
+    "°C": {"C": (61, 61.0)},
+    "MHz": {"MHz": (1500, 1500.0), "Hz": (1.5e9, 1500.0), "GHz": (1.5, 1500.0)},
+    "MiB/s": {
+        "B/s": (2**23, 8.0),
+        "KB/s": (8388.608, 8.0),
+        "KiB/s": (8192, 8.0),
+        "MB/s": (8.388608, 8.0),
+        "MiB/s": (8, 8.0),
+        "GB/s": (0.008388608, 8.0),
+        "GiB/s": (1 / 128, 8.0),
+    },
+    # A meter that grows by 100 J a second.
+    "J": {
+        "J": (100, 100.0),
+        "kJ": (0.1, 100.0),
+        "mJ": (1e5, 100.0),
+        "uJ": (1e8, 100.0),
+        "Wh": (1 / 36, 100.0),
+        "kWh": (1 / 36000, 100.0),
+    },
+}
+READINGS = {**{name: slot.unit for name, slot in SLOTS.items()}, **HOST_UNITS}
+CASES = [
+    (name, unit, value, expected)
+    for name, own in READINGS.items()
+    for unit, (value, expected) in VALUES[own].items()
+]
+
+
+def _imported(folder: Path, slot: str, value: float, *, header: bool) -> Profile:
+    meter = slot.startswith("energy")
+    rows = [
+        f"2026-07-01T12:00:{i:02d}Z,{gpu},{value * (i if meter else 1)!r}"
+        for i in range(SECONDS)
+        for gpu in (0, 1)
+    ]
+    names = ("when", "card", "odd one") if header else ("1", "2", "3")
+    file = folder / "own.csv"
+    file.write_text("\n".join([*([",".join(names)] if header else []), *rows, ""]))
+    mapped = zip(names, ("timestamp", "index", slot), strict=True)
+    (profile,) = read_source(str(file), Hints(map=tuple(mapped), gpu="L4"))
+    return profile
+
+
+def _mean(profile: Profile, name: str) -> float | None:
+    if name in SLOTS:
+        found = profile.gpus[1].metrics.get(name)
+    else:
+        found = getattr(profile.host, name.removeprefix("host.")) if profile.host else None
+    return None if found is None else found.mean
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}:{case[1]}")
+def test_every_reading_can_be_mapped_in_every_unit(
+    tmp_path: Path, case: tuple[str, str, float, float], *, header: bool
+) -> None:
+    """A column of any name, or of none, fills the slot that `--map` gives it."""
+    name, unit, value, expected = case
+    profile = _imported(tmp_path, f"{name}:{unit}", value, header=header)
+    times = SECONDS if name == "energy.total_j" else 1
+    mean = _mean(profile, name)
+    assert mean == pytest.approx(expected * times, rel=0.06 if times > 1 else 1e-5)
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_the_units_are_those_that_the_page_lists(name: str) -> None:
+    """No unit that is offered is left out of the cases, and none is tried that is not offered."""
+    assert set(target_of(name).units) == set(VALUES[READINGS[name]])
+
+
+@pytest.mark.parametrize(("name", "natural"), [("power.board_w", 250), ("host.cpu_util", 25)])
+def test_without_a_unit_it_is_the_first_one_of_the_page(
+    tmp_path: Path, name: str, natural: int
+) -> None:
+    """Percent, MiB and the slot's own unit otherwise."""
+    scale = 0.01 if target_of(name).natural == "%" else 1.0
+    assert _mean(_imported(tmp_path, name, natural, header=True), name) == natural * scale
+
+
+def test_every_reading_of_a_profile_has_a_name() -> None:
+    """A slot or a field of the host that is new can be mapped, too."""
+    assert set(SLOTS) | {f"host.{field}" for field in rules(Host)} <= set(NAMES)
+
+
+def test_an_unknown_slot_lists_all_that_there_are() -> None:
+    """The message names what may stand there."""
+    with pytest.raises(InputError) as refused:
+        Hints(map=(("x", "gpu.load"),))
+    (said,) = refused.value.problems
+    assert all(name in said for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("power.board_w:GiB", "Use one of: W, mW, kW."),
+        ("temp.core_c:F", "Use one of: C."),
+        ("timestamp:ms", "it is a text"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_refused(said: str, words: str) -> None:
+    """A column in a unit of another quantity is never left out in silence."""
+    with pytest.raises(InputError) as refused:
+        Hints(map=(("x", said),))
+    assert words in str(refused.value)
+
+
+def test_memory_of_the_device_takes_a_unit(tmp_path: Path) -> None:
+    """`memory.total` is a role with a unit."""
+    file = tmp_path / "own.csv"
+    file.write_text("load,size\n50,24\n60,24\n")
+    hints = Hints(map=(("load", "util.kernel_time"), ("size", "memory.total:GiB")))
+    (profile,) = read_source(str(file), hints)
+    assert profile.hardware.gpu_memory_gib == 24.0
+
+
+def test_a_host_reading_that_cannot_be_is_left_out(tmp_path: Path) -> None:
+    """800 % of the cores is top's way of counting, not a share of them."""
+    file = tmp_path / "own.csv"
+    file.write_text("gpu_util,cpu,ram\n50,800,4096\n60,790,4096\n")
+    hints = Hints(map=(("cpu", "host.cpu_util"), ("ram", "host.ram_used_gib")))
+    (profile,) = read_source(str(file), hints)
+    assert profile.host is not None
+    assert profile.host.cpu_util is None
+    assert profile.host.ram_used_gib is not None
+    assert any("host.cpu_util: 2 values left out" in note for note in profile.provenance.notes)
+
+
+def test_a_table_says_what_it_does_not_count() -> None:
+    """What is not counted where a table lies is refused, not left out."""
+    hints = Hints(map=(("cpu", "host.cpu_util"), ("meter", "energy.total_j")))
+    names = ("t_s", "gpu", "util.kernel_time", "cpu", "meter")
+    with pytest.raises(InputError) as refused:
+        columns_of(names, "fleet", hints)
+    assert len(refused.value.problems) == 2

@@ -1,0 +1,309 @@
+"""Labelled series: counters, blanks, MIG instances, and whose workload a series is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.sources import read_source, read_telemetry
+from tests.telemetry.captures import assert_writable, path
+
+START = 1782907200
+
+
+def series(name: str, values: list[float | str], step: float = 10, **labels: str) -> dict[str, Any]:
+    """Return one series of a matrix."""
+    metric = {"gpu": "0", "modelName": "Tesla T4", **labels}
+    if name:
+        metric["__name__"] = name
+    return {"metric": metric, "values": [[START + step * i, str(v)] for i, v in enumerate(values)]}
+
+
+def imported(
+    tmp_path: Path, *found: dict[str, Any], hints: Hints | None = None
+) -> tuple[Profile, ...]:
+    """Return the profiles of one range answer."""
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": list(found)}}
+    file = tmp_path / "range.json"
+    file.write_text(json.dumps(answer), encoding="utf-8")
+    return read_source(str(file), hints or Hints())
+
+
+def test_an_energy_counter_is_a_difference_and_survives_a_reset(tmp_path: Path) -> None:
+    """Millijoules count from the driver's start; a reset adds what was counted since."""
+    (profile,) = imported(
+        tmp_path,
+        series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", [9e9, 9e9 + 5e6, 1e6, 3e6]),
+        series("DCGM_FI_DEV_GPU_UTIL", [50, 50, 50, 50]),
+    )
+    assert profile.gpus[0].metrics["energy.total_j"].mean == pytest.approx(5000 + 1000 + 2000)
+
+
+def test_violation_counters_become_a_share_of_time(tmp_path: Path) -> None:
+    """Nanoseconds of throttling per second, power and heat together, at most all of it."""
+    second = 1_000_000_000
+    (profile,) = imported(
+        tmp_path,
+        series("DCGM_FI_DEV_POWER_VIOLATION", [0, 2 * second, 4 * second, 6 * second]),
+        series("DCGM_FI_DEV_THERMAL_VIOLATION", [0, second, 2 * second, 3 * second]),
+        series("DCGM_FI_DEV_GPU_UTIL", [90, 90, 90, 90]),
+    )
+    assert profile.gpus[0].metrics["throttle.fraction"].mean == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("values", "mib_s"),
+    [
+        ([float(2**20 * 10 * i) for i in range(12)], 1.0),
+        ([float(2**20 * v) for v in (3, 1) * 6], 2.0),
+    ],
+)
+def test_pcie_bytes_are_a_counter_where_they_only_rise(
+    values: list[float | str], mib_s: float, tmp_path: Path
+) -> None:
+    """New exporters count bytes, old ones give bytes per second; both become MiB/s."""
+    (profile,) = imported(tmp_path, series("DCGM_FI_PROF_PCIE_RX_BYTES", values))
+    assert profile.gpus[0].metrics["io.pcie_rx_mib_s"].mean == pytest.approx(mib_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("blank", ["2147483632", "9223372036854775792", "140737488355328.0", "NaN"])
+def test_blank_values_are_missing(blank: str, tmp_path: Path) -> None:
+    """What DCGM writes for a missing value is not read as one."""
+    (profile,) = imported(tmp_path, series("DCGM_FI_DEV_GPU_UTIL", [40, blank, 60]))
+    assert profile.gpus[0].metrics["util.kernel_time"].max == 0.6
+    assert sum(profile.provenance.sources[0].dropped.values()) == 1  # type: ignore[attr-defined]
+
+
+def test_a_ratio_that_counts_to_100_is_rescaled_with_a_note(tmp_path: Path) -> None:
+    """The name decides; a range that contradicts it is said aloud."""
+    (profile,) = imported(tmp_path, series("DCGM_FI_DEV_GPU_UTIL_RATIO", [40, 60]))
+    assert profile.gpus[0].metrics["util.kernel_time"].mean == 0.5
+    assert any("read as percent" in note for note in profile.provenance.notes)
+
+
+def test_lower_cased_names_are_known(tmp_path: Path) -> None:
+    """Clouds that lower the names are read alike."""
+    (profile,) = imported(tmp_path, series("dcgm_fi_dev_gpu_util", [40, 60]))
+    assert profile.gpus[0].metrics["util.kernel_time"].mean == 0.5
+
+
+def test_a_series_without_a_name_can_be_mapped(tmp_path: Path) -> None:
+    """rate() drops the name; the message says how to give it."""
+    with pytest.raises(InputError, match="--map value=util"):
+        imported(tmp_path, series("", [40, 60]))
+    hints = Hints(map=(("value", "util.kernel_time"),))
+    (profile,) = imported(tmp_path, series("", [40, 60]), hints=hints)
+    assert profile.gpus[0].metrics["util.kernel_time"].mean == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"pod": "dcgm-exporter-x", "exported_pod": "train"}, "train"),
+        ({"pod": "train"}, "train"),
+        ({"pod": "dcgm-abc", "container": "dcgm-exporter"}, "range"),
+        ({"pod": "nvidia-dcgm-exporter-x", "job": "gpu-exporter"}, "range"),
+        ({"hpc_job": "4711"}, "4711"),
+        ({"job": "nightly"}, "nightly"),
+    ],
+)
+def test_the_workload_is_not_the_exporter(
+    labels: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    """The job is named by the workload's label, never by the exporter's own pod or scrape job."""
+    (profile,) = imported(tmp_path, series("DCGM_FI_DEV_GPU_UTIL", [40, 60], **labels))
+    assert profile.job.name == name
+
+
+def test_gpus_without_a_label_belong_to_no_job(tmp_path: Path) -> None:
+    """With two jobs named, a third, free GPU is in neither profile, and a note says so."""
+    util = "DCGM_FI_DEV_GPU_UTIL"
+    profiles = imported(
+        tmp_path,
+        series(util, [40, 60], gpu="0", UUID="GPU-a", exported_pod="one"),
+        series(util, [10, 30], gpu="1", UUID="GPU-b", exported_pod="two"),
+        series(util, [0, 0], gpu="2", UUID="GPU-c"),
+    )
+    assert [(p.job.name, p.gpus[0].uuid, len(p.gpus)) for p in profiles] == [
+        ("one", "GPU-a", 1),
+        ("two", "GPU-b", 1),
+    ]
+    assert all(any("in no profile: GPU 2" in note for note in p.provenance.notes) for p in profiles)
+
+
+def test_one_label_does_not_hide_the_other_gpus(tmp_path: Path) -> None:
+    """With one job named, all GPUs are counted and the note says how to read that job alone."""
+    util = "DCGM_FI_DEV_GPU_UTIL"
+    found = (
+        series(util, [40, 60], gpu="0", UUID="GPU-a", exported_pod="one"),
+        series(util, [0, 0], gpu="1", UUID="GPU-b"),
+    )
+    (profile,) = imported(tmp_path, *found)
+    assert (profile.job.name, profile.gpu_count) == ("range", 2)
+    assert any("--job one" in note for note in profile.provenance.notes)
+    (alone,) = imported(tmp_path, *found, hints=Hints(job="one"))
+    assert (alone.job.name, alone.gpu_count) == ("one", 1)
+
+
+def test_readings_before_the_pod_started_are_not_its_own(tmp_path: Path) -> None:
+    """A GPU's unlabelled past belongs to nobody; unlabelled metrics during the job to the job."""
+    util = "DCGM_FI_DEV_GPU_UTIL"
+    late = series(util, [80, 80, 80], UUID="GPU-a", exported_pod="one")
+    late["values"] = [[t + 100, v] for t, v in late["values"]]
+    other = series(util, [5, 5], UUID="GPU-b", gpu="1", exported_pod="two")
+    profiles = imported(
+        tmp_path,
+        series(util, [0] * 10, UUID="GPU-a"),
+        late,
+        series("DCGM_FI_DEV_FB_USED", [1024] * 10 + [4096] * 3, UUID="GPU-a"),
+        other,
+    )
+    metrics = profiles[0].gpus[0].metrics
+    assert (metrics["util.kernel_time"].min, metrics["mem.used_gib"].min) == (0.8, 4.0)
+
+
+def test_mig_instances_are_not_added_to_their_gpu() -> None:
+    """The device's own memory stays; what only instances report is kept by instance."""
+    (profile,) = read_telemetry([path("dcgm_mig.prom")], Hints())
+    assert profile.hardware.gpu_count == 1
+    assert [sorted(gpu.metrics) for gpu in profile.gpus] == [
+        ["mem.used_gib", "power.board_w"],
+        ["util.sm_active"],
+        ["util.sm_active"],
+    ]
+    assert profile.peak("mem.used_gib") == 30.0
+    assert profile.peak("util.sm_active") == 1.0
+
+
+MIG = {"UUID": "GPU-a", "modelName": "NVIDIA A100-SXM4-80GB"}
+
+
+def piece(instance: str, profile: str, pod: str) -> list[dict[str, Any]]:
+    """Return what one slice tells of a pod."""
+    labels = {**MIG, "GPU_I_ID": instance, "GPU_I_PROFILE": profile, "pod": pod}
+    return [
+        series("DCGM_FI_PROF_SM_ACTIVE", [0.5, 0.5], **labels),
+        series("DCGM_FI_DEV_FB_USED", [1024, 2048], **labels),
+    ]
+
+
+def test_a_job_on_one_slice_of_a_gpu_says_so(tmp_path: Path) -> None:
+    """Each pod has its own slice; what the device tells of all of them changes nothing."""
+    power = series("DCGM_FI_DEV_POWER_USAGE", [250, 250], **MIG)
+    both = [*piece("1", "2g.20gb", "small"), *piece("2", "3g.40gb", "large")]
+    found = {one.job.name: one for one in imported(tmp_path, *both, power)}
+    assert {name: one.hardware.slice for name, one in found.items()} == {
+        "small": "2g.20gb",
+        "large": "3g.40gb",
+    }
+    assert_writable(tuple(found.values()))
+
+
+@pytest.mark.parametrize("other", ["2g.20gb", "3g.40gb"])
+def test_a_job_on_several_slices_of_a_gpu_is_not_on_one(tmp_path: Path, other: str) -> None:
+    """Two slices of one GPU are no slice of it: that is noted, nothing is claimed."""
+    both = [*piece("1", "2g.20gb", "one"), *piece("2", other, "one")]
+    (profile,) = imported(tmp_path, *both)
+    assert profile.hardware.slice is None
+    assert any("several of one GPU" in note for note in profile.provenance.notes)
+
+
+def test_a_device_whose_name_ends_in_a_slice_is_that_slice(tmp_path: Path) -> None:
+    """What PyTorch calls a device names the slice of it."""
+    named = {"UUID": "MIG-a", "modelName": "NVIDIA A100-SXM4-80GB MIG 1g.10gb"}
+    (profile,) = imported(tmp_path, series("DCGM_FI_PROF_SM_ACTIVE", [0.5, 0.5], **named))
+    assert profile.hardware.slice == "1g.10gb"
+
+
+def test_memory_shares_use_the_size_of_the_model(tmp_path: Path) -> None:
+    """A share of memory becomes GiB by the device's total, else by its model's."""
+    (profile,) = imported(tmp_path, series("DCGM_FI_DEV_FB_USED_PERCENT", [0.5, 0.5]))
+    assert profile.gpus[0].metrics["mem.used_gib"].mean == pytest.approx(7.5, rel=0.1)
+
+
+def test_appended_scrapes_are_a_series_of_their_order(tmp_path: Path) -> None:
+    """A file of scrapes one after the other is read as ticks, `interval_s` apart."""
+    file = tmp_path / "scrapes.prom"
+    file.write_text(
+        "".join(
+            f'# TYPE DCGM_FI_DEV_GPU_UTIL gauge\nDCGM_FI_DEV_GPU_UTIL{{gpu="0"}} {value}\n'
+            for value in (40, 50, 60)
+        ),
+        encoding="utf-8",
+    )
+    (profile,) = read_source(str(file), Hints(interval_s=15.0))
+    assert profile.window is not None
+    assert profile.window.duration_s == 45.0
+    assert profile.gpus[0].metrics["util.kernel_time"].p50 == 0.5
+
+
+def test_instants_of_several_queries_are_still_a_snapshot(tmp_path: Path) -> None:
+    """Answers about different metrics, taken one after the other, are one instant of each."""
+    found = [
+        series("DCGM_FI_DEV_GPU_UTIL", [50]),
+        series("DCGM_FI_DEV_FB_USED", [1024]),
+        series("DCGM_FI_DEV_GPU_TEMP", [40]),
+    ]
+    for place, one in enumerate(found):
+        one["values"][0][0] += 0.25 * place
+    (profile,) = imported(tmp_path, *found)
+    assert profile.window is not None
+    assert (profile.window.duration_s, profile.window.interval_s) == (None, None)
+    assert any("a snapshot" in note for note in profile.provenance.notes)
+
+
+def test_metrics_read_one_after_the_other_keep_their_own_pace(tmp_path: Path) -> None:
+    """Queries with different offsets give the interval of each, not the time between them."""
+    found = [
+        series("DCGM_FI_DEV_GPU_UTIL", [50] * 20, step=15),
+        series("DCGM_FI_DEV_FB_USED", [1024] * 20, step=15),
+        series("DCGM_FI_DEV_GPU_TEMP", [40] * 20, step=15),
+    ]
+    for place, one in enumerate(found):
+        one["values"] = [[time + 0.1 * place, value] for time, value in one["values"]]
+    (profile,) = imported(tmp_path, *found)
+    assert profile.window is not None
+    assert profile.window.interval_s == 15.0
+    assert profile.window.coverage == pytest.approx(1.0, abs=0.01)
+
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"Hostname": "node-a", "pod": "train"}, {"Hostname": "node-a", "pod": "serve"}),
+        ({"instance": "10.0.0.3:9400", "pod": "a"}, {"instance": "10.0.0.3:9100", "pod": "b"}),
+    ],
+    ids=["dcgm-exporter", "scraped address"],
+)
+def test_pods_of_one_node_are_on_one_machine(
+    one: dict[str, str], other: dict[str, str], tmp_path: Path
+) -> None:
+    """Jobs of one host carry the same machine id, which does not tell the host's name."""
+    first, second = imported(
+        tmp_path,
+        series(UTIL, [50, 50], **one),
+        series(UTIL, [20, 20], **{**other, "gpu": "1"}),
+    )
+    assert first.hardware.machine == second.hardware.machine
+    assert str(first.hardware.machine).startswith("host-")
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [("node-a", "node-b"), ("localhost:9400", "localhost:9400"), ("", "")],
+    ids=["two hosts", "a name that every machine has", "none"],
+)
+def test_no_machine_is_named_where_none_is_known(hosts: tuple[str, str], tmp_path: Path) -> None:
+    """Devices of several hosts, or of one without a name of its own, have no machine id."""
+    (profile,) = imported(
+        tmp_path,
+        *(series(UTIL, [50, 50], instance=host, gpu=str(i)) for i, host in enumerate(hosts)),
+    )
+    assert profile.hardware.machine is None

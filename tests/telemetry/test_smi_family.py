@@ -1,0 +1,143 @@
+"""What nvidia-smi and tools like it print: each form of it comes out as what it says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pricing.errors import InputError
+from telemetry.parsing.hints import Hints
+from telemetry.recording.recording import GPU, Recording
+from telemetry.sources import read_source
+from tests.telemetry.captures import assert_writable, path, recorded
+
+NONE = float("nan")
+
+
+def column(recording: Recording, slot: str, gpu: int = 0) -> list[float]:
+    """Return the readings of one GPU by its place."""
+    key = sorted(recording.samples[GPU].unique())[gpu]
+    rows = recording.samples[recording.samples[GPU] == key]
+    return [float(value) for value in rows[slot]]
+
+
+@pytest.mark.parametrize(
+    ("file", "form", "slot", "readings"),
+    [
+        ("q_log.xml", "nvidia-smi-xml", "util.kernel_time", [0.5, 1.0]),
+        ("q_log.xml", "nvidia-smi-xml", "util.mem_controller", [0.2, NONE]),
+        ("q_log.xml", "nvidia-smi-xml", "mem.used_gib", [10.0, 20.0]),
+        ("q_log.xml", "nvidia-smi-xml", "power.board_w", [200.0, NONE]),
+        ("q_log.xml", "nvidia-smi-xml", "power.limit_w", [400.0, NONE]),
+        ("q_log.xml", "nvidia-smi-xml", "throttle.fraction", [1.0, 0.0]),
+        ("q_log.txt", "nvidia-smi-q", "util.kernel_time", [0.75, 0.25]),
+        ("q_log.txt", "nvidia-smi-q", "mem.used_gib", [4.0, 8.0]),
+        ("q_log.txt", "nvidia-smi-q", "power.board_w", [150.0, NONE]),
+        ("q_log.txt", "nvidia-smi-q", "power.limit_w", [300.0, NONE]),
+        ("q_log.txt", "nvidia-smi-q", "clock.sm_mhz", [1290.0, NONE]),
+        ("q_log.txt", "nvidia-smi-q", "throttle.fraction", [1.0, NONE]),
+        ("table_535.log", "nvidia-smi-table", "util.kernel_time", [0.5, 1.0]),
+        ("table_535.log", "nvidia-smi-table", "power.board_w", [200.0, NONE]),
+        ("table_535.log", "nvidia-smi-table", "mem.used_gib", [10.0, 20.0]),
+        ("pmon.txt", "nvidia-smi-pmon", "util.kernel_time", [0.6, 0.8]),
+        ("pmon.txt", "nvidia-smi-pmon", "mem.process_gib", [3.0, 1.0]),
+        ("compute_apps.csv", "nvidia-smi-apps", "mem.process_gib", [3.0, 5.0]),
+        ("accounted_apps.csv", "nvidia-smi-apps", "util.kernel_time", [0.81, 0.81]),
+        ("gpustat.json", "gpustat", "util.kernel_time", [0.5, NONE]),
+        ("gpustat.json", "gpustat", "mem.used_gib", [1.0, 1.0]),
+        ("nvtop.json", "nvtop", "fraction.memory", [0.12]),
+        ("nvtop.json", "nvtop", "clock.sm_mhz", [500.0]),
+        ("nvitop.jsonl", "nvitop", "util.kernel_time", [0.5, 0.6]),
+        ("nvitop.jsonl", "nvitop", "mem.used_gib", [1.0, 2.0]),
+        ("dcgmi_dmon.txt", "dcgmi-dmon", "util.sm_active", [0.3, 0.5]),
+        ("dcgmi_dmon.txt", "dcgmi-dmon", "power.board_w", [200.5, 300.5]),
+    ],
+)
+def test_a_reading_lands_in_its_slot(
+    file: str, form: str, slot: str, readings: list[float]
+) -> None:
+    """Each form is recognised, and the first GPU's readings are those of the file."""
+    recording = recorded(path(f"smi/{file}"))
+    assert recording.source.format == form
+    np.testing.assert_allclose(column(recording, slot), readings)
+    assert_writable(read_source(path(f"smi/{file}"), Hints()))
+
+
+@pytest.mark.parametrize(
+    ("file", "dropped"),
+    [
+        ("q_log.xml", {"cut device": 1, "value N/A": 1}),
+        ("table_535.log", {"cut device": 1, "value ERR!": 1}),
+        ("pmon.txt", {"cut line": 1, "value -": 9}),
+        (
+            "compute_apps.csv",
+            {
+                "process whose memory the driver does not tell": 1,
+                "wrong number of fields": 1,
+            },
+        ),
+        ("gpustat.json", {"cut query": 1}),
+        ("dcgmi_dmon.txt", {"value N/A": 1}),
+    ],
+)
+def test_what_is_missing_is_counted(file: str, dropped: dict[str, int]) -> None:
+    """Cut rows and placeholders are counted by reason."""
+    assert recorded(path(f"smi/{file}")).source.dropped == dropped
+
+
+@pytest.mark.parametrize(
+    ("file", "gpus", "model", "memory_gib"),
+    [
+        ("q_log.xml", 1, "NVIDIA A100-SXM4-40GB", 40.0),
+        ("q_log.txt", 1, "Tesla V100-SXM2-16GB", 16.0),
+        ("table_535.log", 2, "NVIDIA A100-SXM4-40GB", 40.0),
+        ("compute_apps.csv", 1, "NVIDIA L4", None),
+        ("gpustat.json", 1, "NVIDIA A100", 40.0),
+        ("dcgmi_dmon.txt", 2, None, None),
+    ],
+)
+def test_devices_are_told(
+    file: str, gpus: int, model: str | None, memory_gib: float | None
+) -> None:
+    """How many devices, which model, how much memory."""
+    identities = recorded(path(f"smi/{file}")).gpus
+    assert len(identities) == gpus
+    assert (identities[0].model, identities[0].memory_gib) == (model, memory_gib)
+
+
+def test_an_account_is_as_long_as_the_process_lived() -> None:
+    """The driver's account of one process gives its length, and its means."""
+    (profile,) = read_source(path("smi/accounted_apps.csv"), Hints())
+    assert profile.window is not None
+    assert profile.window.duration_s == pytest.approx(3605.0)
+    assert profile.gpus[0].metrics["mem.process_gib"].max == pytest.approx(9321 / 1024, abs=1e-6)
+
+
+def test_instances_of_dcgmi_are_no_devices(tmp_path: Path) -> None:
+    """A row `GPU-I 3` is an instance, told apart from `GPU 3`."""
+    file = tmp_path / "dmon.txt"
+    file.write_text("#Entity  SMACT\nID\nGPU-I 3  0.250\nGPU 3  0.100\n", encoding="utf-8")
+    instance, whole = sorted(recorded(file).gpus, key=lambda gpu: gpu.partition is None)
+    assert (instance.partition, instance.index) == ("instance 3", None)
+    assert (whole.partition, whole.index) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("<nvidia_smi_log><gpu id='0'>", "no complete <gpu> element"),
+        ("<!DOCTYPE nvidia_smi_log [<!ENTITY a 'x'>]><nvidia_smi_log></nvidia_smi_log>", "<gpu>"),
+        ("==============NVSMI LOG==============\n", "no GPU stands"),
+        ("| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05 |\n", "no GPU in it is complete"),
+        ("# gpu pid type sm mem enc dec command\n# Idx # C/G % % % % name\n", "without a row"),
+        ("pid, used_gpu_memory [MiB]\n", "no process under it"),
+        ('{"query_time": "2026-03-01T10:00:00", "gpus": []}', "no GPU in this gpustat"),
+        ("#Entity GPUTL\n", "without a row"),
+    ],
+)
+def test_a_form_without_readings_is_refused(content: str, says: str, tmp_path: Path) -> None:
+    """Each says what is missing from it."""
+    file = tmp_path / "given"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        read_source(str(file), Hints())

@@ -1,0 +1,217 @@
+"""Counter-weights: how much code there is, and what lies between its files, may only fall.
+
+`python -m tests.test_budget` prints the table; `--vague FOLDER` lists vague names by file.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
+
+# The most that a figure may be. A change that lowers one lowers its limit here, too.
+LIMITS: Mapping[str, int] = {
+    "lines of code": 68_745,
+    "files": 842,
+    "modules with one importer": 224,
+    "public classes": 748,
+    "document classes": 47,
+    "memo dictionaries in frozen values": 26,
+    "vague names": 3_961,
+    "uses of Any": 769,
+}
+
+# Pronouns, adverbs and participles that say nothing of what a name holds.
+# fmt: off
+VAGUE = frozenset((
+    "one", "ones", "found", "known", "unknown", "asked", "told", "said", "kept", "beside",
+    "here", "there", "ours", "theirs", "made", "given", "came", "gone", "meant", "wanted",
+    "held", "taken", "left", "seen", "put", "what", "whose", "each", "other", "others", "rest",
+    "both", "every", "anything", "everything", "nothing", "something", "away", "along", "alike",
+    "aside", "it", "them", "those", "these", "mine",
+))
+# fmt: on
+_MEMO = re.compile(r"default_factory=(lambda: )?(dict|defaultdict)\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """A file of the product, parsed once."""
+
+    name: str
+    path: str
+    text: str
+    tree: ast.Module
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every file of the product."""
+    return tuple(
+        _module(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+    )
+
+
+def _module(path: Path) -> Module:
+    place = path.relative_to(ROOT)
+    name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
+    text = path.read_text(encoding="utf-8")
+    return Module(name=name, path=place.as_posix(), text=text, tree=ast.parse(text))
+
+
+def lines_of_code(module: Module) -> int:
+    """Lines that hold a token, without blank lines, comments and docstrings."""
+    docstrings: set[int] = set()
+    for node in ast.walk(module.tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node, clean=False):
+            first = node.body[0]
+            docstrings.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    passed = {
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
+        if token.type not in passed:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def one_importer() -> list[str]:
+    """Modules that one other module of the product imports, and no more."""
+    names = {module.name for module in modules()}
+    importers: dict[str, set[str]] = {name: set() for name in names}
+    for module in modules():
+        for imported in _imported(module.tree):
+            target = next((name for name in imported if name in names), None)
+            if target is not None:
+                importers[target].add(module.name)
+    return sorted(name for name, users in importers.items() if len(users) == 1)
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.module
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (alias.name,)
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Every name that the module binds: variables, arguments, functions and classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def classes() -> list[ast.ClassDef]:
+    """Every class of the product."""
+    return [
+        node
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+
+
+def memos() -> list[str]:
+    """Fields of frozen values that are dictionaries to be filled later."""
+    return [
+        f"{kind.name}.{ast.unparse(node.target)}"
+        for kind in classes()
+        if "frozen=True" in " ".join(ast.unparse(decorator) for decorator in kind.decorator_list)
+        or any(keyword.arg == "frozen" for keyword in kind.keywords)
+        for node in kind.body
+        if isinstance(node, ast.AnnAssign)
+        and node.value is not None
+        and ast.unparse(node.annotation).startswith(("dict", "defaultdict"))
+        and _MEMO.search(ast.unparse(node.value))
+    ]
+
+
+@cache
+def figures() -> Mapping[str, int]:
+    """Each figure that has a limit, as it is."""
+    names = [name for module in modules() for name in bound_names(module.tree)]
+    public = [kind.name for kind in classes() if not kind.name.startswith("_")]
+    return {
+        "lines of code": sum(lines_of_code(module) for module in modules()),
+        "files": len(modules()),
+        "modules with one importer": len(one_importer()),
+        "public classes": len(public),
+        "document classes": sum(name.endswith("Document") for name in public),
+        "memo dictionaries in frozen values": len(memos()),
+        "vague names": sum(name.strip("_") in VAGUE for name in names),
+        "uses of Any": sum(
+            isinstance(node, ast.Name) and node.id == "Any"
+            for module in modules()
+            for node in ast.walk(module.tree)
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_budget_holds(name: str) -> None:
+    """No figure is above its limit."""
+    assert figures()[name] <= LIMITS[name], f"{name}: take something away first"
+
+
+def test_every_figure_has_a_limit() -> None:
+    """What is counted is limited."""
+    assert figures().keys() == LIMITS.keys()
+
+
+def test_vague_names_are_found_where_they_are_bound() -> None:
+    """Variables, arguments and functions count; attributes and calls of others do not."""
+    tree = ast.parse("def found(told):\n    for one in told.kept: here, x = one\n    return found")
+    names = [name for name in bound_names(tree) if name in VAGUE]
+    assert sorted(names) == ["found", "here", "one", "told"]
+
+
+def _print_vague(folder: str) -> None:
+    for module in modules():
+        if module.path.startswith(folder):
+            vague = Counter(n for n in bound_names(module.tree) if n.strip("_") in VAGUE)
+            if vague:
+                words = ", ".join(f"{name} {count}" for name, count in vague.most_common())
+                sys.stdout.write(f"{module.path}: {words}\n")
+
+
+def _print_table() -> None:
+    names = sum(1 for module in modules() for _ in bound_names(module.tree))
+    for name, value in figures().items():
+        share = f" ({value / names:.1%} of {names})" if name == "vague names" else ""
+        sys.stdout.write(f"{name:36} {value:7,} of {LIMITS[name]:7,}{share}\n")
+    for package in PACKAGES:
+        own = [module for module in modules() if module.path.startswith(f"{package}/")]
+        lines = sum(lines_of_code(module) for module in own)
+        sys.stdout.write(f"{package:36} {lines:7,} lines in {len(own)} files\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--vague"]:
+        _print_vague(sys.argv[2] if len(sys.argv) > 2 else "")
+    else:
+        _print_table()
