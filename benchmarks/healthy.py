@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from planner.proof.interval import t_quantile  # noqa: E402 - of this checkout
+from planner.proof.speed import t_quantile  # noqa: E402 - of this checkout
 
 PYTORCH = os.environ.get("PYTORCH", str(ROOT / ".venv-torch" / "bin" / "python"))
 GPUCOST = str(Path(sys.executable).with_name("gpucost"))

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.proof.experiment import FEWEST_FOURS, conclude, gains
-from planner.proof.interval import t_quantile
-from planner.proof.schedule import FOUR, Design, settings
+from planner.proof.experiment import FEWEST_FOURS, FOUR, Design, conclude, gains, settings
+from planner.proof.speed import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

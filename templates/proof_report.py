@@ -8,7 +8,7 @@ from pricing.money import show
 from templates.render import environment
 
 if TYPE_CHECKING:
-    from planner.proof.verification_document import VerificationDocument
+    from planner.proof.verify import VerificationDocument
 
 
 def render_proof(document: VerificationDocument) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from gpucost.files.sources import read_sources
 from planner.profile.model import Profile
-from planner.proof.speed import MeasuredRun
-from planner.proof.step_series import StepRow, parse_steps
+from planner.proof.speed import MeasuredRun, StepRow, parse_steps
 from pricing.errors import InputError
 
 

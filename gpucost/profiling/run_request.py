@@ -72,8 +72,10 @@ def applied_to(
 
 def _experiment() -> dict[str, object]:
     """Return a design with an order of its own."""
-    from planner.proof.experiment import hand_over  # noqa: PLC0415 - lazy
-    from planner.proof.schedule import Design  # noqa: PLC0415 - lazy
+    from planner.proof.experiment import (  # noqa: PLC0415 - lazy
+        Design,
+        hand_over,
+    )
 
     return hand_over(Design(warmup_steps=_WARMUP_STEPS, seed=secrets.randbits(32)))
 

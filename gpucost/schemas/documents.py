@@ -56,7 +56,7 @@ _ROWS = (
     (
         "verification",
         "`verify -o`, `verify -f json`",
-        "planner.proof.verification_document:VerificationDocument",
+        "planner.proof.verify:VerificationDocument",
     ),
     ("plan-change", "`diff -f json`, `fleet --weekly`", "planner.documents.plan_change:PlanChange"),
     (

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_table
-from planner.proof.verification_document import VerificationDocument
+from planner.proof.verify import VerificationDocument
 from pricing.money import plain, show
 
 _COLUMNS = ("what", "low", "mid", "high", "how sure")

@@ -15,7 +15,7 @@ from planner.plan_document.find import FoundOption
 from planner.plan_document.from_option import cost_lines, offer_document
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
-from planner.proof.interval import MeasuredRatio
+from planner.proof.speed import MeasuredRatio
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

@@ -10,7 +10,7 @@ from planner.plan_document.jobs import JobDocument
 from planner.profile.kinds import APPLIED
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
-from planner.proof.interval import MeasuredRatio
+from planner.proof.speed import MeasuredRatio
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.listing import listed

@@ -1,14 +1,276 @@
-"""How many times as fast a job runs after a change, from what both runs recorded."""
+"""How many times as fast a job runs after a change, from the steps that both runs recorded.
 
+The steps of a run lie row by row in `profile.steps.jsonl`. How far their mean may be off is told by
+a block bootstrap over the rows, or by what stands in for it where there is no series; the ratio of
+two means has a 95 % interval by the laws of small samples.
+"""
+
+from __future__ import annotations
+
+import json
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 from planner.baseline.workload import rate_per_s
-from planner.profile.model import Profile
-from planner.proof.bootstrap import FEWEST_ROWS, MeanStep, of_series, of_statistics, of_unknown
-from planner.proof.interval import MeasuredRatio, ratio_of_logs
-from planner.proof.step_series import StepRow, mean_step_s
 from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from planner.profile.model import Profile, Step
+
+_WIDEST = 100.0  # x/: 10 around the middle: our choice of what still says something
+CONFIDENCE = 0.95
+"""Two-sided: "proved" is then said of a change without effect in 2.5 % of all cases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRatio:
+    """How many times as fast, as it was measured; 1: as before, above 1: faster.
+
+    Attributes:
+        low: lower end of the 95 % interval.
+        mid: what was measured.
+        high: upper end.
+        basis: what it was worked out from, and how.
+
+    Raises:
+        ValueError: the three are not in order, not finite or not above 0.
+    """
+
+    low: float
+    mid: float
+    high: float
+    basis: str
+
+    def __post_init__(self) -> None:
+        finite = all(math.isfinite(x) for x in (self.low, self.mid, self.high))
+        if not finite or not 0.0 < self.low <= self.mid <= self.high:
+            raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high} ({self.basis})")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrower than x/: 10, so that it says anything."""
+        return self.high / self.low <= _WIDEST
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the whole interval lies above 1."""
+        return self.low > 1.0
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the whole interval lies below 1."""
+        return self.high < 1.0
+
+
+def ratio_of_logs(mid: float, half_width: float, basis: str) -> MeasuredRatio:
+    """Return exp(mid) x/÷ exp(half_width)."""
+    return MeasuredRatio(
+        low=math.exp(mid - half_width),
+        mid=math.exp(mid),
+        high=math.exp(mid + half_width),
+        basis=basis,
+    )
+
+
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of Student's t with `freedom` >= 2 degrees of freedom.
+
+    The expansion of Abramowitz and Stegun, 26.7.5: within 1 % of the exact value at 2 degrees,
+    0.1 % from 3.
+
+    Raises:
+        ValueError: fewer than 2 degrees of freedom.
+    """
+    if freedom < 2.0:  # noqa: PLR2004 - the expansion holds from here
+        raise ValueError(f"{freedom} degrees of freedom; at least 2 are needed")
+    x = NormalDist().inv_cdf(probability)
+    terms = (
+        (x**3 + x) / 4.0,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96.0,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384.0,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160.0,
+    )
+    return x + sum(term / freedom**power for power, term in enumerate(terms, start=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """Steps in a row of the series.
+
+    Attributes:
+        step: number of the last of them.
+        n: how many.
+        step_s: mean length, seconds.
+        loss: of the last of them; None where it was not recorded.
+    """
+
+    step: int
+    n: int
+    step_s: float
+    loss: float | None = None
+
+
+def parse_steps(text: str, origin: str) -> tuple[StepRow, ...]:
+    """Return the rows that have a length, the first one left out: start-up is in it.
+
+    A last line that was cut off is left out.
+
+    Raises:
+        InputError: another line is not a row of steps.
+    """
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    rows: list[StepRow] = []
+    problems: list[str] = []
+    for number, line in lines:
+        try:
+            row = _row(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            if number == lines[-1][0]:
+                break
+            problems.append(f"{origin}:{number}: not a row of steps; measure the run again.")
+            continue
+        if row is not None:
+            rows.append(row)
+    if problems:
+        raise InputError(problems)
+    return tuple(rows[1:])
+
+
+def _row(item: dict[str, object]) -> StepRow | None:
+    length, loss = item.get("step_s"), item.get("loss")
+    if length is None:
+        return None
+    row = StepRow(
+        step=int(str(item["step"])),
+        n=int(str(item.get("n", 1))),
+        step_s=float(str(length)),
+        loss=None if loss is None else float(str(loss)),
+    )
+    if row.n < 1 or not (math.isfinite(row.step_s) and row.step_s > 0.0):
+        raise ValueError(length)
+    return row
+
+
+def mean_step_s(rows: Iterable[StepRow]) -> float:
+    """Return the mean length of a step, seconds."""
+    rows = tuple(rows)
+    return sum(row.n * row.step_s for row in rows) / sum(row.n for row in rows)
+
+
+FEWEST_ROWS = 12
+"""Fewer rows of a series tell less than the quantiles of all steps do."""
+
+_DRAWS = 2000
+_SEED = 20261121  # any number: the same runs give the same interval
+_STRONGEST = 0.95  # an autocorrelation of 1 would ask for a block without end
+# Where only quantiles are known, steps are taken to hang together as an AR(1) of 0.8, the strongest
+# that the experiments are tried with: sqrt((1 + 0.8) / (1 - 0.8)) = 3.
+_HANG_TOGETHER = 3.0
+# Where not even quantiles are known: the largest run-to-run spread of MLPerf times to train, but
+# for one benchmark (CV 0.1-9 %).
+UNKNOWN_SPREAD = 0.09
+_P95 = 1.645  # standard deviations from the median to the 95 % quantile of a normal law
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanStep:
+    """The mean length of a run's steps, and its error.
+
+    Attributes:
+        mean_s: seconds.
+        log_error: half of the 95 % interval, in log space.
+        basis: how it is known.
+    """
+
+    mean_s: float
+    log_error: float
+    basis: str
+
+
+def settled(rows: Sequence[StepRow]) -> tuple[StepRow, ...]:
+    """Return the rows without the warm-up: the cut after which the mean is known best (MSER).
+
+    White 1997: the least variance of the remaining rows over their number squared. At most a third
+    of the rows is cut; what still changes after that is drift.
+    """
+    most, best, least = len(rows) // 3, 0, math.inf
+    sum_s = sum_squares = 0.0
+    for at in range(len(rows) - 1, -1, -1):
+        sum_s += rows[at].step_s
+        sum_squares += rows[at].step_s ** 2
+        left = len(rows) - at
+        error = max(0.0, sum_squares - sum_s**2 / left) / left**2
+        if at <= most and error <= least:
+            best, least = at, error
+    return tuple(rows[best:])
+
+
+def of_series(rows: Sequence[StepRow]) -> MeanStep:
+    """Return the mean of the settled rows and its error by a circular block bootstrap over them.
+
+    Blocks are as long as an AR(1) of the series' own autocorrelation asks for (Politis and White
+    2004, corrected by Patton, Politis and White 2009). Student's t on as many degrees of freedom as
+    there are blocks takes the place of the normal law, so few rows make a wide interval.
+    """
+    import numpy as np  # noqa: PLC0415 - only where runs are compared
+
+    cut, rows = len(rows), settled(rows)
+    cut -= len(rows)
+    length = np.array([row.step_s for row in rows])
+    n = np.array([row.n for row in rows], dtype=float)
+    block = _block(length)
+    blocks = math.ceil(len(rows) / block)
+    draws = np.random.default_rng(_SEED).integers(0, len(rows), size=(_DRAWS, blocks))
+    at = (draws[:, :, None] + np.arange(block)).reshape(_DRAWS, -1)[:, : len(rows)] % len(rows)
+    means = (n[at] * length[at]).sum(axis=1) / n[at].sum(axis=1)
+    spread = float(np.log(means).std(ddof=1))
+    freedom = max(2.0, len(rows) / block - 1.0)
+    return MeanStep(
+        mean_s=mean_step_s(rows),
+        log_error=t_quantile((1.0 + CONFIDENCE) / 2.0, freedom) * spread,
+        basis=f"block bootstrap over {len(rows)} rows of steps, {block} a block ({cut} cut first)",
+    )
+
+
+def _block(length: object) -> int:
+    """Return rows a block: (1.5)^(1/3) (2 r / (1 - r^2))^(2/3) n^(1/3), r the autocorrelation."""
+    import numpy as np  # noqa: PLC0415 - only where runs are compared
+
+    series = np.asarray(length, dtype=float)
+    around = series - series.mean()
+    power = float(around @ around)
+    r = float(around[1:] @ around[:-1]) / power if power else 0.0
+    r = min(max(r, 0.0), _STRONGEST)
+    rows = (1.5 * len(series)) ** (1 / 3) * (2 * r / (1 - r * r)) ** (2 / 3)
+    return int(max(1, min(math.ceil(rows), len(series) // 4)))
+
+
+def of_statistics(step: Step, mean_s: float) -> MeanStep:
+    """Return the mean and its error where only the profile's figures of the steps are known."""
+    if step.count and step.count > 1 and step.p50_s and step.p95_s:
+        spread = max(0.0, step.p95_s - step.p50_s) / _P95 / mean_s
+        # A mean far from the median comes of rare long steps that the quantiles do not show.
+        spread = math.hypot(spread, abs(mean_s - step.p50_s) / mean_s)
+        return MeanStep(
+            mean_s=mean_s,
+            log_error=1.96 * _HANG_TOGETHER * spread / math.sqrt(step.count),
+            basis=f"quantiles of {step.count} steps, taken to hang together (no series)",
+        )
+    return of_unknown(mean_s)
+
+
+def of_unknown(mean_s: float) -> MeanStep:
+    """Return the mean where nothing is known of its error but what runs usually differ by."""
+    return MeanStep(
+        mean_s=mean_s,
+        log_error=1.96 * UNKNOWN_SPREAD,
+        basis="one figure without its spread: +-9 % a run, as published runs differ",
+    )
+
 
 # What two runs of the same work differ by though nothing was changed: hosts of one model, CV up to
 # 2 % (39 H100 hosts of Lambda's benchmark v2; steps within one run do not show it).

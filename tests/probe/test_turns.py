@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.proof.experiment import experiment, hand_over, of_blocks
-from planner.proof.schedule import Design, settings
+from planner.proof.experiment import Design, experiment, hand_over, of_blocks, settings
 from telemetry.probe.path.gpucost_probe.applying.turns import Check, Turns
 from telemetry.recording.turns import turns as seen_turns
 

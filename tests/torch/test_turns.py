@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from planner.proof.experiment import hand_over, of_blocks
-from planner.proof.schedule import Design
+from planner.proof.experiment import Design, hand_over, of_blocks
 from telemetry.recording.turns import turns
 from tests.probe.child import Ended
 from tests.torch.conftest import Runner

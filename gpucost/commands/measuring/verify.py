@@ -18,10 +18,15 @@ from gpucost.views.verification import print_verification
 from planner.baseline.requirements import Requirements
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import to_text
+from planner.proof.comparability import CHANGEABLE
 from planner.proof.outcome import outcome_of
-from planner.proof.same_job import CHANGEABLE
-from planner.proof.verification_document import VerificationDocument, verification_document
-from planner.proof.verify import Grounds, Verification, verify
+from planner.proof.verify import (
+    Grounds,
+    Verification,
+    VerificationDocument,
+    verification_document,
+    verify,
+)
 from pricing.errors import InputError
 from providers.private_files import NotOursError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.proof.step_series import StepRow
+from planner.proof.speed import StepRow
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, changed, training

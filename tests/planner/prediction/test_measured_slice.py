@@ -15,7 +15,7 @@ from planner.prediction.sharing.slices import on_whole, whole_gpu
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Hardware, Profile, Statistics
 from planner.profile.source import memory_room_gib, source_slice, unknown_slice
-from planner.proof.same_job import compare
+from planner.proof.comparability import compare
 from planner.signals.compute_share import compute_share
 from planner.signals.signals import read_signals
 from pricing.errors import InputError

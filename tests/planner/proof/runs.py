@@ -5,8 +5,7 @@ import random
 from dataclasses import replace
 
 from planner.profile.model import Hardware, Job, Profile, Step, Work
-from planner.proof.speed import MeasuredRun
-from planner.proof.step_series import StepRow
+from planner.proof.speed import MeasuredRun, StepRow
 
 BEFORE = Profile(
     job=Job(name="train", kind="training", framework="pytorch", precision="fp32", batch_per_gpu=64),  # type: ignore[arg-type] # the word of a file

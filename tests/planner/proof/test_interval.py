@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.proof.interval import MeasuredRatio, ratio_of_logs, t_quantile
+from planner.proof.speed import MeasuredRatio, ratio_of_logs, t_quantile
 
 # Probability, degrees of freedom, quantile: NIST/SEMATECH e-Handbook, 1.3.6.7.2.
 TABLE = (

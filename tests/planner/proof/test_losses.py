@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.proof.losses import compare_losses
-from planner.proof.step_series import parse_steps
+from planner.proof.comparability import compare_losses
+from planner.proof.speed import parse_steps
 from pricing.errors import InputError
 from tests.planner.proof.runs import series, with_losses
 

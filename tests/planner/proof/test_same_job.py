@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.profile.model import Profile
-from planner.proof.same_job import changed_by, compare
+from planner.proof.comparability import changed_by, compare
 from pricing.errors import InputError
 from tests.planner.proof.runs import BEFORE
 

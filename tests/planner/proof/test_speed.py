@@ -7,8 +7,7 @@ import pytest
 
 from planner.profile.experiment import TriedInTurns
 from planner.profile.model import Step, Work
-from planner.proof.bootstrap import of_series, of_statistics, settled
-from planner.proof.speed import RUN_TO_RUN, speed_up
+from planner.proof.speed import RUN_TO_RUN, of_series, of_statistics, settled, speed_up
 from pricing.errors import InputError
 from tests.planner.proof.runs import BEFORE, faster, run, series
 
