@@ -40,10 +40,13 @@ READ = "--read"  # in the process that loads the stand-in
 
 def read(seconds: float, folder: str, pid: int) -> None:
     """Read a job's GPUs on time for so long; again with the host, into a capture; print both."""
-    from telemetry.measure.capture.capture_file import CaptureFile  # noqa: PLC0415 - not in main
-    from telemetry.measure.gpu_thread import GpuThread  # noqa: PLC0415 - not in main
-    from telemetry.measure.nvml.reader import NvmlReader  # noqa: PLC0415 - not in main
-    from telemetry.measure.recorder import Recorder, Subject  # noqa: PLC0415 - not in main
+    from telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - not in main
+    from telemetry.measure.nvml_reader import NvmlReader  # noqa: PLC0415 - not in main
+    from telemetry.measure.recorder import (  # noqa: PLC0415 - not in main
+        GpuThread,
+        Recorder,
+        Subject,
+    )
 
     with NvmlReader() as reader:
         start_s, spent_s, late_s, rows = time.monotonic(), time.process_time(), 0.0, 0

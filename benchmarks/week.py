@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _drive(path: Path, length_s: int) -> int:
-    from telemetry.measure.capture.capture_file import CaptureFile  # noqa: PLC0415 - measured
+    from telemetry.measure.capture_file import CaptureFile  # noqa: PLC0415 - measured
 
     rng = random.Random(3)  # noqa: S311 - noise
     capture = CaptureFile(path)

@@ -26,7 +26,7 @@ def main() -> None:
 
         code = run(sys.argv[1:])
         if code < 0:  # a measured command was ended by a signal
-            from telemetry.measure.command.child import leave_as  # noqa: PLC0415 - the same
+            from telemetry.measure.command import leave_as  # noqa: PLC0415 - the same
 
             leave_as(code)
         sys.exit(code)

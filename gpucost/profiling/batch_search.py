@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pricing.errors import GpucostError, InputError
-from telemetry.measure.machine.control_group import ControlGroup
-from telemetry.measure.machine.counters import ram_gib
+from telemetry.measure.host import ControlGroup, ram_gib
 from telemetry.probe import APPLY, child_environment, events_folder
 
 if TYPE_CHECKING:

@@ -22,10 +22,8 @@ from gpucost.profiling.profile_target import WantedName, claimed
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from pricing.errors import GpucostError, InputError
-from telemetry.measure.command.child import Child, CommandError
-from telemetry.measure.command.relay import MESSAGE, Relay, stop, taken
-from telemetry.measure.command.witness import let_go
-from telemetry.measure.driver_check import driver_problem
+from telemetry.measure.command import MESSAGE, Child, CommandError, Relay, let_go, stop, taken
+from telemetry.measure.driver import driver_problem
 from telemetry.probe import (
     APPLY,
     RUN_EVENTS,

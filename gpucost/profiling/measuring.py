@@ -12,7 +12,7 @@ from gpucost.profiling.profile_target import Claim, claimed
 from gpucost.profiling.sampling import Outcome, Sampling, Task
 from gpucost.views.output import printable
 from pricing.errors import InputError
-from telemetry.measure.driver_check import driver_problem
+from telemetry.measure.driver import driver_problem
 from telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 
 if TYPE_CHECKING:

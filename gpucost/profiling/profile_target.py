@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
-from telemetry.measure.machine.run_identity import host_name, launch_of, node_of
+from telemetry.measure.identity import host_name, launch_of, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

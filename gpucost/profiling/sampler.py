@@ -22,11 +22,10 @@ from gpucost.profiling.profile_writer import Writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from gpucost.views.live import Glance, LiveView, in_foreground
 from pricing.listing import counted
-from telemetry.measure.capture.capture_file import CaptureFile
-from telemetry.measure.capture.event_tail import EventTail
-from telemetry.measure.command.witness import ALL
-from telemetry.measure.gpu_thread import GpuThread
-from telemetry.measure.recorder import Recorder, Subject
+from telemetry.measure.capture_events import EventTail
+from telemetry.measure.capture_file import CaptureFile
+from telemetry.measure.command import ALL
+from telemetry.measure.recorder import GpuThread, Recorder, Subject
 from telemetry.measure.serving_thread import ServingThread
 
 

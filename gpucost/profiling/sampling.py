@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telemetry.measure.command.witness import inherited
+from telemetry.measure.command import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""Measures a job while it runs: devices, host and the probe's events, into a capture.
+"""Measures a job while it runs: GPUs, host and the events of the probe, into a capture.
 
-`recorder` is the door: it reads GPUs (`nvml`, in a `gpu_thread`), the host (`machine`) and what the
-probe writes in the job's processes (`capture.event_tail`) on one clock, and appends to a file of
-`capture`, which `telemetry.formats.own.capture` reads. `machine.process_tree` knows the
-job's descendants. In another process, `command` runs what is measured and passes signals on to it.
+`recorder` is the door. On one clock it reads the GPUs (`nvml_reader`, in a thread of its own), the
+machine (`host`) and what the probe writes in the processes of the job (`capture_events`), and
+appends to a `capture_file`, which `telemetry.formats.own.capture` reads. `processes` knows the
+descendants of the job, `job_devices` its GPUs. In another process, `command` runs what is measured
+and passes signals on to it.
 """

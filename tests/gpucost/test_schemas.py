@@ -21,8 +21,8 @@ from planner.models.outcome_lines import outcome_line
 from planner.models.track_record import Ends, PastPrediction
 from planner.plan_document.encode import encode
 from planner.plan_document.jobs import Effect
-from telemetry.measure.capture.block import Block
-from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture_block import Block
+from telemetry.measure.capture_file import CaptureFile
 from telemetry.recording.recording import GpuIdentity
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from telemetry.measure.machine.process_table import Entry
+from telemetry.measure.process_table import Entry
 
 INIT = 1
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from telemetry.measure.nvml.reader import GpuUnavailableError, NvmlReader
+from telemetry.measure.nvml_reader import GpuUnavailableError, NvmlReader
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.measure.machine.control_group import ControlGroup
+from telemetry.measure.host import ControlGroup
 
 if TYPE_CHECKING:
     from pathlib import Path

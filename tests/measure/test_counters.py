@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture_file import CaptureFile
 from telemetry.recording.recording import GpuIdentity
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.measure.machine.host import HostReader
-from telemetry.measure.machine.process_tree import ProcessTree
+from telemetry.measure.host import HostReader
+from telemetry.measure.processes import ProcessTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ import pytest
 
 from telemetry.measure import job_devices
 from telemetry.measure.job_devices import JobDevices
-from telemetry.measure.machine.process_tree import ProcessTree
-from telemetry.measure.nvml.process_memory import Holder
+from telemetry.measure.nvml_processes import Holder
+from telemetry.measure.processes import ProcessTree
 from telemetry.recording.recording import GpuIdentity
 from tests.measure.process_world import INIT, World
 

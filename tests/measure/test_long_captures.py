@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile, Statistics
-from telemetry.measure.capture import capture_file, event_fold, event_tail, row_fold
-from telemetry.measure.capture.block import folded
-from telemetry.measure.capture.capture_file import CaptureFile
-from telemetry.measure.capture.event_fold import EventFold
-from telemetry.measure.capture.event_tail import EventTail, named
-from telemetry.measure.capture.sketch import sketched
+from telemetry.measure import capture_block, capture_events, capture_file
+from telemetry.measure.capture_block import folded, sketched
+from telemetry.measure.capture_events import EventFold, EventTail, named
+from telemetry.measure.capture_file import CaptureFile
 from telemetry.parsing.hints import Hints
 from telemetry.profiling.statistics import durations
 from telemetry.recording.recording import GpuIdentity
@@ -42,9 +40,9 @@ QUANTILES = {
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold after minutes instead of hours."""
     for name, value in {"HEAD": 60, "RECENT": 240, "AT_ONCE": 120, "MOST_BLOCKS": 20}.items():
-        monkeypatch.setattr(row_fold, name, value)
+        monkeypatch.setattr(capture_block, name, value)
     for name, value in {"HEAD": 20, "RECENT": 60, "AT_ONCE": 20, "MOST": 20}.items():
-        monkeypatch.setattr(event_fold, name, value)
+        monkeypatch.setattr(capture_events, name, value)
     monkeypatch.setattr(capture_file, "REWRITE_BYTES", 1 << 16)
 
 
@@ -111,8 +109,8 @@ def _all(profile: Profile) -> Iterator[tuple[str, Statistics]]:
 def test_a_folded_capture_tells_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Means, extremes, energy, steps within 1 %; quantiles that, or half a per cent of rank."""
     short = _profile(_drive(tmp_path / "short.capture.jsonl", 12_000, steps=1))
-    monkeypatch.setattr(row_fold, "RECENT", 10**9)
-    monkeypatch.setattr(event_fold, "RECENT", 10**9)
+    monkeypatch.setattr(capture_block, "RECENT", 10**9)
+    monkeypatch.setattr(capture_events, "RECENT", 10**9)
     path = _drive(tmp_path / "whole.capture.jsonl", 12_000, steps=1)
     whole = _profile(path)
     assert (tmp_path / "short.capture.jsonl").stat().st_size < path.stat().st_size / 3
@@ -304,7 +302,7 @@ def _punches(folder: Path) -> bool:
     file = folder / "probe"
     file.write_bytes(os.urandom(1 << 20))
     before = file.stat().st_blocks
-    event_tail.punch(file, 0, 1 << 20)
+    capture_events.punch(file, 0, 1 << 20)
     return file.stat().st_blocks < before
 
 

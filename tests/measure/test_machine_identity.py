@@ -12,7 +12,7 @@ import pytest
 
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.other_currencies import readings_elsewise
-from telemetry.measure.machine.identity import MachineIdentityReader, ask, clouds
+from telemetry.measure.identity import MachineIdentityReader, ask, clouds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

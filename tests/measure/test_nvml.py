@@ -264,7 +264,7 @@ def test_the_stand_in_runs_by_the_clock_too(
     trace = rows("0", (50.0, {"clock.sm_mhz": 300}), (1.0, {"clock.sm_mhz": 1500}))
     scenario = Scenario(devices={"0": a100()}, rows=trace, speed=1000.0)
     script = (
-        "import time; from telemetry.measure.nvml.reader import NvmlReader\n"
+        "import time; from telemetry.measure.nvml_reader import NvmlReader\n"
         "with NvmlReader() as r:\n"
         "    (a,) = r.read(); time.sleep(0.2); (b,) = r.read(everything=True)\n"
         "    a, b = a.values, b.values\n"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.measure.capture.pace import Pace
-from telemetry.measure.nvml.codes import CodeVerdict, verdict
+from telemetry.measure.capture_file import Pace
+from telemetry.measure.driver import CodeVerdict, verdict
 from tests.fake_nvml.fixture import SOURCE
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from telemetry.measure.machine.process_tree import ProcessTree
+from telemetry.measure.processes import ProcessTree
 from tests.measure.process_world import INIT, World
 
 JOB, STRANGER = 100, 50

@@ -8,7 +8,7 @@ import pytest
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture_file import CaptureFile
 from telemetry.parsing.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source

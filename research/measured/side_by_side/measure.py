@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from processes import RUN, Running, daemon, environment, loaded
 
 from pricing.errors import GpucostError
-from telemetry.measure.nvml.reader import NvmlReader
+from telemetry.measure.nvml_reader import NvmlReader
 
 JOBS = (
     "resnet50-train",

@@ -29,7 +29,7 @@ from telemetry.formats.own.capture_serving import served_in
 from telemetry.formats.own.folded import Unfolded, unfolded
 from telemetry.formats.own.folded import together as joined
 from telemetry.formats.own.left_events import left_events
-from telemetry.measure.capture.block import block_of_json
+from telemetry.measure.capture_block import block_of_json
 from telemetry.parsing.recording_builder import RecordingBuilder
 from telemetry.recording.events import together
 from telemetry.recording.observed import Observed

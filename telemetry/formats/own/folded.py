@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from telemetry.measure.capture.block import PARTS, Block
+from telemetry.measure.capture_block import PARTS, Block
 from telemetry.recording.recording import TIME
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.measure.capture.sketch import Point
+    from telemetry.measure.capture_block import Point
 
 ROWS_A_PART = 3
 _ROWS = PARTS * ROWS_A_PART

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry.measure.capture.event_tail import event_lines, event_of, named
+from telemetry.measure.capture_events import event_lines, event_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

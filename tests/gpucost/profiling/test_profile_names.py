@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.profiling.profile_target import Claim, claimed
-from telemetry.measure.machine.run_identity import host_name, node_of, run_here, usable_cpus
+from telemetry.measure.identity import host_name, node_of, run_here, usable_cpus
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 HOST = host_name()

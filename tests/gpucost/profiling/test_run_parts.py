@@ -21,7 +21,7 @@ from planner.profile.model import (
     Run,
     Statistics,
 )
-from telemetry.measure.machine.run_identity import launch_of
+from telemetry.measure.identity import launch_of
 from tests.gpucost.profiling.rank_parts import START, WORLD, part_of, put, put_with_others
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST
 

@@ -17,7 +17,7 @@ from planner.profile.codec import dump
 from pricing.errors import InputError
 from telemetry.formats.own import capture
 from telemetry.formats.own.series_columns import is_series_table
-from telemetry.measure.capture.capture_file import CaptureFile
+from telemetry.measure.capture_file import CaptureFile
 from telemetry.parsing.hints import Hints
 from telemetry.parsing.payload import Payload
 from telemetry.recording.recording import GpuIdentity

@@ -1,22 +1,94 @@
-"""Writes the capture, line by line, so that a kill or a full disk costs the last line only.
+"""Writes the capture line by line, so that a kill or a full disk costs the last line only.
 
-What is older than an hour or so is folded (`row_fold`, `event_fold`): now and then the file is
-written anew, shorter, and put in its place in one step. So a measurement of weeks stays small.
+What is older than about an hour is folded (`capture_block`, `capture_events`): now and then the
+file is written anew, shorter, and put in its place in one step. So a measurement of weeks stays
+small. `Pace` limits how often a reading is made; `Notes` collects what a reader of the profile
+should know about the measuring, each thing once.
 """
 
 import contextlib
 import json
 import os
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 
 from pricing.json_value import Json, JsonObject
-from telemetry.measure.capture.event_fold import EventFold
-from telemetry.measure.capture.row_fold import RowFold
+from telemetry.measure.capture_block import RowFold
+from telemetry.measure.capture_events import EventFold
 from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
+
+
+class Pace:
+    """The times of one reading.
+
+    Args:
+        least_s: between two readings.
+        share: of one core that the reading may take; it waits longer where it costs more.
+        early_s: how much earlier than `least_s` it may come, so that a tick that comes a little
+            early does not skip a whole turn.
+    """
+
+    def __init__(self, least_s: float, share: float, early_s: float = 0.0) -> None:
+        self._least_s = least_s - early_s
+        self._share = share
+        self._next_s = float("-inf")
+        self._cost_s = 0.0
+
+    def due(self, now_s: float) -> bool:
+        """Return whether it is time."""
+        return now_s >= self._next_s
+
+    def took(self, now_s: float, cost_s: float) -> None:
+        """Take note of a reading that began at a time and cost so much of the processor's time.
+
+        One that was dear once, as the first is, is not dear: two in a row are.
+        """
+        dear_s, self._cost_s = min(cost_s, self._cost_s), cost_s
+        self._next_s = now_s + max(self._least_s, dear_s / self._share)
+
+    @contextmanager
+    def taking(self, now_s: float) -> Iterator[None]:
+        """Measure what a reading that begins at a time costs the processor."""
+        start_s = time.thread_time()
+        yield
+        self.took(now_s, time.thread_time() - start_s)
+
+
+class Notes:
+    """Sentences, and what devices lack, gathered over the devices.
+
+    Attributes:
+        sentences: said as they are, in order, each once.
+    """
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+        self._lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
+
+    def say(self, sentence: str) -> None:
+        """Add a sentence unless it was said."""
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+
+    def lacks(self, device: str, what: str, why: str) -> None:
+        """Add that a device gives no reading of something, and why."""
+        known = self._lacking[what, why]
+        if device not in known:
+            known.append(device)
+
+    def all(self) -> list[str]:
+        """Return every note; devices that lack the same share a sentence."""
+        lacking = [
+            f"{', '.join(devices)}: no {what}: {why}."
+            for (what, why), devices in self._lacking.items()
+        ]
+        return [*self.sentences, *lacking]
+
 
 _MODE = 0o644
 _MOST_NAMES = 1000

@@ -1,4 +1,7 @@
-"""The processes of a job: one and all that it started, also those that lost their parent since."""
+"""The processes of a job: the first and all that it started, also those that lost their parent since.
+
+Also which of them the probe did not reach, and whether they are in our PID namespace.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,80 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry.measure.machine.namespaces import namespace
-from telemetry.measure.machine.process_table import Entry, ProcessTable, process_table
+import psutil
+
+from telemetry.measure.process_table import Entry, ProcessTable, process_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+FIRST = "pid:[4026531836]"  # of the system itself: PROC_PID_INIT_INO, include/linux/proc_ns.h
+
+
+def namespace(pid: int | str = "self") -> str | None:
+    """Return the namespace in which a process is numbered; None where that may not be seen."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def in_container() -> bool:
+    """Return whether we are numbered by another than the system's own namespace."""
+    return namespace() not in {FIRST, None}
+
+
+_PYTHON = "python"
+# Younger ones may be on their way through their start-up still.
+_OLD_S = 2.0
+
+
+def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> tuple[str, ...]:
+    """Return the names of Python programs without the probe, as `python train.py (pid 7)`.
+
+    A fork runs with what its parent loaded, so a process with its parent's command line counts
+    as reached when the parent is.
+
+    Args:
+        pids: the job's processes.
+        reached: processes that the probe came up in.
+        now_s: seconds since 1970 UTC.
+    """
+    found = []
+    for pid in sorted(set(pids) - set(reached)):
+        try:
+            process = psutil.Process(pid)
+            words = process.cmdline()
+            if not _is_python(process.name(), words):
+                continue
+            if now_s - process.create_time() < _OLD_S or _forked(process, words, reached):
+                continue
+        except psutil.Error:
+            continue
+        found.append(f"{_program(words)} (pid {pid})")
+    return tuple(found)
+
+
+def _is_python(name: str, words: list[str]) -> bool:
+    program = Path(words[0]).name if words else ""
+    return name.lower().startswith(_PYTHON) or program.lower().startswith(_PYTHON)
+
+
+def _forked(process: psutil.Process, words: list[str], reached: Collection[int]) -> bool:
+    parent = process.parent()
+    while parent is not None and parent.cmdline() == words:
+        if parent.pid in reached:
+            return True
+        parent = parent.parent()
+    return False
+
+
+def _program(words: list[str]) -> str:
+    """Return the program and its script, without arguments: those may carry secrets."""
+    script = next((Path(w).name for w in words[1:] if w.endswith(".py")), "")
+    options = [w for w in words[1:3] if w in {"-I", "-E", "-S"}]
+    return " ".join([Path(words[0]).name, *options, *([script] if script else [])])
+
 
 _MOST_STEPS = 64  # from a process to its ancestor, in case numbers go round in a circle
 # A tick of the scheduler's clock, more than what rounding takes from a sum of few processes.

@@ -1,22 +1,181 @@
-"""Readings of one series over a stretch of time, folded: their distribution, and how it went.
+"""Long stretches of readings, folded: how they are distributed, and how they went over time.
 
-A block keeps of each reading a sketch of its distribution (`sketch`) and its mean in `PARTS` equal
-parts of the time. Counters are kept where each part begins; what they count a second is a reading.
-Two neighbouring blocks make one of both their times, as often as needed.
+A block holds the readings of one series over a stretch of time: of each reading a sketch of its
+distribution, and its mean in `PARTS` equal parts of the time. Counters are kept where each part
+begins; what they count a second is a reading. Two neighboring blocks merge into one of both their
+times, as often as needed. `RowFold` keeps the first and last rows as they are, and blocks between.
+
+The sketch is the merging t-digest of Dunning and Ertl (Computing Extremely Accurate Quantiles Using
+t-Digests, arXiv:1902.04023): neighboring values are averaged, few at the ends and more in the
+middle. Its mean, least and greatest values are exact.
 """
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import asin, pi, sin
+from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 from planner.profile.metrics import SLOTS
-from telemetry.measure.capture.sketch import Point, shortened, sketched
 from telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Point = tuple[float, float]
+MOST_POINTS = 128
+_DIGITS = 6
+
+
+def sketched(points: Iterable[Point], most: int = MOST_POINTS) -> list[Point]:
+    """Return the distribution of points in at most so many.
+
+    Args:
+        points: values and their weights (> 0), in any order.
+        most: points to keep; where no more values than this differ, nothing is lost.
+
+    Returns:
+        Values in ascending order, with their weights.
+    """
+    distinct: list[Point] = []
+    for value, weight in sorted(points):
+        if distinct and distinct[-1][0] == value:
+            distinct[-1] = (value, distinct[-1][1] + weight)
+        else:
+            distinct.append((value, weight))
+    return distinct if len(distinct) <= most else _merged(distinct, most)
+
+
+def _merged(points: list[Point], most: int) -> list[Point]:
+    """Merge neighbours as long as a point spans at most one unit of the scale function k1.
+
+    The first and the last stay by themselves.
+    """
+    *points, last = points
+    total = sum(weight for _, weight in points) + last[1]
+    merged: list[Point] = []
+    value, weight = points[0]
+    before, limit = 0.0, 0.0
+    for following, more in points[1:]:
+        if (before + weight + more) / total <= limit:
+            value += (following - value) * more / (weight + more)
+            weight += more
+            continue
+        merged.append((value, weight))
+        before += weight
+        limit = _limit(before / total, most)
+        value, weight = following, more
+    return [*merged, (value, weight), last]
+
+
+def _limit(rank: float, most: int) -> float:
+    """Return how far a point may reach that begins at a rank."""
+    place = most * asin(2.0 * min(rank, 1.0) - 1.0) / (2.0 * pi) + 1.0
+    return (sin(min(2.0 * pi * place / most, pi / 2.0)) + 1.0) / 2.0
+
+
+def shortened(value: float) -> float:
+    """Return a number as it is written: six significant digits."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+# Ten minutes and half an hour at a reading a second; a block is eight minutes at first.
+HEAD, RECENT, AT_ONCE = 600, 1800, 480
+MOST_BLOCKS = 80
+# Series fold at moments of their own, so that no reading comes much later than due.
+_APART = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A block as its line, which takes a tenth of the memory."""
+
+    begin_s: float
+    end_s: float
+    line: str
+
+
+class RowFold:
+    """Keeps the rows of one series within bounds.
+
+    Attributes:
+        number: the series, as rows name it; the last one where its columns changed.
+    """
+
+    def __init__(self, place: int) -> None:
+        self.number = 0
+        self._head: list[str] = []
+        self._recent: deque[str] = deque()
+        self._blocks: list[_Folded] = []
+        self._due = RECENT + AT_ONCE + _APART * (place % AT_ONCE)
+        self._columns: dict[int, Sequence[str]] = {}
+
+    def declare(self, number: int, columns: Sequence[str]) -> None:
+        """Take what the rows of a number hold."""
+        self.number = number
+        self._columns[number] = columns
+
+    def add(self, line: str) -> bool:
+        """Take a row; return whether older ones were folded."""
+        if len(self._head) < HEAD:
+            self._head.append(line)
+            return False
+        self._recent.append(line)
+        if len(self._recent) < self._due:
+            return False
+        self._fold()
+        self._due = RECENT + AT_ONCE
+        return True
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is kept."""
+        yield from self._head
+        for one in self._blocks:
+            yield one.line
+        yield from self._recent
+
+    def _fold(self) -> None:
+        parsed = [self._read(self._recent.popleft()) for _ in range(AT_ONCE)]
+        parsed.append(self._read(self._recent[0]))
+        steps = [b[0] - a[0] for a, b in pairwise(parsed)]
+        longest = GAP_INTERVALS * median(steps)
+        rows = [
+            (t, rates(t, row, next_s, following))
+            for (t, row), (next_s, following) in pairwise(parsed)
+        ]
+        begin = 0
+        for i, step in enumerate(steps):
+            if step > longest or i == len(steps) - 1:
+                part = rows[begin : i + 1]
+                self._keep(_block(part, part[-1][0] + min(step, longest)))
+                begin = i + 1
+        while len(self._blocks) > MOST_BLOCKS:
+            self._merge()
+
+    def _read(self, line: str) -> tuple[float, dict[str, float]]:
+        number, t_s, *values = json.loads(line)
+        columns = self._columns[number]
+        return t_s, {name: v for name, v in zip(columns, values, strict=True) if v is not None}
+
+    def _keep(self, block: Block) -> None:
+        self._blocks.append(_Folded(block.begin_s, block.end_s, block.as_json(self.number)))
+
+    def _merge(self) -> None:
+        """Make one block of the two neighbours that lie in the shortest time."""
+        blocks = self._blocks
+        first = min(range(len(blocks) - 1), key=lambda i: blocks[i + 1].end_s - blocks[i].begin_s)
+        one, other = (block_of_json(json.loads(blocks[i].line)) for i in (first, first + 1))
+        both = one.with_following(other)
+        blocks[first : first + 2] = [_Folded(both.begin_s, both.end_s, both.as_json(self.number))]
+
+
+def _block(rows: Sequence[tuple[float, dict[str, float]]], until_s: float) -> Block:
+    return folded([t for t, _ in rows], [row for _, row in rows], until_s)
+
 
 PARTS = 24
 KEPT_COUNTERS = ("counter.energy_j",)

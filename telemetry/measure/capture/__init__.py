@@ -1,1 +1,0 @@
-"""The capture of a measurement: written line by line, long stretches folded."""

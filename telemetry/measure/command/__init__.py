@@ -1,1 +1,0 @@
-"""The measured command: started as the caller would, its signals served."""

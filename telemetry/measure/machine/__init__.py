@@ -1,1 +1,0 @@
-"""The machine around the job: its processes, counters, limits and identity."""

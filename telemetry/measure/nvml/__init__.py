@@ -1,1 +1,0 @@
-"""NVIDIA GPUs through the driver's own library (NVML)."""
