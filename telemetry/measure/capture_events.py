@@ -1,4 +1,4 @@
-"""The events of the probe: read from its files while they grow, and kept within bounds on long runs.
+"""The probe's events: read from its files while they grow, and kept within bounds on long runs.
 
 `EventTail` follows the event files, one a process, and frees what has been read: a hole is punched
 into the file, which keeps its length, so the writing process notices nothing. Each line carries

@@ -1,4 +1,4 @@
-"""Counters that are sampled: GPU performance monitoring (GPM), and PCIe traffic where it has no count.
+"""Counters that are sampled: GPU performance monitoring (GPM), and PCIe traffic without a counter.
 
 GPM tells what the SMs, pipes and links did, on Hopper and later. The driver counts; a metric is the
 mean between two samples, so consecutive samples leave no gap. PCIe traffic of older devices is

@@ -1,4 +1,4 @@
-"""The processes on a device, as the driver lists them: the job's memory there, and its share of use."""
+"""The processes on a device, as the driver lists them: what memory and time the job takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of a job: the first and all that it started, also those that lost their parent since.
+"""The processes of a job: the first and all that it started, also those that lost their parent.
 
 Also which of them the probe did not reach, and whether they are in our PID namespace.
 """
