@@ -2,11 +2,9 @@
 
 import importlib
 import importlib.util
-import os
 import pkgutil
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +26,7 @@ from pricing.errors import GpucostError
 from telemetry.parsing.hints import Hints
 from telemetry.sources import read_telemetry
 from tests.conftest import ROOT
+from tests.console_blocks import as_shown, commands, run, saved_files, shows
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
@@ -46,8 +45,6 @@ CAPTURES = ROOT / "tests" / "fixtures" / "telemetry"
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-_SAVED = re.compile(r"<!-- file: (\S+) -->\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def _name(path: Path) -> str:
@@ -206,13 +203,7 @@ def test_the_changelog_knows_this_version() -> None:
     assert f"\n## {__version__} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def _commands(page: Path) -> list[tuple[str, str]]:
-    """Return the commands of the console blocks, each with the line below it."""
-    blocks = "".join(_CONSOLE.findall(page.read_text(encoding="utf-8")))
-    return re.findall(r"^\$ (.+)\n(.*)", f"{blocks}\n", re.MULTILINE)
-
-
-RUN = [page for page in PAGES if _commands(page)]
+RUN = [page for page in PAGES if [*commands(page.read_text(encoding="utf-8"))]]
 
 
 def test_the_first_pages_show_commands() -> None:
@@ -221,37 +212,46 @@ def test_the_first_pages_show_commands() -> None:
 
 
 @pytest.mark.parametrize("page", RUN, ids=_name)
-def test_documented_commands_run(page: Path, tmp_path: Path) -> None:
-    """The commands of a page run in order in one folder, and end as the page says."""
+def test_documented_commands_print_what_the_page_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The commands of a page run in order in one folder; amounts, dates and ages may differ."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for name, text in _SAVED.findall(page.read_text(encoding="utf-8")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    for command, below in _commands(page):
-        ran = _run(command, tmp_path)
-        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
-        if command.endswith("echo $?"):
-            assert ran.stdout.splitlines()[-1] == below.strip(), command
+    text = page.read_text(encoding="utf-8")
+    for name, content in saved_files(text):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    wrong, current = [], text
+    for command in commands(text):
+        ran = run(command.line, tmp_path)
+        assert ran.returncode == 0, f"{command.line}\n{ran.stdout}"
+        if command.shown and not shows(command.shown, ran.stdout):
+            wrong.append(f"$ {command.line}\n{ran.stdout}")
+        if command.shown:
+            lines = "".join(f"{line}\n" for line in as_shown(command.shown, ran.stdout))
+            place = command.start + len(current) - len(text)
+            current = current[:place] + lines + current[command.end - command.start + place :]
+    if request.config.getoption("--update-golden"):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert wrong == [], "pytest tests/test_docs.py --update-golden, and look at the diff"
 
 
-def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    bin_ = Path(sys.executable).parent
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
-    return subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env={
-            **kept,
-            "PATH": f"{bin_}{os.pathsep}{kept['PATH']}",
-            "XDG_CONFIG_HOME": str(folder),
-            "XDG_CACHE_HOME": str(folder / "cache"),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "AWS_EC2_METADATA_DISABLED": "true",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+@pytest.mark.parametrize(
+    ("shown", "printed", "right"),
+    [
+        (("You pay $407 a month.",), "You pay $1,412.50 a month.\n", True),
+        (("read 2026-10-08  stale",), "read 2026-11-01  44 days\n", True),
+        (("a b", "..."), "a b\nc\nd\n", True),
+        (("a b",), "a b\nc\n", False),
+        (("paid back in: never",), "does not pay back\n", False),
+        (("29-66 % less",), "12-31 % more\n", False),
+    ],
+)
+def test_a_page_that_shows_something_else_is_noticed(
+    shown: tuple[str, ...], printed: str, *, right: bool
+) -> None:
+    """Amounts, dates, ages and left-out lines are no difference; words are."""
+    assert shows(shown, printed) is right
 
 
 _PATH = re.compile(
