@@ -57,7 +57,7 @@ WITHOUT_PAUSES = """
 import sys
 from gpucost.launch import state
 from gpucost.cli import run
-from providers.lifecycle.waiting import Clock
+from providers.lifecycle.session import Clock
 
 state.CLOCK = Clock(sleep=lambda _: None)
 sys.exit(run(sys.argv[1:]))

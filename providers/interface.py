@@ -1,5 +1,18 @@
 """What a provider must be able to do, and the values that pass between it and the lifecycle.
 
+A failed call raises an error that says what was done:
+
+```
+ProviderError (pricing.errors, exit 5)
+ ├ NoCapacityError   nothing was made here and now; another zone, region or type may have it
+ ├ QuotaError        nothing was made, and nowhere else will be: a limit of the account
+ ├ ForbiddenError    nothing was made: the credentials may not do or see that
+ ├ ThrottledError    nothing was made; the same call may be repeated after a while
+ └ UncertainError    the answer is lost: the work may have been done, so nobody repeats it blindly
+```
+
+Every other ProviderError is a refusal: nothing was made.
+
 A provider is a `Cloud`: it says which calls a launch needs (pure), makes one resource a call, finds
 what carries our marks, destroys one. Order, waiting and repair are in `providers.lifecycle`.
 """
@@ -9,22 +22,47 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
-from pricing.errors import InputError
-from providers.journal.deployment import (
+from pricing.errors import InputError, ProviderError
+from providers.deployment import (
     BILLED,
     COMPUTING,
     MACHINE,
     Deployment,
     JournaledResource,
+    NodePool,
 )
 from providers.ownership_tags import OwnershipTags
-from providers.pools.node_pool import NodePool
 
-if TYPE_CHECKING:  # the values of its answers, made of what is here
-    from providers.lifecycle.presence import Listing, Presence
+
+class NoCapacityError(ProviderError):
+    """The place has no such machine now, or does not sell it; nothing was made."""
+
+
+class QuotaError(ProviderError):
+    """A limit of the account; nothing was made. The message says how to raise it."""
+
+
+class ForbiddenError(ProviderError):
+    """The credentials lack a right; nothing was made."""
+
+
+class ThrottledError(ProviderError):
+    """Too many calls; nothing was made.
+
+    Attributes:
+        wait_s: seconds after which the provider wants to be asked again.
+    """
+
+    wait_s: float = 5.0
+
+
+class UncertainError(ProviderError):
+    """No answer, or one that says nothing about the work: it may have been done."""
+
 
 OUTSIDE = "schedule"
 """The kind of resource that ends a machine from outside, at the provider, and then itself."""
@@ -245,6 +283,61 @@ class Resource:
         return self.kind in COMPUTING
 
 
+ExistenceState = Literal["present", "gone", "not-shown", "not-asked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """What is known about one resource.
+
+    Attributes:
+        state: present: the provider shows it; gone: positively; not-shown: it is not shown, which
+            proves nothing yet; not-asked: the provider could not be asked.
+        resource: as the provider shows it, where it is present.
+        why: for people, where it is not.
+    """
+
+    state: ExistenceState
+    resource: Resource | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked:
+    """A part of a provider that could not be asked.
+
+    Attributes:
+        provider, kind, region: which part; an empty kind is every kind, an empty region every one.
+        why: in a sentence.
+    """
+
+    provider: str
+    kind: str
+    region: str
+    why: str
+
+    @property
+    def text(self) -> str:
+        """The part and the reason, for people."""
+        what = " ".join(filter(None, (self.provider, self.kind)))
+        return f"{what}{f' in {self.region}' if self.region else ''} could not be asked: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a provider lists of ours, as far as it could be asked.
+
+    Attributes:
+        resources: what carries our marks, or is a machine named as one of ours.
+        unasked: parts of which nothing is known.
+        strangers: what looks like ours and is not provably so; it is told and never touched.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    unasked: tuple[Unasked, ...] = ()
+    strangers: tuple[str, ...] = ()
+
+
 @runtime_checkable
 class Cloud(Protocol):
     """A provider that machines can be launched on.
@@ -308,7 +401,7 @@ class Cloud(Protocol):
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
         known: Mapping[str, OwnershipTags] = MappingProxyType({}),
-    ) -> "Listing":
+    ) -> Listing:
         """Return what is ours, shown and not gone, of every run and owner; never raise.
 
         Each kind and region is asked on its own: what cannot be asked hides nothing else.
@@ -319,7 +412,7 @@ class Cloud(Protocol):
             known: marks by run, for machines that only their name tells.
         """
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> "Presence":
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
         """Return what the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.
@@ -366,3 +459,28 @@ class Connection:
 
     environment: Mapping[str, str] = field(repr=False, default_factory=lambda: MappingProxyType({}))
     state: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a launch would do and cost, before anything is done.
+
+    Attributes:
+        spec: the launch.
+        calls: the changing calls at the first place, in order.
+        ends: what ends it, in words.
+        total: the bill of all machines at the TTL; None for the user's own.
+        most: the same when their bill ends at worst, which the cap is held against.
+        notes: of quota, region and permissions, as the provider told them.
+        warnings: what the user must know before saying yes.
+        refusals: why it would be refused; empty: it may go ahead.
+    """
+
+    spec: LaunchSpec
+    calls: tuple[Creation, ...]
+    ends: tuple[str, ...]
+    total: Quote | None
+    most: Quote | None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()

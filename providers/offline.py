@@ -1,15 +1,239 @@
 """Providers without credentials: they say which calls a launch would make, and can make none."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
-from pricing.errors import MissingCredentialsError
-from providers.interface import Cloud, Creation, JournaledResource, LaunchSpec, Place, Resource
-from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import OwnershipTags
+from pricing.errors import MissingCredentialsError, ProviderError
+from providers.interface import (
+    MACHINE,
+    Cloud,
+    Connection,
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Listing,
+    Place,
+    Presence,
+    Resource,
+    Unasked,
+)
+from providers.ownership_tags import OwnershipTags, read_text
 from providers.registry import CLOUDS
+
+PROVIDER = "memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """An error of the next call that it fits.
+
+    Attributes:
+        call: create, ours, look, mark, destroy or account.
+        error: what is raised.
+        kind: only for this kind of resource; empty: any.
+        after: the work is done all the same.
+        region: only there; empty: anywhere.
+        times: how often.
+    """
+
+    call: str
+    error: ProviderError
+    kind: str = ""
+    after: bool = False
+    region: str = ""
+    times: int = 1
+
+
+@dataclass(kw_only=True)
+class MemoryCloud:
+    """The provider.
+
+    Attributes:
+        name: as in offers.
+        skew_s: by how much its clock is said to be ahead.
+        regions: where it has machines, in its order.
+        things: what exists, by kind and id.
+        faults: what goes wrong next, first come first served.
+        calls: what was asked for: "create machine gpucost-k3f9xw2m-1".
+        boot_looks: looks at a machine until it runs.
+        hidden: ids that no read shows, as if it lagged behind.
+        lag_s: for how long reads are said to lag.
+        kinds: of what a launch makes.
+        account_id: whose it is.
+    """
+
+    name: str = PROVIDER
+    skew_s: float = 0.0
+    lag_s: float = 60.0
+    kinds: tuple[str, ...] = (MACHINE, "key")
+    account_id: str = "memory"
+    regions: tuple[str, ...] = ("here", "there")
+    things: dict[tuple[str, str], Resource] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    boot_looks: int = 2
+    hidden: set[str] = field(default_factory=set)
+    _looked: dict[str, int] = field(default_factory=dict)
+    _made: int = 0
+
+    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """Return a key, then the machines."""
+        arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
+        names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
+        return tuple(
+            Creation(
+                kind=kind,
+                name=name,
+                region=place.region,
+                call=f"make {kind}",
+                arguments=arguments,
+            )
+            for kind, name in names
+        )
+
+    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+        """Return nothing."""
+        _ = spec, machine
+        return ()
+
+    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """Return that only our own calls end it."""
+        return (f"remove {spec.count} machines and the key",)
+
+    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
+        """Return each place, in every region where it names none."""
+        places = tuple(
+            replace(place, region=region)
+            for place in spec.places
+            for region in ((place.region,) if place.region else self.regions)
+        )
+        return replace(spec, places=places), ()
+
+    def account(self) -> str:
+        """Return the id of the account."""
+        self._raise("account")
+        return self.account_id
+
+    def limits(self) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+    def create(self, creation: Creation) -> Resource:
+        """Make it."""
+        self.calls.append(f"create {creation.kind} {creation.name}")
+        fault = self._fault("create", creation.kind, creation.region)
+        if fault is not None and not fault.after:
+            raise fault.error
+        self._made += 1
+        marks = read_text(str(creation.arguments["marks"]), ":")
+        if marks is None:
+            raise ProviderError(f"{creation.name} carries no marks.")
+        is_machine = creation.kind == MACHINE
+        made = Resource(
+            kind=creation.kind,
+            id=f"{creation.kind}-{self._made}",
+            name=creation.name,
+            region=creation.region,
+            marks=marks,
+            state="starting" if is_machine else "running",
+            created_at=datetime.now(UTC).replace(microsecond=0) if is_machine else None,
+            instance_type=str(creation.arguments["type"]) if is_machine else "",
+        )
+        self.things[made.kind, made.id] = made
+        if fault is not None:
+            raise fault.error
+        return made
+
+    def ours(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...] | None = None,
+        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+    ) -> Listing:
+        """Return everything that is shown there."""
+        _ = known
+        found: list[Resource] = []
+        unasked: list[Unasked] = []
+        for kind in self.kinds if kinds is None else kinds:
+            try:
+                self._raise("ours", kind)
+            except ProviderError as error:
+                why = error.problems[0]
+                unasked.append(Unasked(provider=self.name, kind=kind, region="", why=why))
+                continue
+            found += (
+                one
+                for one in self.things.values()
+                if one.kind == kind and (regions is None or one.region in regions)
+            )
+        shown = tuple(one for one in found if one.id not in self.hidden)
+        return Listing(resources=shown, unasked=tuple(unasked))
+
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+        """Return the resource; a machine runs after some looks."""
+        self._raise("look", kept.kind)
+        found = self.things.get((kept.kind, kept.id))
+        if found is None or kept.id in self.hidden:
+            return Presence(state="not-shown", why="no such id")
+        if found.marks.run != marks.run:
+            return Presence(state="not-asked", why=f"it is of run {found.marks.run}")
+        self._looked[kept.id] = self._looked.get(kept.id, 0) + 1
+        if found.is_machine and self._looked[kept.id] >= self.boot_looks:
+            found = replace(found, state="running", address="192.0.2.1")
+            self.things[kept.kind, kept.id] = found
+        return Presence(state="present", resource=found)
+
+    def end_fault(self, machine: Resource) -> str:
+        """Return no fault: what is removed is no longer billed."""
+        _ = machine
+        return ""
+
+    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+        """Put them on it."""
+        self.calls.append(f"mark {one.name}")
+        self._raise("mark", one.kind)
+        key = (one.kind, one.id)
+        self.things[key] = replace(self.things[key], marks=marks)
+        return ()
+
+    def destroy(self, resource: Resource) -> bool:
+        """Remove it."""
+        self.calls.append(f"destroy {resource.kind} {resource.name}")
+        fault = self._fault("destroy", resource.kind, resource.region)
+        was = (resource.kind, resource.id) in self.things
+        if fault is None or fault.after:
+            self.things.pop((resource.kind, resource.id), None)
+        if fault is not None:
+            raise fault.error
+        return was
+
+    def _raise(self, call: str, kind: str = "") -> None:
+        fault = self._fault(call, kind, "")
+        if fault is not None:
+            raise fault.error
+
+    def _fault(self, call: str, kind: str, region: str) -> Fault | None:
+        for place, fault in enumerate(self.faults):
+            fits = (fault.call == call, fault.kind in ("", kind), fault.region in ("", region))
+            if all(fits):
+                rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+                self.faults[place : place + 1] = rest
+                return fault
+        return None
+
+
+def connect(connection: Connection) -> MemoryCloud:
+    """Return an empty provider; it needs no credentials."""
+    _ = connection
+    return MemoryCloud()
+
+
+CLOUD = MemoryCloud
+
 
 _DRY = "a dry run asks nothing"
 

@@ -6,11 +6,15 @@ there are stay fast.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pricing.errors import InputError
 from pricing.json_value import JsonObject
+
+if TYPE_CHECKING:
+    from pricing.refresh.reading import PriceReading
 
 Kind = Literal["poweroff", "api", "none"]
 
@@ -165,3 +169,31 @@ def check_form(variable: str, provider: str, reach: str, token: str) -> None:
             f"{variable} holds blanks, quotes or other characters that no token has; copy the "
             "token again."
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked of a fetcher.
+
+    Attributes:
+        now: the time of the reading, aware.
+        environment: variables that hold credentials and endpoints; never printed.
+        regions: only these; empty: the fetcher's own default.
+    """
+
+    now: datetime
+    environment: Mapping[str, str] = field(repr=False)
+    regions: tuple[str, ...] = ()
+
+
+class Fetch(Protocol):
+    """Reads a provider's live prices.
+
+    Raises:
+        MissingCredentialsError: names the variable to set.
+        InputError: an endpoint, a file or a region that was asked for cannot be used.
+        ProviderError: the provider failed; nothing of its answer is kept.
+    """
+
+    def __call__(self, request: Request) -> "PriceReading":
+        """Return everything that the provider says it sells."""

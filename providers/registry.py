@@ -5,18 +5,18 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from providers.aws.provider import PROVIDER as AWS
-from providers.digitalocean.provider import PROVIDER as DIGITALOCEAN
-from providers.doks.provider import PROVIDER as DOKS
-from providers.eks.provider import PROVIDER as EKS
-from providers.lambda_cloud.provider import PROVIDER as LAMBDA
-from providers.provider import Provider
-from providers.ssh.provider import PROVIDER as SSH
+from providers.aws import PROVIDER as AWS
+from providers.digitalocean import PROVIDER as DIGITALOCEAN
+from providers.doks import PROVIDER as DOKS
+from providers.eks import PROVIDER as EKS
+from providers.lambda_cloud import PROVIDER as LAMBDA
+from providers.provider import Fetch, Provider
 
 if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
     from providers.interface import Cloud, Connection
 
-MEMORY = Provider(name="memory", title="memory", cloud="providers.in_memory", offered=False)
+SSH = Provider(name="ssh", title="your own machine", cloud="providers.ssh.cloud", offered=False)
+MEMORY = Provider(name="memory", title="memory", cloud="providers.offline", offered=False)
 
 ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, MEMORY, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
@@ -45,3 +45,8 @@ def connect(provider: str, connection: "Connection") -> "Cloud":
         MissingCredentialsError: names the variable to set.
     """
     return cast("Cloud", import_module(CLOUDS[provider].cloud).connect(connection))
+
+
+def fetcher(provider: str) -> Fetch:
+    """Return the fetcher of a provider in `priced()`; its library is imported when it fetches."""
+    return cast("Fetch", import_module(CLOUDS[provider].prices).fetch)

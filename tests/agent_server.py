@@ -18,8 +18,8 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from gpucost.cli import run
 from gpucost.machines import state
-from providers.lifecycle.waiting import Clock, Patience
-from providers.ssh.login import Status
+from providers.lifecycle.session import Clock, Patience
+from providers.ssh.connection import Status
 from tests.conftest import ROOT
 from tests.gpucost.launching import prepare
 

@@ -24,9 +24,8 @@ from gpucost.views.launch import preview_lines
 from gpucost.views.output import Output
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import cents, cents_up
-from providers.interface import OWN, Cloud
+from providers.interface import OWN, Cloud, Preview
 from providers.journal.ledger import bill_run
-from providers.launch_preview import Preview
 
 VALID_S = 600
 """A token is good for so long, and once."""

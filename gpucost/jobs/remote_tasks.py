@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from pricing.errors import ProviderError
 from providers.ssh.connection import ROOT
-from providers.ssh.shell import RemoteShell
-from providers.ssh.transfer import Transfer
+from providers.ssh.shell import RemoteShell, Transfer
 from templates.job_scripts import prepare_script, task_script
 
 _TASK = f'"{ROOT}/var/lib/gpucost/tasks/task"'

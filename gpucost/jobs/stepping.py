@@ -15,8 +15,7 @@ from gpucost.jobs.request import JobRequest
 from gpucost.jobs.steps import JOB, STEPS, JobStep
 from gpucost.views.output import Output
 from pricing.errors import PartialError
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Stopwatch
+from providers.lifecycle.session import Session, Stopwatch
 from providers.ssh.shell import LostConnectionError
 
 PERSEVERES_S = 300.0

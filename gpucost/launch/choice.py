@@ -19,9 +19,9 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
 from pricing.money import show
+from providers.deployment import NodePool
 from providers.interface import OWN
 from providers.ownership_tags import clean
-from providers.pools.node_pool import NodePool
 from providers.registry import launchable
 from providers.ssh.address import check_address
 

@@ -10,8 +10,8 @@ from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import usd
 from pricing.refresh.reading import Row
-from providers.price_source import Request, fetcher
-from providers.registry import priced
+from providers.provider import Request
+from providers.registry import fetcher, priced
 
 _Key = tuple[str, str, str]
 

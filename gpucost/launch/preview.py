@@ -25,14 +25,14 @@ from providers.interface import (
     Creation,
     LaunchSpec,
     Place,
+    Preview,
     Resource,
 )
 from providers.journal.ledger import quote_machines
-from providers.launch_preview import Preview
 from providers.ownership_tags import OwnershipTags, new_run
 from providers.provider import check_form
 from providers.registry import CLOUDS
-from providers.ssh.caller_address import CALLER
+from providers.ssh.address import CALLER
 from templates.bootstrap_deadline import END_S
 from templates.bootstrap_files import MOST_PLAIN, render_bootstrap, render_files
 

@@ -17,14 +17,12 @@ from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run
 from pricing.errors import GpucostError
-from providers.interface import OWN, Cloud, Deployment, LaunchSpec
+from providers.interface import OWN, Cloud, Deployment, LaunchSpec, Preview
 from providers.journal.journal import Journal, JournalError
-from providers.launch_preview import Preview
 from providers.lifecycle.launch import launch
-from providers.lifecycle.waiting import LEAST_SKEW_S, skew_told
+from providers.lifecycle.session import LEAST_SKEW_S, skew_told
 from providers.offline import offline
-from providers.ssh.keys import drop_key, make_key
-from providers.ssh.login import Login
+from providers.ssh.connection import Login, drop_key, make_key
 
 _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 """Stands in previews for the public key of the run, which is made once they are confirmed."""

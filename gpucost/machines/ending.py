@@ -22,11 +22,11 @@ from providers.interface import Deployment, JournaledResource, Resource
 from providers.journal.journal import Journal
 from providers.journal.ledger import bill_run
 from providers.lifecycle.end import end_run, regions_of
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
 from providers.ownership_tags import OwnershipTags, latest, owns
-from providers.ssh.keys import drop_key
+from providers.ssh.connection import drop_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pricing.errors import GpucostError, LaunchInterruptedError
 from pricing.listing import counted
 from providers.lifecycle.reap import Verdict, carry_out
 from providers.lifecycle.session import Session
-from providers.ssh.keys import drop_key
+from providers.ssh.connection import drop_key
 
 Judged = list[tuple[Session, Verdict]]
 """What is to be done with each run, and the session in which it is done."""

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from providers.interface import OWN, Deployment
 from providers.registry import CLOUDS
-from providers.ssh.connection import SshAccess, SshLogin, own_door
-from providers.ssh.keys import key_file, known_hosts
-from providers.ssh.login import Login
+from providers.ssh.connection import Login, SshAccess, SshLogin, key_file, known_hosts, own_door
 
 
 def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:

@@ -18,8 +18,7 @@ from pricing.errors import GpucostError, MissingCredentialsError
 from providers.interface import Cloud, Connection, Deployment, Resource
 from providers.journal.journal import Journal, JournalError
 from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Clock, Patience
+from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import keep_owner, owner_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect

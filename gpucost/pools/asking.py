@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.errors import InputError
+from providers.deployment import NodePool
 from providers.interface import LaunchSpec
-from providers.pools.node_pool import NodePool
 from providers.registry import CLOUDS, pools_at
 
 _OF_MACHINES = (

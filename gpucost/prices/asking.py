@@ -18,7 +18,8 @@ from pricing.feeds.feeds import reader
 from pricing.refresh.feed import Answers, Asked, Feed, FeedReading
 from pricing.refresh.reading import PriceReading
 from providers.price_feed import FeedFiles, FeedServer, Validators
-from providers.price_source import Request, fetcher
+from providers.provider import Request
+from providers.registry import fetcher
 
 _READ = "read.json"
 

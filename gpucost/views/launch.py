@@ -13,8 +13,7 @@ from gpucost.views.terminal.size import terminal_width
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents_up, plain, show
-from providers.interface import Creation, LaunchSpec
-from providers.launch_preview import Preview
+from providers.interface import Creation, LaunchSpec, Preview
 
 _LONGEST = 60
 SCHEMA = "gpucost.preview/v1"

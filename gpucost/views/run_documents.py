@@ -9,9 +9,8 @@ from types import MappingProxyType
 from gpucost.views.job_documents import JobEndDocument
 from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents
-from providers.interface import Deployment, JournaledResource
+from providers.interface import Deployment, JournaledResource, Presence
 from providers.journal.ledger import bill_machine, bill_run
-from providers.lifecycle.presence import Presence
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 

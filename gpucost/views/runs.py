@@ -19,9 +19,8 @@ from gpucost.views.run_documents import (
 )
 from pricing.listing import counted
 from pricing.money import show
-from providers.interface import Deployment, JournaledResource
+from providers.interface import Deployment, JournaledResource, Presence
 from providers.journal.ledger import RunCost, bill_run
-from providers.lifecycle.presence import Presence
 
 _COLUMNS = (
     "run",

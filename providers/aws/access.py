@@ -1,10 +1,15 @@
 """How AWS is reached: the SDK's own chain of credentials, time limits, errors as sentences."""
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from http import HTTPStatus
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
+from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.redaction import learn, redact
 
 CONNECT_S = 10
@@ -76,3 +81,150 @@ def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
     learn(*secrets)
     text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
     return f"AWS: {doing} failed: {type(error).__name__}: {text}"
+
+
+_MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
+    NoCapacityError: (
+        "InsufficientInstanceCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientCapacity",
+        "Unsupported",
+        "SpotMaxPriceTooLow",
+        "InsufficientReservedInstanceCapacity",
+        "InvalidAvailabilityZone",
+        "UnfulfillableCapacity",
+    ),
+    QuotaError: (
+        "VcpuLimitExceeded",
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VolumeLimitExceeded",
+        "SecurityGroupLimitExceeded",
+        "ResourceLimitExceeded",
+        "ResourceLimitExceededException",
+    ),
+    ThrottledError: (
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "EC2ThrottledException",
+        "TooManyRequestsException",
+        "RequestThrottled",
+        "SlowDown",
+    ),
+}
+DENIED = "UnauthorizedOperation"
+"""The code of an answer to a call that the identity may not make."""
+
+_NOT_FOUND = ("NotFound", "Malformed")
+"""Words in the code of an answer about an id that is not shown, or that no resource can have."""
+
+
+@contextmanager
+def launch_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
+    """Turn whatever the SDK raises into the error that says what it means.
+
+    Raises:
+        NoCapacityError, QuotaError, ThrottledError, UncertainError, ProviderError: no credentials
+            are in the text.
+    """
+    try:
+        yield
+    except GpucostError:
+        raise
+    except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
+        raise _meaning(error, sentence(doing, error, secrets)) from None
+
+
+def code_of(error: BaseException) -> str:
+    """Return the code of a service's answer; empty where there was none."""
+    answer: Any = getattr(error, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+def is_not_found(error: BaseException) -> bool:
+    """Return whether an answer says that it knows no such id; alone that does not prove an end."""
+    return any(word in code_of(error) for word in _NOT_FOUND)
+
+
+def _meaning(error: Exception, text: str) -> ProviderError:
+    code = code_of(error)
+    for meaning, codes in _MEANINGS.items():
+        if code in codes:
+            return meaning(text)
+    answer: Any = getattr(error, "response", None) or {}
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if status is None and not code:
+        return UncertainError(text) if _was_sent(error) else ProviderError(text)
+    if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UncertainError(text)
+    return ProviderError(text)
+
+
+def _was_sent(error: Exception) -> bool:
+    """Return whether the call may have left this machine.
+
+    Wrong parameters and credentials never do.
+    """
+    never = ("ParamValidationError", "NoCredentialsError", "NoRegionError", "ProfileNotFound")
+    return type(error).__name__ not in (*never, "PartialCredentialsError", "ValidationError")
+
+
+MOST_AT_ONCE = 40
+"""More than AWS has regions; each has its own connection."""
+
+ANSWER_S = 90.0
+"""How long they may take together; what a region needs with one repetition ends before that."""
+
+Told = TypeVar("Told")
+
+
+def in_each(
+    regions: Iterable[str], asks: Callable[[str], Told], *, answer_s: float = ANSWER_S
+) -> Mapping[str, Told | None]:
+    """Return each region's answer, in the order of the regions; None where it is silent.
+
+    Args:
+        regions: their names.
+        asks: one of them; what it raises is raised here.
+        answer_s: how long to wait for all of them; who is silent then is not waited for.
+    """
+    names = tuple(dict.fromkeys(regions))
+    if len(names) <= 1:
+        return {name: asks(name) for name in names}
+    work = _Work(asks, names)
+    until_s = time.perf_counter() + answer_s
+    for thread in [work.started() for _ in names[:MOST_AT_ONCE]]:
+        thread.join(max(0.0, until_s - time.perf_counter()))
+    if work.errors:
+        raise work.errors[0]
+    return {name: work.told.get(name) for name in names}
+
+
+class _Work(Generic[Told]):
+    """Questions that wait, and the answers so far."""
+
+    def __init__(self, asks: Callable[[str], Told], names: Iterable[str]) -> None:
+        self.told: dict[str, Told] = {}
+        self.errors: list[Exception] = []
+        self._asks = asks
+        self._waiting: SimpleQueue[str] = SimpleQueue()
+        for name in names:
+            self._waiting.put(name)
+
+    def started(self) -> threading.Thread:
+        """Return a thread that asks while anybody waits; a process does not wait for it to end."""
+        thread = threading.Thread(target=self._work, daemon=True)
+        thread.start()
+        return thread
+
+    def _work(self) -> None:
+        while True:
+            try:
+                name = self._waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                self.told[name] = self._asks(name)
+            except Exception as error:  # noqa: BLE001 - raised again by who waits
+                self.errors.append(error)

@@ -14,12 +14,27 @@ from typing import Any
 from pricing.errors import ProviderError
 from pricing.json_value import objects
 from pricing.money import plain
-from providers.aws import calls, images, inventory, items, network, schedule
-from providers.aws.access import client, open_session, sdk_errors, sentence
+from providers.aws import calls, inventory, schedule
+from providers.aws.access import (
+    DENIED,
+    client,
+    code_of,
+    is_not_found,
+    launch_errors,
+    open_session,
+    sdk_errors,
+    sentence,
+)
 from providers.aws.calls import DEADLINE_TAG, KINDS, PROVIDER, SSH_FROM
-from providers.aws.failures import DENIED, code_of, is_not_found, launch_errors
-from providers.aws.quota import check_quota, quotas
-from providers.errors import NoCapacityError, UncertainError
+from providers.aws.inventory import resource
+from providers.aws.placement import (
+    check_quota,
+    place_in_network,
+    private_endpoint,
+    quotas,
+    volumes_that_stay,
+    with_group_ids,
+)
 from providers.interface import (
     MACHINE,
     OUTSIDE,
@@ -27,13 +42,16 @@ from providers.interface import (
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
     Resource,
+    UncertainError,
 )
-from providers.lifecycle.presence import Listing, Presence
-from providers.lifecycle.waiting import skew_s
+from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.caller_address import with_caller
+from providers.ssh.address import with_caller
 
 _HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
@@ -131,7 +149,7 @@ class AwsCloud:
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch with the zones that have each type, and what the quotas say."""
-        spec = with_caller(spec, network.private_endpoint(self._ec2(_HOME)))
+        spec = with_caller(spec, private_endpoint(self._ec2(_HOME)))
         places: list[Place] = []
         notes: list[str] = []
         for place in spec.places:
@@ -143,13 +161,15 @@ class AwsCloud:
             if not zones:
                 notes.append(f"{place.instance_type} is not offered in {here.region}")
                 continue
-            here, zones, trouble = network.place(self._ec2(here.region), spec.subnet, here, zones)
+            here, zones, trouble = place_in_network(
+                self._ec2(here.region), spec.subnet, here, zones
+            )
             if trouble:
                 notes.append(trouble)
                 continue
             with launch_errors(f"looking at {spec.image}", self.secrets):
                 ec2 = self._ec2(here.region)
-                stay, told, is_there = images.volumes_that_stay(ec2, spec.image, here.region)
+                stay, told, is_there = volumes_that_stay(ec2, spec.image, here.region)
             notes += filter(None, (told,))
             if not is_there:
                 continue
@@ -216,7 +236,7 @@ class AwsCloud:
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(str(made["GroupId"]), creation)
-        found = items.resource(creation.kind, made, creation.region, {})
+        found = resource(creation.kind, made, creation.region, {})
         if found is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
         return found
@@ -342,7 +362,7 @@ def _make_group(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
 
 
 def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
-    arguments |= network.with_group_ids(ec2, arguments)
+    arguments |= with_group_ids(ec2, arguments)
     instance: _Json = ec2.run_instances(**arguments)["Instances"][0]
     return {**instance, "Tags": _tags(arguments)}
 

@@ -11,7 +11,7 @@ from pricing.hardware import find
 from pricing.money import plain, usd
 from pricing.refresh.reading import PriceReading, Row, new_row
 from providers.aws.access import client, open_session, sdk_errors
-from providers.price_source import Request
+from providers.provider import Request
 
 PROVIDER = "aws"
 SOURCE = "AWS Price List GetProducts"

@@ -11,15 +11,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from providers.aws.failures import code_of, is_not_found
+from providers.aws import LATE_S
+from providers.aws.access import code_of, is_not_found
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
-
-LATE_S = 120
-"""A schedule names a minute, and comes within sixty seconds of it: so much later at most.
-
-docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html ("60 second precision")
-"""
 
 TERMINATE = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 """The target that calls EC2 itself; docs.aws.amazon.com/scheduler, "Using universal targets"."""

@@ -2,14 +2,24 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
-from pricing.errors import GpucostError, ProviderError
+from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
+from providers.digitalocean import ENDPOINT, REAPER_TOKEN, TOKEN
+from providers.digitalocean.calls import PROVIDER
+from providers.interface import (
+    ForbiddenError,
+    NoCapacityError,
+    QuotaError,
+    ThrottledError,
+    UncertainError,
+)
+from providers.provider import check_form
 from providers.redaction import learn, redact
 from providers.token_access import TokenAccess, TokenVariables
 
-TOKEN = "DIGITALOCEAN_TOKEN"  # noqa: S105 - the name of the variable
-ENDPOINT = "GPUCOST_DIGITALOCEAN_ENDPOINT"
 CA = "GPUCOST_DIGITALOCEAN_CA"
 
 CONNECT_S = 10
@@ -106,3 +116,129 @@ def sdk_errors(access: TokenAccess, doing: str) -> Iterator[None]:
         text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
         kind = f"HTTP {status}" if status else type(error).__name__
         raise ProviderError(f"DigitalOcean: {doing} failed: {kind}: {text}") from None
+
+
+_MOST_TEXT = 200
+_QUOTA = ("will exceed your", "droplet limit", "gpu limit", "limit increase")
+_ELSEWHERE = ("not available", "unavailable", "capacity", "region")
+_RAISE = "GPU quota of a new account is 0; ask for it at cloud.digitalocean.com, Settings, limits."
+
+
+@contextmanager
+def launch_errors(access: TokenAccess, doing: str) -> Iterator[None]:
+    """Turn whatever the library raises into the error that says what it means.
+
+    Raises:
+        NoCapacityError, QuotaError, ThrottledError, UncertainError, ProviderError: without token.
+    """
+    try:
+        yield
+    except GpucostError:
+        raise
+    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
+        raise _meaning(access, doing, error) from None
+
+
+def _meaning(access: TokenAccess, doing: str, error: Exception) -> ProviderError:
+    status = getattr(error, "status_code", None)
+    text = " ".join(str(_message(error) or error).split())
+    learn(access.token)
+    text = redact(text)[:_MOST_TEXT]
+    told = f"DigitalOcean: {doing} failed: {f'HTTP {status}' if status else type(error).__name__}"
+    sentence = f"{told}: {text}"
+    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UncertainError(sentence)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        throttled = ThrottledError(sentence)
+        throttled.wait_s = _retry_after_s(error)
+        return throttled
+    if status < HTTPStatus.BAD_REQUEST:
+        return UncertainError(f"{sentence} (an answer that cannot be read)")
+    return refusal(status, text, sentence)
+
+
+def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
+    """Return the error of a refused call, recognised by its words."""
+    low = text.lower()
+    if any(word in low for word in _QUOTA):
+        return QuotaError(f"{sentence}. {_RAISE}")
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and any(word in low for word in _ELSEWHERE):
+        return NoCapacityError(sentence)
+    if status == HTTPStatus.FORBIDDEN:
+        return ForbiddenError(sentence)
+    return ProviderError(sentence)
+
+
+def _message(error: Exception) -> str:
+    """Return the provider's own sentence in the answer."""
+    response = getattr(error, "response", None)
+    try:
+        told: Any = response.json() if response is not None else {}
+    except Exception:  # noqa: BLE001 - the body of a failure may be anything
+        return ""
+    return str(told.get("message", "")) if isinstance(told, dict) else ""
+
+
+def _retry_after_s(error: Exception) -> float:
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("Retry-After", "")))
+    except ValueError:
+        return ThrottledError.wait_s
+
+
+_ABSENT = (2_147_483_647, 2_147_483_629, 2_147_483_587)
+"""Numbers that no Droplet of the account is likely to have; the first that is absent is used."""
+
+_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+def try_token(access: TokenAccess, token: str) -> None:
+    """Prove that the token may read and destroy Droplets.
+
+    Args:
+        access: where; its own token is not used.
+        token: what a machine would end itself with.
+
+    Raises:
+        InputError: it cannot be a token.
+        MissingCredentialsError: DigitalOcean refuses it.
+        ProviderError: DigitalOcean cannot be asked.
+    """
+    check_form(REAPER_TOKEN, PROVIDER, "all Droplets of the account", token)
+    droplets = connect(replace(access, token=token), retries=1).droplets
+    absent = next((n for n in _ABSENT if _status(token, droplets.get, n) == _GONE), None)
+    if absent is None:
+        raise ProviderError(f"{REAPER_TOKEN} could not be tried: no number of a Droplet is free.")
+    if _status(token, droplets.destroy, absent) != _GONE:
+        raise ProviderError(f"{REAPER_TOKEN} could not be tried: the answer cannot be read.")
+
+
+_GONE = HTTPStatus.NOT_FOUND
+
+
+def _status(token: str, call: Any, number: int) -> int:  # noqa: ANN401 - pydo's
+    """Return the status of an answer that has no body of interest.
+
+    Raises:
+        MissingCredentialsError: the token may not do that.
+        ProviderError: no answer.
+    """
+    found: list[int] = []
+    try:
+        call(number, raw_response_hook=lambda told: found.append(told.http_response.status_code))
+    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
+        status = getattr(error, "status_code", None) or (found[-1] if found else None)
+        if status not in _REFUSED:
+            text = " ".join(str(error).split()).replace(token, "[token]")[:200]
+            raise ProviderError(f"{REAPER_TOKEN} could not be tried: {text}") from None
+        found.append(status)
+    status = found[-1] if found else 0
+    if status in _REFUSED:
+        doing = "read" if call.__name__ == "get" else "destroy"
+        raise MissingCredentialsError(
+            f"DigitalOcean refuses {REAPER_TOKEN} (HTTP {int(status)}): it may not {doing} "
+            "Droplets, so no machine could end itself with it. `gpucost iam-policy --provider "
+            "digitalocean` lists the scopes that it needs; or say --no-self-destroy."
+        )
+    return int(status)

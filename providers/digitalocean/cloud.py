@@ -12,27 +12,27 @@ from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from pricing.json_value import elements
-from providers.digitalocean import calls, inventory
+from providers.digitalocean import REAPER_TOKEN, calls, inventory
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.access import read_access
+from providers.digitalocean.access import launch_errors, read_access, refusal, try_token
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
-from providers.digitalocean.failures import launch_errors, refusal
-from providers.digitalocean.provider import REAPER_TOKEN
-from providers.digitalocean.reaper_token import try_token
-from providers.errors import NoCapacityError, QuotaError, UncertainError
 from providers.interface import (
     MACHINE,
     Connection,
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
+    QuotaError,
     Resource,
+    UncertainError,
 )
-from providers.lifecycle.presence import Listing, Presence
-from providers.lifecycle.waiting import skew_s
+from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.caller_address import with_caller
+from providers.ssh.address import with_caller
 from providers.token_access import TokenAccess
 
 _LAG_S = 180.0

@@ -13,10 +13,9 @@ from typing import Any
 from pricing.errors import ProviderError
 from pricing.json_value import elements, members, objects
 from providers.digitalocean import calls
+from providers.digitalocean.access import launch_errors
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
-from providers.digitalocean.failures import launch_errors
-from providers.interface import MACHINE, Resource, State
-from providers.lifecycle.presence import Listing, Presence, Unasked
+from providers.interface import MACHINE, Listing, Presence, Resource, State, Unasked
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_access import TokenAccess
 

@@ -13,7 +13,7 @@ from pricing.json_value import elements, members
 from pricing.money import plain
 from pricing.refresh.reading import PriceReading, Row, new_row
 from providers.digitalocean.access import connect, read_access, sdk_errors
-from providers.price_source import Request
+from providers.provider import Request
 from providers.token_access import TokenAccess
 
 PROVIDER = "digitalocean"

@@ -11,27 +11,28 @@ from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from pricing.json_value import members, objects
+from providers.deployment import NODE, POOL, NodePool, run_of_node
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.access import read_access
+from providers.digitalocean.access import launch_errors, read_access, refusal
 from providers.digitalocean.cloud import DigitalOceanCloud
-from providers.digitalocean.failures import launch_errors, refusal
 from providers.digitalocean.inventory import is_not_found
-from providers.doks import calls, inventory
-from providers.doks.calls import PROVIDER
-from providers.errors import NoCapacityError, UncertainError
+from providers.doks import inventory
+from providers.doks.inventory import PROVIDER
 from providers.interface import (
     ANYWHERE,
     Connection,
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
     Resource,
+    UncertainError,
 )
-from providers.lifecycle.presence import Listing, Presence
-from providers.lifecycle.waiting import skew_s
+from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
-from providers.pools.node_pool import NODE, POOL, NodePool, run_of_node
 from providers.token_access import TokenAccess
 
 _LAG_S = 180.0
@@ -83,7 +84,7 @@ class DoksCloud:
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
-        return (calls.creation(spec, _pool(spec), place),)
+        return (inventory.creation(spec, _pool(spec), place),)
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
@@ -94,7 +95,7 @@ class DoksCloud:
         """Return our call, and that nothing happens by itself; pure."""
         pool = _pool(spec)
         return (
-            f"DELETE {calls.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
+            f"DELETE {inventory.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
             "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
         )
 
@@ -157,7 +158,7 @@ class DoksCloud:
             text = str(answer["message"])  # some refusals do not raise
             raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
         made = answer.get("node_pool") if isinstance(answer, Mapping) else None
-        marks = calls.read_labels(body["labels"])
+        marks = inventory.read_labels(body["labels"])
         if not isinstance(made, Mapping) or "id" not in made or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.pool_resource(cluster, creation.region, made, marks)
@@ -179,7 +180,7 @@ class DoksCloud:
         client = self._client(repeats=True)
         if kept.kind == NODE:
             return inventory.look_at_node(client, self.access, kept.id, marks)
-        self._clusters[calls.parts(kept.id)[0]] = None
+        self._clusters[inventory.parts(kept.id)[0]] = None
         return inventory.look_at_pool(client, self.access, kept.id, kept.region, marks)
 
     def end_fault(self, machine: Resource) -> str:
@@ -196,8 +197,8 @@ class DoksCloud:
         if found is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
         with launch_errors(self.access, doing):
-            body = calls.changed(found, marks)
-            told = client.kubernetes.update_node_pool(*calls.parts(one.id), body=body)
+            body = inventory.changed(found, marks)
+            told = client.kubernetes.update_node_pool(*inventory.parts(one.id), body=body)
         if not (isinstance(told, Mapping) and "node_pool" in told):
             raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
         return ()
@@ -211,7 +212,7 @@ class DoksCloud:
         client, doing = self._client(repeats=False), f"ending {resource.kind} {resource.name}"
         if resource.kind == POOL:
             with launch_errors(self.access, doing):
-                answer = client.kubernetes.delete_node_pool(*calls.parts(resource.id))
+                answer = client.kubernetes.delete_node_pool(*inventory.parts(resource.id))
             return not is_not_found(answer)
         seen = self.ours(None, (POOL,), {resource.marks.run: resource.marks})
         pools = [one for one in seen.resources if one.marks.run == resource.marks.run]

@@ -12,17 +12,89 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from pricing.json_value import elements, members, objects
+from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
+from providers.digitalocean.access import launch_errors
 from providers.digitalocean.calls import DropletKind
-from providers.digitalocean.failures import launch_errors
 from providers.digitalocean.inventory import is_not_found, pages
-from providers.doks import calls
-from providers.doks.calls import PROVIDER
-from providers.errors import ForbiddenError
-from providers.interface import Resource, State
-from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import OwnershipTags
-from providers.pools.node_pool import NODE, POOL, run_of_node, run_of_pool
+from providers.interface import (
+    Creation,
+    ForbiddenError,
+    LaunchSpec,
+    Listing,
+    Place,
+    Presence,
+    Resource,
+    State,
+    Unasked,
+)
+from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
 from providers.token_access import TokenAccess
+
+PROVIDER = "doks"
+PATH = "/v2/kubernetes/clusters"
+_SEPARATOR = "/"
+
+
+def pool_path(cluster_id: str) -> str:
+    """Return where the pools of a cluster are."""
+    return f"{PATH}/{cluster_id}/node_pools"
+
+
+def labels(marks: OwnershipTags) -> dict[str, str]:
+    """Return the marks as labels of a pool, which its nodes get, too."""
+    return {f"{PREFIX}-{name}": text for name, text in marks.tags().items()}
+
+
+def read_labels(told: object) -> OwnershipTags | None:
+    """Return the marks among labels; None where they are not complete."""
+    if not isinstance(told, Mapping):
+        return None
+    ours = f"{PREFIX}-"
+    return read_marks({str(k).removeprefix(ours): str(v) for k, v in told.items() if ours in k})
+
+
+def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
+    """Return the call of a launch: a pool of as many nodes as it begins with."""
+    body: dict[str, Any] = {
+        "name": pool_name(spec.marks),
+        "size": place.instance_type,
+        "count": spec.count,
+        "labels": labels(spec.marks),
+    }
+    if pool.min_nodes is not None:
+        body |= {"auto_scale": True, "min_nodes": pool.min_nodes, "max_nodes": pool.max_nodes}
+    cluster = pool.cluster_id or pool.cluster
+    return Creation(
+        kind=POOL,
+        name=pool_name(spec.marks),
+        region=place.region,
+        call=f"POST {pool_path(cluster)}",
+        arguments={"cluster_id": cluster, **body},
+    )
+
+
+def changed(found: Mapping[str, Any], marks: OwnershipTags) -> dict[str, Any]:
+    """Return the body of the call that gives a pool other marks: all else stays as it is."""
+    kept = {
+        name: found[name]
+        for name in ("name", "count", "auto_scale", "min_nodes", "max_nodes", "taints")
+        if found.get(name) not in (None, [])
+    }
+    own = [str(tag) for tag in found.get("tags") or () if not str(tag).startswith("k8s")]
+    told = {**(found.get("labels") or {}), **labels(marks)}
+    return {**kept, **({"tags": own} if own else {}), "labels": told}
+
+
+def pool_id(cluster_id: str, id_: str) -> str:
+    """Return the id of a pool as the journal keeps it: a call needs that of its cluster, too."""
+    return f"{cluster_id}{_SEPARATOR}{id_}"
+
+
+def parts(id_: str) -> tuple[str, str]:
+    """Return the ids of a pool's cluster and of the pool."""
+    cluster, _, own = id_.partition(_SEPARATOR)
+    return cluster, own
+
 
 _PER_PAGE = 200
 _MOST_PAGES = 50
@@ -130,7 +202,7 @@ def _look_into(cluster: _Json, found: _PoolsFound) -> None:
     found.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
         run = run_of_pool(str(pool.get("name")))
-        marks = calls.read_labels(pool.get("labels"))
+        marks = read_labels(pool.get("labels"))
         if marks is None or (run and marks.run != run):
             marks = found.known.get(run)
         if marks is None and run:
@@ -170,7 +242,7 @@ def pool_resource(
     """Return a pool of the API that is of a run."""
     return Resource(
         kind=POOL,
-        id=calls.pool_id(cluster_id, str(pool["id"])),
+        id=pool_id(cluster_id, str(pool["id"])),
         name=str(pool.get("name", "")),
         region=region,
         marks=marks,
@@ -237,10 +309,10 @@ def look_at_pool(
     pool = read_pool(client, access, id_)
     if pool is None:
         return Presence(state="not-shown", why="DigitalOcean: no such node pool")
-    told = calls.read_labels(pool.get("labels"))
+    told = read_labels(pool.get("labels"))
     if told is not None and told.run != marks.run:
         return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
-    one = pool_resource(calls.parts(id_)[0], region, pool, told or marks)
+    one = pool_resource(parts(id_)[0], region, pool, told or marks)
     return Presence(state="present", resource=one)
 
 
@@ -252,7 +324,7 @@ def read_pool(client: Any, access: TokenAccess, id_: str) -> _Json | None:  # no
     """
     doing = f"looking at node pool {id_}"
     with launch_errors(access, doing):
-        answer = client.kubernetes.get_node_pool(*calls.parts(id_))
+        answer = client.kubernetes.get_node_pool(*parts(id_))
     if is_not_found(answer):
         return None
     pool = answer.get("node_pool") if isinstance(answer, Mapping) else None

@@ -12,28 +12,27 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.aws.access import client
+from providers.aws.access import client, is_not_found, launch_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
-from providers.aws.failures import is_not_found, launch_errors
-from providers.aws.quota import check_quota
-from providers.eks import calls, inventory
-from providers.eks.calls import PROVIDER
-from providers.eks.inventory import EksReader
-from providers.eks.seen_regions import note_region, seen_regions
-from providers.errors import NoCapacityError, UncertainError
+from providers.aws.placement import check_quota
+from providers.deployment import NODE, POOL, NodePool, pool_name
+from providers.eks import inventory, note_region, seen_regions
+from providers.eks.inventory import PROVIDER, EksReader
 from providers.interface import (
     Connection,
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
     Resource,
+    UncertainError,
 )
-from providers.lifecycle.presence import Listing, Presence
-from providers.lifecycle.waiting import skew_s
+from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
-from providers.pools.node_pool import NODE, POOL, NodePool, pool_name
 
 _LAG_S = 300.0
 """EKS documents no figure; its nodes are instances of EC2, whose guide says five minutes."""
@@ -94,7 +93,7 @@ class EksCloud:
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
-        return (calls.creation(spec, _pool(spec), place),)
+        return (inventory.creation(spec, _pool(spec), place),)
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
@@ -131,7 +130,7 @@ class EksCloud:
                 f"{pool.cluster} has nodes ({', '.join(found['subnets'])})."
             )
         pool = replace(pool, node_role=str(found["nodeRole"]), subnets=subnets)
-        checked = calls.in_region(spec, pool, region)
+        checked = inventory.in_region(spec, pool, region)
         session = self.account_cloud.session
         quota = check_quota(session, checked.places[0], spec.most_machines)
         limits = "EKS has no autoscaler of its own: min and max are limits for the cluster's"
@@ -208,7 +207,7 @@ class EksCloud:
         eks = self._client("eks", creation.region, repeats=False)
         with launch_errors(f"making node group {creation.name}", self._secrets):
             made = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
-        marks = calls.read_tags(creation.arguments["tags"])
+        marks = inventory.read_tags(creation.arguments["tags"])
         if "nodegroupArn" not in made or marks is None:
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
         return inventory.group_resource(made, creation.region, marks)
@@ -238,7 +237,7 @@ class EksCloud:
         if one.kind == POOL:
             eks = self._client("eks", one.region)
             with launch_errors(f"moving the deadline of {one.name}", self._secrets):
-                tag = {calls.DEADLINE: marks.tags()["deadline"]}
+                tag = {inventory.DEADLINE: marks.tags()["deadline"]}
                 eks.tag_resource(resourceArn=one.id, tags=tag)
         return ()
 
@@ -250,7 +249,7 @@ class EksCloud:
         """
         doing = f"ending {resource.kind} {resource.name}"
         if resource.kind == POOL:
-            cluster, name = calls.parts(resource.id)
+            cluster, name = inventory.parts(resource.id)
             call = self._client("eks", resource.region).delete_nodegroup
             return self._is_taken(doing, call, clusterName=cluster, nodegroupName=name)
         run = resource.marks.run

@@ -6,19 +6,89 @@ be asked is said, and hides no other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pricing.errors import ProviderError
 from pricing.json_value import objects
-from providers.aws.failures import is_not_found, launch_errors
-from providers.aws.regions import in_each
-from providers.eks import calls
-from providers.eks.calls import PROVIDER
-from providers.interface import JournaledResource, Resource, State
-from providers.lifecycle.presence import Listing, Presence, Unasked
-from providers.ownership_tags import PREFIX, OwnershipTags
-from providers.pools.node_pool import NODE, POOL, run_of_pool
+from providers.aws.access import in_each, is_not_found, launch_errors
+from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
+from providers.interface import (
+    Creation,
+    JournaledResource,
+    LaunchSpec,
+    Listing,
+    Place,
+    Presence,
+    Resource,
+    State,
+    Unasked,
+)
+from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
+
+PROVIDER = "eks"
+DEADLINE = f"{PREFIX}:deadline"
+ACCELERATOR = "k8s.amazonaws.com/accelerator"
+"""The label by which the Cluster Autoscaler knows nodes with GPUs (its AWS page)."""
+
+_IMAGES = {"x86_64": "AL2023_x86_64_NVIDIA", "arm64": "AL2023_ARM_64_NVIDIA"}
+_DISK_GIB = 100
+"""Of a node: images with CUDA and PyTorch do not fit into EKS' default of 20; as `--boot-disk`."""
+
+
+def tags(marks: OwnershipTags) -> dict[str, str]:
+    """Return the marks as tags of a node group; EKS gives them to nothing else."""
+    return {f"{PREFIX}:{name}": text for name, text in marks.tags().items()}
+
+
+def read_tags(told: object) -> OwnershipTags | None:
+    """Return the marks among tags; None where they are not complete."""
+    if not isinstance(told, dict):
+        return None
+    ours = f"{PREFIX}:"
+    return read_marks({str(k).removeprefix(ours): str(v) for k, v in told.items() if ours in k})
+
+
+def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
+    """Return the call of a launch; its token makes a repeated call one that does nothing more."""
+    name = pool_name(spec.marks)
+    fixed = spec.count
+    low = fixed if pool.min_nodes is None else pool.min_nodes
+    high = fixed if pool.max_nodes is None else pool.max_nodes
+    gpu = "" if place.offer is None else place.offer.gpu
+    arguments: dict[str, Any] = {
+        "clusterName": pool.cluster,
+        "nodegroupName": name,
+        "scalingConfig": {"minSize": low, "maxSize": high, "desiredSize": fixed},
+        "instanceTypes": [place.instance_type],
+        "capacityType": "ON_DEMAND",
+        "amiType": _IMAGES[place.cpu_architecture],
+        "diskSize": _DISK_GIB,
+        "subnets": list(pool.subnets),
+        "nodeRole": pool.node_role,
+        "labels": {
+            f"{PREFIX}-run": spec.marks.run,
+            ACCELERATOR: f"nvidia-{gpu}".lower().replace(" ", "-"),
+        },
+        "taints": [{"key": ON_NODES, "value": TAINT, "effect": "NO_SCHEDULE"}],
+        "tags": tags(spec.marks),
+        "clientRequestToken": name,
+    }
+    call = "eks:CreateNodegroup"
+    return Creation(kind=POOL, name=name, region=place.region, call=call, arguments=arguments)
+
+
+def parts(arn: str) -> tuple[str, str]:
+    """Return the cluster and the name in the ARN of a node group."""
+    words = arn.rpartition(":")[2].split("/")
+    return (words[1], words[2]) if len(words) > 2 else ("", "")  # noqa: PLR2004 - as the ARN has
+
+
+def in_region(spec: LaunchSpec, pool: NodePool, region: str) -> LaunchSpec:
+    """Return the launch in the region of its cluster."""
+    place = replace(spec.places[0], region=region)
+    return replace(spec, places=(place,), pool=pool)
+
 
 GROUP_TAG = "eks:nodegroup-name"
 _STATES: Mapping[str, State] = {
@@ -155,7 +225,7 @@ def read_group(eks: Any, cluster: str, name: str) -> _Json | None:  # noqa: ANN4
 def _take_group(group: _Json, region: str, found: _GroupsThere) -> None:
     name = str(group["nodegroupName"])
     run = run_of_pool(name)
-    told = calls.read_tags(group.get("tags"))
+    told = read_tags(group.get("tags"))
     marks = told if told is not None and told.run == run else found.runs.get(run)
     if marks is None:
         found.strangers.append(
@@ -239,10 +309,10 @@ def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Pr
     with launch_errors(f"looking at {kept.kind} {kept.name}", reader.secrets):
         if kept.kind == NODE:
             return _look_at_node(reader, kept, marks)
-        group = read_group(reader.eks(kept.region), *calls.parts(kept.id))
+        group = read_group(reader.eks(kept.region), *parts(kept.id))
     if group is None or group["nodegroupArn"] != kept.id:
         return Presence(state="not-shown", why=f"EKS knows no such node group in {kept.region}")
-    told = calls.read_tags(group.get("tags"))
+    told = read_tags(group.get("tags"))
     if run_of_pool(str(group["nodegroupName"])) != marks.run:
         return Presence(state="not-asked", why=f"it is the node group {group['nodegroupName']}")
     fits = told if told is not None and told.run == marks.run else marks

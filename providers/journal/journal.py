@@ -7,19 +7,21 @@ provider lists with our marks, and `providers.lifecycle.reap` works with an empt
 
 import contextlib
 import fcntl
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
+from pricing.money import plain, usd
+from providers.deployment import NodePool, Terms
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
-from providers.journal import confirmed_terms, journal_rows
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
     FILE,
@@ -32,8 +34,9 @@ from providers.journal.journal_file import (
     set_aside,
     told,
 )
+from providers.journal.ledger import price_within, usd_for
+from providers.ownership_tags import OwnershipTags
 from providers.redaction import redact
-from providers.terms import Terms
 
 __all__ = ("FILE", "Journal", "JournalError", "set_aside")
 
@@ -100,25 +103,25 @@ class Journal:
         """Write down a launch before anything is made for it."""
         first = spec.places[0]
         marks = spec.marks
-        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), spec.provider)
+        values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), spec.provider)
         price = _price(first.offer)
-        rest = (first.region, price, spec.count, "launching", _text(at))
+        rest = (first.region, price, spec.count, "launching", _time_text(at))
         with self._writing():
             self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
-            self._run(confirmed_terms.TABLE)
-            self._insert("terms", confirmed_terms.to_row(marks.run, confirmed_terms.terms_of(spec)))
+            self._run(TABLE)
+            self._insert("terms", to_row(marks.run, terms_of(spec)))
             if spec.idle_s is not None:
-                self._run(confirmed_terms.IDLE_TABLE)
+                self._run(IDLE_TABLE)
                 self._insert("idle_rules", (marks.run, spec.idle_s))
             if spec.pool is not None:
-                self._run(confirmed_terms.POOL_TABLE)
-                self._insert("node_pools", confirmed_terms.pool_row(marks.run, spec.pool))
+                self._run(POOL_TABLE)
+                self._insert("node_pools", pool_row(marks.run, spec.pool))
             self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
 
     def adopt_run(self, run: Deployment) -> None:
         """Write down a run that the provider knows and the journal does not."""
-        marks, at = run.marks, _text(run.started_at)
-        values = (marks.run, marks.owner, marks.plan, _text(marks.deadline), run.provider, "")
+        marks, at = run.marks, _time_text(run.started_at)
+        values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), run.provider, "")
         rest = (_price(run.offer), run.count, run.state, at, None, None, "", run.account)
         with self._writing():
             self._insert("runs", (*values, *rest))
@@ -136,12 +139,12 @@ class Journal:
         with self._writing():
             self._run(
                 "UPDATE runs SET deadline=?, predicted_usd=? WHERE run=?",
-                _text(deadline),
+                _time_text(deadline),
                 None if usd is None else str(usd),
                 run,
             )
             if max_usd is not None:
-                self._run(confirmed_terms.TABLE)
+                self._run(TABLE)
                 self._run("UPDATE terms SET max_usd=? WHERE run=?", str(max_usd), run)
             self._event(run, at, f"extended: ends at {deadline:%Y-%m-%d %H:%M:%S} UTC")
 
@@ -151,7 +154,7 @@ class Journal:
 
     def mark_run(self, run: str, state: str, at: datetime, reason: str = "") -> None:
         """Write down how far the run is; with "ended" also when."""
-        ended = _text(at) if state == "ended" else None
+        ended = _time_text(at) if state == "ended" else None
         with self._writing():
             self._run(
                 "UPDATE runs SET state=?, ended_at=COALESCE(ended_at, ?), "
@@ -170,7 +173,7 @@ class Journal:
         One of that name that was made before and is gone, at another place, keeps its own line:
         it has a bill.
         """
-        values = (*_key(run, creation), "", "intended", _text(at), None, None, "")
+        values = (*_key(run, creation), "", "intended", _time_text(at), None, None, "")
         with self._writing():
             self._insert("resources", values)
             self._event(run, at, f"about to make {creation.kind} {creation.name}")
@@ -184,7 +187,7 @@ class Journal:
         run, born = resource.marks.run, resource.created_at
         key = (run, resource.kind, resource.name, resource.region)
         untold = resource.is_machine and born is None
-        billed_from = None if born is None else _text(born)
+        billed_from = None if born is None else _time_text(born)
         told = (resource.id, resource.address, billed_from, untold, run, resource.kind)
         with self._writing():
             known = self._run(f"{_FOUND} AND id=?", *told, resource.id)
@@ -192,8 +195,8 @@ class Journal:
                 intent = "AND name=? AND region=? AND id='' AND state='intended'"
                 known = self._run(f"{_FOUND} {intent}", *told, *key[2:])
             if not known.rowcount:
-                billed_from = _text(resource.marks.started or at) if untold else billed_from
-                made = (resource.id, "made", _text(at), billed_from, None, resource.address)
+                billed_from = _time_text(resource.marks.started or at) if untold else billed_from
+                made = (resource.id, "made", _time_text(at), billed_from, None, resource.address)
                 self._insert("resources", (*key, *made))
             self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
 
@@ -216,7 +219,7 @@ class Journal:
                 "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
                 "AND state IN ('intended', 'made')",
                 state,
-                None if until is None else _text(until),
+                None if until is None else _time_text(until),
                 *key,
             )
             self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")
@@ -227,7 +230,7 @@ class Journal:
             self._event(run, at, what)
 
     def _event(self, run: str, at: datetime, what: str) -> None:
-        self._insert("events", (run, _text(at), what))
+        self._insert("events", (run, _time_text(at), what))
 
     def _insert(self, table: str, values: tuple[Any, ...]) -> None:
         places = ",".join("?" * len(values))
@@ -277,12 +280,10 @@ class Journal:
                 )
                 kept: dict[str, list[JournaledResource]] = {}
                 for row in rows:
-                    kept.setdefault(row["run"], []).append(journal_rows.resource_from_row(row))
+                    kept.setdefault(row["run"], []).append(resource_from_row(row))
                 agreed = self._terms(which, *values)
             return tuple(
-                journal_rows.run_from_row(
-                    row, tuple(kept.get(row["run"], ())), agreed.get(row["run"])
-                )
+                run_from_row(row, tuple(kept.get(row["run"], ())), agreed.get(row["run"]))
                 for row in runs
             )
         except (ValueError, KeyError, ArithmeticError, InputError) as error:
@@ -295,11 +296,10 @@ class Journal:
         """Return what was confirmed at the launch of runs, where it was written down."""
         idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
         pools = {
-            row["run"]: confirmed_terms.pool_from_row(row)
-            for row in self._beside("node_pools", which, *values)
+            row["run"]: pool_from_row(row) for row in self._beside("node_pools", which, *values)
         }
         return {
-            row["run"]: confirmed_terms.from_row(row, idle.get(row["run"]), pools.get(row["run"]))
+            row["run"]: from_row(row, idle.get(row["run"]), pools.get(row["run"]))
             for row in self._beside("terms", which, *values)
         }
 
@@ -349,8 +349,134 @@ def _key(run: str, one: Creation | JournaledResource) -> _Key:
 
 
 def _price(offer: Offer | None) -> str | None:
-    return None if offer is None else journal_rows.offer_to_text(offer)
+    return None if offer is None else offer_to_text(offer)
 
 
-def _text(at: datetime) -> str:
+def _time_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()
+
+
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS terms (run TEXT PRIMARY KEY, self_destroy INTEGER NOT NULL, "
+    "max_usd TEXT, most_usd_per_hour TEXT)"
+)
+"""Beside the first tables, and made with the first launch: older versions pass over it."""
+
+IDLE_TABLE = "CREATE TABLE IF NOT EXISTS idle_rules (run TEXT PRIMARY KEY, idle_s INTEGER NOT NULL)"
+"""The same for runs with an idle rule; older versions write rows of `terms` by their columns."""
+
+POOL_TABLE = (
+    "CREATE TABLE IF NOT EXISTS node_pools (run TEXT PRIMARY KEY, provider TEXT NOT NULL, "
+    "cluster TEXT NOT NULL, cluster_id TEXT NOT NULL, min_nodes INTEGER, max_nodes INTEGER)"
+)
+"""The same for runs that are node pools."""
+
+
+def terms_of(spec: LaunchSpec) -> Terms:
+    """Return the terms of a launch that is about to be made."""
+    offer = spec.places[0].offer
+    day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
+    previewed = usd_for(offer, spec.most_machines, spec.most_s, day)
+    dearest = None if offer is None else offer.usd_per_hour
+    if offer is not None and offer.purchase == "spot":
+        dearest = price_within(offer, spec.most_machines, spec.most_s, day, spec.max_usd)
+    return Terms(
+        self_destroy=spec.self_destroy,
+        max_usd=None if spec.max_usd == previewed else spec.max_usd,
+        most_usd_per_hour=dearest,
+        idle_s=spec.idle_s,
+        pool=spec.pool,
+    )
+
+
+def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
+    """Return the values of a row; money is text."""
+    money = (terms.max_usd, terms.most_usd_per_hour)
+    return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
+
+
+def pool_row(run: str, pool: NodePool) -> tuple[str | int | None, ...]:
+    """Return the values of a row of the table of pools."""
+    return (run, pool.provider, pool.cluster, pool.cluster_id, pool.min_nodes, pool.max_nodes)
+
+
+def pool_from_row(row: sqlite3.Row) -> NodePool:
+    """Return the pool that `pool_row` wrote."""
+    return NodePool(**{name: row[name] for name in row.keys() if name != "run"})  # noqa: SIM118 - a row has no items
+
+
+def from_row(row: sqlite3.Row, idle_s: int | None, pool: NodePool | None) -> Terms:
+    """Return the terms that `to_row` wrote, with the idle rule and the pool of the run."""
+    money = (row["max_usd"], row["most_usd_per_hour"])
+    cap, dearest = (None if text is None else Decimal(text) for text in money)
+    return Terms(
+        self_destroy=bool(row["self_destroy"]),
+        max_usd=cap,
+        most_usd_per_hour=dearest,
+        idle_s=idle_s,
+        pool=pool,
+    )
+
+
+_TEXTS = ("provider", "region", "instance_type", "gpu", "purchase", "source")
+_NUMBERS = ("gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "scratch_disk_gib")
+
+
+def offer_to_text(offer: Offer) -> str:
+    """Return what bills and tables need of an offer, as JSON; money is text."""
+    told: dict[str, object] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
+    told |= {"usd_per_hour": plain(offer.usd_per_hour), "as_of": offer.as_of.isoformat()}
+    return json.dumps(told | {"dated": offer.dated})
+
+
+def offer_from_text(text: str) -> Offer:
+    """Return the offer that `offer_to_text` wrote."""
+    told = json.loads(text)
+    price, day = usd(told.pop("usd_per_hour")), date.fromisoformat(told.pop("as_of"))
+    return Offer(usd_per_hour=price, as_of=day, **told)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def resource_from_row(row: sqlite3.Row) -> JournaledResource:
+    """Return a resource of a run."""
+    return JournaledResource(
+        kind=row["kind"],
+        name=row["name"],
+        region=row["region"],
+        id=row["id"],
+        state=row["state"],
+        intended_at=datetime.fromisoformat(row["intended_at"]),
+        billed_from=_time(row["billed_from"]),
+        billed_until=_time(row["billed_until"]),
+        address=row["address"],
+    )
+
+
+def run_from_row(
+    row: sqlite3.Row, resources: tuple[JournaledResource, ...], agreed: Terms | None
+) -> Deployment:
+    """Return a run with its resources, and what its launch was confirmed with."""
+    predicted = row["predicted_usd"]
+    return Deployment(
+        marks=OwnershipTags(
+            run=row["run"],
+            deadline=datetime.fromisoformat(row["deadline"]),
+            owner=row["owner"],
+            plan=row["plan"],
+        ),
+        provider=row["provider"],
+        offer=None if row["offer"] is None else offer_from_text(row["offer"]),
+        region=row["region"],
+        count=row["count"],
+        state=row["state"],
+        started_at=datetime.fromisoformat(row["started_at"]),
+        ended_at=_time(row["ended_at"]),
+        predicted_usd=None if predicted is None else Decimal(predicted),
+        resources=resources,
+        reason=row["reason"],
+        account=row["account"],
+        terms=agreed,
+    )

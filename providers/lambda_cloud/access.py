@@ -12,14 +12,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from pricing.errors import ProviderError
-from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.lambda_cloud import TOKEN
 from providers.redaction import learn, redact
 from providers.token_access import TokenAccess, TokenVariables
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager, Retry
-
-TOKEN = "LAMBDA_API_KEY"  # noqa: S105 - the name of the variable
 ENDPOINT = "GPUCOST_LAMBDA_ENDPOINT"
 CA = "GPUCOST_LAMBDA_CA"
 

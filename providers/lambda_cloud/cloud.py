@@ -10,23 +10,25 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
-from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
     MACHINE,
     Connection,
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
     Resource,
+    UncertainError,
 )
-from providers.lambda_cloud import calls, inventory
+from providers.lambda_cloud import inventory
 from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError, read_access
-from providers.lambda_cloud.calls import FIREWALL, KEY, PATHS, PROVIDER
-from providers.lifecycle.presence import Listing, Presence
-from providers.lifecycle.waiting import skew_s
+from providers.lambda_cloud.inventory import FIREWALL, KEY, PATHS, PROVIDER
+from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.caller_address import with_caller
+from providers.ssh.address import with_caller
 from providers.token_access import TokenAccess
 
 _LAG_S = 180.0
@@ -74,7 +76,7 @@ class LambdaCloud:
 
     def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
-        return tuple(calls.creations(spec, place))
+        return tuple(inventory.creations(spec, place))
 
     def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""

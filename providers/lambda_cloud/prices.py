@@ -11,8 +11,8 @@ from pricing.money import plain
 from pricing.refresh.machines import known_machine
 from pricing.refresh.reading import PriceReading, Row, new_row
 from providers.lambda_cloud.access import LambdaClient, read_access
-from providers.lambda_cloud.calls import PROVIDER
-from providers.price_source import Request
+from providers.lambda_cloud.inventory import PROVIDER
+from providers.provider import Request
 
 SOURCE = "Lambda GET /api/v1/instance-types"
 _CENTS = Decimal(100)

@@ -6,25 +6,63 @@ could not be asked is said. Asking for an end can do no harm twice, so it is ask
 proved (`providers.lifecycle.presence`), and again by whoever calls next.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
-from providers.interface import COMPUTING, Deployment, JournaledResource, Resource
-from providers.journal.journal import JournalError
-from providers.lifecycle.accounts import elsewhere, why_unproved
-from providers.lifecycle.presence import (
-    AnswersSoFar,
+from providers.deployment import POOL
+from providers.interface import (
+    COMPUTING,
+    MACHINE,
+    Deployment,
+    JournaledResource,
     Listing,
     Presence,
+    Resource,
     Unasked,
+)
+from providers.journal.journal import JournalError
+from providers.lifecycle.presence import (
+    AnswersSoFar,
     as_kept,
     ask,
+    elsewhere,
     evidence_of,
+    why_unproved,
 )
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Stopwatch
+from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+def in_order(resources: Iterable[Resource]) -> list[Resource]:
+    """Sort by age, the oldest first; ids decide among those of one second."""
+    return sorted(resources, key=lambda o: (o.created_at or _OLDEST, len(o.id), o.id))
+
+
+def duplicates(resources: Iterable[Resource]) -> list[Resource]:
+    """Return machines and pools whose name an older one of the same run has."""
+    named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    for one in resources:
+        if one.kind in (MACHINE, POOL) and one.state != "ending":
+            named[one.marks.run, one.name].append(one)
+    return [more for same in named.values() for more in in_order(same)[1:]]
+
+
+def end_duplicates(session: Session, more: Iterable[Resource]) -> None:
+    """Say and write down that they are there, and ask for their end; what is left is `down`'s."""
+    for one in more:
+        session.say(f"warning: {one.name} was made twice; ending the second, {one.id}")
+        session.try_writing(partial(session.journal.record, one, session.now()))
+        try:
+            session.cloud.destroy(one)
+        except ProviderError as error:
+            session.say(f"warning: {one.id} is not ended yet: {error.problems[0]}")
+
 
 _OPEN = ("intended", "made")
 _Id = tuple[str, str]  # kind, id

@@ -18,7 +18,7 @@ from providers.journal.ledger import bill_run, usd_for
 from providers.lifecycle.end import as_resource
 from providers.lifecycle.presence import ask
 from providers.lifecycle.session import Session
-from providers.ssh.login import Login, Proof
+from providers.ssh.connection import Login, Proof
 
 _STATES = ("ready", "not-proved")
 

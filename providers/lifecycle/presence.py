@@ -5,78 +5,29 @@ So absence from a list says nothing. Gone is what the provider calls ended; what
 then knows no more; or what it knows no more, again and again, longer than its reads may lag.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from functools import partial
 
 from pricing.errors import ProviderError
-from providers.interface import JournaledResource, Resource
-from providers.lifecycle.waiting import Stopwatch
-
-if TYPE_CHECKING:  # which needs `providers.interface`, which names the values of this module
-    from providers.lifecycle.session import Session
-    from providers.ownership_tags import OwnershipTags
-
-State = Literal["present", "gone", "not-shown", "not-asked"]
+from providers.deployment import NODE
+from providers.interface import (
+    COMPUTING,
+    Deployment,
+    JournaledResource,
+    Presence,
+    Resource,
+    Unasked,
+)
+from providers.lifecycle.session import Session, Stopwatch
+from providers.ownership_tags import OwnershipTags, latest
 
 LOOKS = 3
 """Answers in a row that do not show a thing, before it counts as gone without an accepted end."""
 
 SPAN_S = 10.0
 """Least seconds between the first and the last of them: one stale replica is not an end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
-    """What is known about one resource.
-
-    Attributes:
-        state: present: the provider shows it; gone: positively; not-shown: it is not shown, which
-            proves nothing yet; not-asked: the provider could not be asked.
-        resource: as the provider shows it, where it is present.
-        why: for people, where it is not.
-    """
-
-    state: State
-    resource: Resource | None = None
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unasked:
-    """A part of a provider that could not be asked.
-
-    Attributes:
-        provider, kind, region: which part; an empty kind is every kind, an empty region every one.
-        why: in a sentence.
-    """
-
-    provider: str
-    kind: str
-    region: str
-    why: str
-
-    @property
-    def text(self) -> str:
-        """The part and the reason, for people."""
-        what = " ".join(filter(None, (self.provider, self.kind)))
-        return f"{what}{f' in {self.region}' if self.region else ''} could not be asked: {self.why}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """What a provider lists of ours, as far as it could be asked.
-
-    Attributes:
-        resources: what carries our marks, or is a machine named as one of ours.
-        unasked: parts of which nothing is known.
-        strangers: what looks like ours and is not provably so; it is told and never touched.
-    """
-
-    resources: tuple[Resource, ...] = ()
-    unasked: tuple[Unasked, ...] = ()
-    strangers: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -143,7 +94,7 @@ class AnswersSoFar:
 
 
 def evidence_of(
-    session: "Session", one: JournaledResource, doubt: Callable[[], str] = str
+    session: Session, one: JournaledResource, doubt: Callable[[], str] = str
 ) -> AnswersSoFar:
     """Begin with no answers about a resource of the journal; `doubt` as in `AnswersSoFar`."""
     born = max(filter(None, (one.intended_at, one.billed_from)))
@@ -165,7 +116,7 @@ def as_kept(one: Resource, now: datetime) -> JournaledResource:
     )
 
 
-def ask(session: "Session", one: JournaledResource, marks: "OwnershipTags") -> Presence:
+def ask(session: Session, one: JournaledResource, marks: OwnershipTags) -> Presence:
     """Return what the provider answers about an id now."""
     try:
         return session.cloud.look(one, marks)
@@ -174,8 +125,8 @@ def ask(session: "Session", one: JournaledResource, marks: "OwnershipTags") -> P
 
 
 def settled(
-    session: "Session",
-    wanted: Iterable[tuple[JournaledResource, "OwnershipTags", Callable[[], str]]],
+    session: Session,
+    wanted: Iterable[tuple[JournaledResource, OwnershipTags, Callable[[], str]]],
 ) -> Mapping[str, Presence]:
     """Return what is known about machines of the journal, by id; each is asked for by its id.
 
@@ -199,3 +150,164 @@ def settled(
         if open_:
             watch.pause(SPAN_S / (LOOKS - 1))
     return known
+
+
+def account_of(session: Session) -> str:
+    """Return the account of the credentials at hand; empty where the provider does not say it."""
+    try:
+        return session.cloud.account()
+    except ProviderError:
+        return ""
+
+
+def why_unproved(session: Session, account: str) -> str:
+    """Return why an id that the provider does not know may be there; empty: it may not.
+
+    Args:
+        session: with the provider.
+        account: that the id is in, as the journal says; empty: it does not say.
+    """
+    if not account:
+        return ""
+    try:
+        here = session.cloud.account()
+    except ProviderError as error:
+        return f"whose account the credentials are of could not be asked: {error.problems[0]}"
+    return "" if here == account else _other(session, account, here)
+
+
+def elsewhere(session: Session, runs: Iterable[Deployment]) -> Mapping[str, str]:
+    """Return runs known to be in another account than the credentials are of, and what to say."""
+    noted = {run.marks.run: run.account for run in runs if run.account}
+    here = account_of(session) if noted else ""
+    others = {run: account for run, account in noted.items() if here not in ("", account)}
+    return {run: _other(session, account, here) for run, account in others.items()}
+
+
+def _other(session: Session, account: str, here: str) -> str:
+    return (
+        f"it is in account {account} of {session.cloud.name}, and these credentials are of another "
+        f"account, {here}; use those of {account}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What one provider has of ours.
+
+    Attributes:
+        resources: everything that is there, of every run and owner.
+        machines: what is known of each machine of the journal's open runs, by id.
+        unsure: run -> its machines that the provider neither shows nor proves gone, in words.
+        unasked: parts of the provider of which nothing is known.
+        strangers: what looks like ours and is not provably so, in words.
+    """
+
+    resources: tuple[Resource, ...]
+    machines: Mapping[str, Presence]
+    unsure: Mapping[str, tuple[str, ...]]
+    unasked: tuple[Unasked, ...]
+    strangers: tuple[str, ...]
+
+    @property
+    def machines_are_complete(self) -> bool:
+        """Whether every machine of ours that the provider shows is in it."""
+        return not any(one.kind in ("", *COMPUTING) for one in self.unasked)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Everything that it does not know, in words."""
+        unsure = (one for several in self.unsure.values() for one in several)
+        return (*unsure, *(one.text for one in self.unasked), *self.strangers)
+
+
+def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
+    """Ask a provider what there is.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    journal, provider = session.journal, session.cloud.name
+    open_ = [one for one in journal.open_deployments() if one.provider == provider]
+    seen = session.cloud.ours(regions, None, {one.marks.run: one.marks for one in open_})
+    _record_new(session, open_, seen.resources)
+    known = {one.id: Presence(state="present", resource=one) for one in seen.resources}
+    wanted = [
+        (machine, run)
+        for run in open_
+        for machine in run.computing
+        if machine.state == "made" and machine.id not in known
+    ]
+    asked = presence_of(session, wanted)
+    present = {one.marks.run for one in seen.resources}
+    present |= {run.marks.run for machine, run in wanted if asked[machine.id].state == "present"}
+    others = elsewhere(session, [run for run in open_ if run.marks.run not in present])
+    unsure = {run: (f"{run} is not known here: {why}",) for run, why in others.items()}
+    for machine, run in wanted:
+        answer = asked[machine.id]
+        if answer.state in _WORDS and run.marks.run not in others:
+            words = f"{machine.name} ({machine.id}) is {_WORDS[answer.state]}: {answer.why}"
+            unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), words)
+    there = (one.resource for one in asked.values() if one.resource is not None)
+    return Survey(
+        resources=(*seen.resources, *there),
+        machines={**known, **asked},
+        unsure=unsure,
+        unasked=seen.unasked,
+        strangers=seen.strangers,
+    )
+
+
+def _record_new(session: Session, runs: Iterable[Deployment], there: Iterable[Resource]) -> None:
+    """Write down nodes that a cluster's autoscaler has added to the pool of a run: they cost."""
+    known = {run.marks.run: {one.id for one in run.machines} for run in runs}
+    for one in there:
+        if one.kind == NODE and one.id not in known.get(one.marks.run, {one.id}):
+            session.try_writing(partial(session.journal.record, one, session.now()))
+
+
+_WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "not asked about"}
+
+
+def presence_of(
+    session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
+) -> Mapping[str, Presence]:
+    """Return what is known of machines of the journal, by id; write down what is proved gone."""
+    asked = settled(
+        session,
+        (
+            (machine, run.marks, partial(why_unproved, session, run.account))
+            for machine, run in wanted
+        ),
+    )
+    for machine, run in wanted:
+        if asked[machine.id].state == "gone":
+            write = partial(session.journal.gone, run.marks.run, machine, session.now())
+            session.try_writing(write)
+    return asked
+
+
+def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
+    """Return runs that the provider lists and the journal does not know, or believes ended."""
+    known = {one.marks.run for one in session.journal.open_deployments()}
+    return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
+
+
+def found_run(session: Session, seen: Survey, run: str) -> Deployment:
+    """Return a run that only the provider knows, as the journal would know it once adopted."""
+    there = [one for one in seen.resources if one.marks.run == run]
+    machines = [one for one in there if one.is_machine]
+    return Deployment(
+        marks=latest(one.marks for one in there),
+        provider=session.cloud.name,
+        offer=session.price(machines[0]) if machines else None,
+        region=machines[0].region if machines else "",
+        count=len(machines),
+        state="unknown",
+        started_at=min((o.created_at for o in machines if o.created_at), default=session.now()),
+        ended_at=None,
+        predicted_usd=None,
+        resources=tuple(as_kept(one, session.now()) for one in there),
+        reason="not in the journal",
+        account=account_of(session),
+    )

@@ -12,14 +12,11 @@ from functools import partial
 from typing import Literal
 
 from providers.interface import Deployment, Resource
-from providers.lifecycle.accounts import account_of
-from providers.lifecycle.duplicates import duplicates, end_duplicates
-from providers.lifecycle.end import end_run, regions_of
-from providers.lifecycle.readiness import ask_again, finish, is_given_up
+from providers.lifecycle.end import duplicates, end_duplicates, end_run, regions_of
+from providers.lifecycle.presence import Survey, account_of
+from providers.lifecycle.readiness import ask_again, finish, is_given_up, pool_fault
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import Survey
 from providers.ownership_tags import OwnershipTags, latest, owns
-from providers.pools.pool_state import pool_fault
 
 YOUNG = timedelta(hours=1)
 """Longer than a launch goes from place to place; no run's side resources go before."""

@@ -1,14 +1,109 @@
 """What every step of the lifecycle works with: a cloud, the journal, the time, somebody to tell."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 from pricing.catalog.offer import Offer
 from providers.interface import Cloud, Resource
 from providers.journal.journal import Journal, JournalError
-from providers.lifecycle.waiting import Clock, Patience
-from providers.ssh.login import Login
+from providers.ssh.connection import Login
+
+LEAST_SKEW_S = 2.0
+"""Less cannot be told: the Date header has whole seconds and travelled for a while."""
+
+_MOST_UNTOLD_S = 60.0
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def skew_s(date: str) -> float | None:
+    """Return how far a provider's clock is ahead of ours, by the Date header of its answer.
+
+    0 where it is too little to be told from the way of the answer, None where the header is no
+    date.
+    """
+    try:
+        ahead_s = (parsedate_to_datetime(date) - _now()).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return ahead_s if abs(ahead_s) > LEAST_SKEW_S else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The time, and a pause.
+
+    Attributes:
+        now: the local time, aware.
+        sleep: waits so many seconds.
+    """
+
+    now: Callable[[], datetime] = _now
+    sleep: Callable[[float], None] = field(default=time.sleep)
+
+    def at(self, skew_s: float) -> datetime:
+        """Return the time by a clock that is ahead of ours by so much, in whole seconds."""
+        return (self.now() + timedelta(seconds=skew_s)).replace(microsecond=0)
+
+
+class Stopwatch:
+    """Seconds since it was made: by the clock, or the pauses that were made, whichever is more.
+
+    A clock that is set back does not make a wait endless; a computer that slept has waited.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._start, self._paused_s = clock, clock.now(), 0.0
+
+    def pause(self, seconds: float) -> None:
+        """Wait."""
+        self._clock.sleep(seconds)
+        self._paused_s += seconds
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds so far."""
+        return max((self._clock.now() - self._start).total_seconds(), self._paused_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long each wait may take; in seconds, so that lost answers in a row end none early.
+
+    Attributes:
+        pause_s: between two looks.
+        running_s: until a machine runs.
+        bootstrap_s: until it says that it is ready.
+        gone_s: until everything of a run is gone.
+        unasked_s: for a part of a provider that cannot be asked, where no known id depends on it.
+        calls: tries of a call that may be repeated.
+        longest_wait_s: before it is repeated, also where the provider asks for more.
+    """
+
+    pause_s: float = 5.0
+    running_s: float = 900.0
+    bootstrap_s: float = 1200.0
+    gone_s: float = 900.0
+    unasked_s: float = 30.0
+    calls: int = 5
+    longest_wait_s: float = 60.0
+
+
+def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
+    """Return what to say of a provider's clock that is over a minute off.
+
+    Nothing where it is less.
+    """
+    if abs(skew_s) <= _MOST_UNTOLD_S:
+        return ()
+    way = "ahead of" if skew_s > 0 else "behind"
+    told = f"the clock of {provider} is {abs(skew_s) / 60:.0f} minutes {way} this computer's"
+    return (f"{told}: deadlines and bills go by that of {provider}",)
 
 
 def _silent(_: str) -> None:

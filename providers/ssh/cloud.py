@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pricing.errors import InputError, ProviderError
-from providers.errors import NoCapacityError, UncertainError
 from providers.interface import (
     MACHINE,
     OWN,
@@ -21,10 +20,14 @@ from providers.interface import (
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
+    NoCapacityError,
     Place,
+    Presence,
     Resource,
+    Unasked,
+    UncertainError,
 )
-from providers.lifecycle.presence import Listing, Presence, Unasked
 from providers.ownership_tags import OwnershipTags, read_text
 from providers.private_files import open_private, private_folder
 from providers.ssh.connection import ROOT, own_door

@@ -5,17 +5,80 @@ byte, into a file. The host key of a new machine is taken at the first connectio
 afterwards.
 """
 
+import os
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.ssh.login import Proof, Status
+from providers.private_files import open_private, private_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How far a machine's bootstrap is.
+
+    Attributes:
+        state: pending while there is no word.
+        reason: why it failed.
+    """
+
+    state: Literal["pending", "ready", "failed"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a machine says about its own end, as it was seen there just now.
+
+    Attributes:
+        deadline: that its watch goes by; None where it has none.
+        clock: its time of day; None where it does not say.
+        fault: why it would not end itself; empty: it would.
+        answered: whether it could be asked.
+        life_s: longest life that its watch goes by, in seconds; None where it has none.
+    """
+
+    deadline: datetime | None
+    clock: datetime | None
+    fault: str
+    answered: bool = True
+    life_s: int | None = None
+
+
+class Login(Protocol):
+    """A way into machines."""
+
+    def status(self, machine: Resource) -> Status:
+        """Return how far it is; pending while it cannot be reached."""
+
+    def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
+        """Hand over what it needs to end itself, and where the other machines of the run are.
+
+        Args:
+            machine: who gets it.
+            peers: every machine of the run, in the order of their ranks.
+
+        Raises:
+            ProviderError: it could not be handed over.
+        """
+
+    def proof(self, machine: Resource) -> Proof:
+        """Return what ends it; a fault where it cannot be asked."""
+
+    def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
+        """Let its watch go by another deadline, and another length of its life in seconds.
+
+        Raises:
+            ProviderError: it could not be told.
+        """
+
 
 ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
@@ -210,3 +273,47 @@ def _time(seconds: str | None) -> datetime | None:
         return datetime.fromtimestamp(int(seconds or ""), UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+_FOLDER = "keys"
+_PRIVATE = "id_ed25519"
+_KNOWN_HOSTS = "known_hosts"
+
+
+def make_key(state: Path, run: str) -> str:
+    """Make the key pair of a run and return its public half in OpenSSH form."""
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - heavy, only here
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - the same
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    folder = state / _FOLDER / run
+    for one in (state, folder.parent, folder):
+        private_folder(one)
+    os.close(open_private(folder / _KNOWN_HOSTS, os.O_RDWR))
+    handle = open_private(folder / _PRIVATE, os.O_WRONLY | os.O_TRUNC)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(private)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return f"{public.decode()} gpucost-{run}"
+
+
+def key_file(state: Path, run: str) -> Path:
+    """Return where the private half is kept."""
+    return state / _FOLDER / run / _PRIVATE
+
+
+def known_hosts(state: Path, run: str) -> Path:
+    """Return where the host keys of the run's machines are kept, as they were first seen."""
+    return state / _FOLDER / run / _KNOWN_HOSTS
+
+
+def drop_key(state: Path, run: str) -> None:
+    """Remove the key pair of a run; no error where there is none."""
+    shutil.rmtree(state / _FOLDER / run, ignore_errors=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from providers.lambda_cloud.calls import tags
+from providers.lambda_cloud.inventory import tags
 from tests.chaos.computers import Computers, Seen
 from tests.chaos.strangers import Life, eve
 from tests.providers.fakes.account import LAMBDA_KEY

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from providers.doks.calls import labels
-from providers.eks.calls import tags
-from providers.pools.node_pool import pool_name
+from providers.deployment import pool_name
+from providers.doks.inventory import labels
+from providers.eks.inventory import tags
 from tests.chaos.accounts import AwsTrialAccount, DigitalOceanAccount
 from tests.providers.fakes.clusters import CLUSTER, Pool, node_pool
 from tests.providers.fakes.eks import Group

@@ -24,9 +24,9 @@ from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
 from providers.aws import access, cloud
 from providers.interface import Resource
-from providers.lifecycle.waiting import Clock, Patience
-from providers.ssh import keys, transfer
-from providers.ssh.login import Proof, Status
+from providers.lifecycle.session import Clock, Patience
+from providers.ssh import connection, shell
+from providers.ssh.connection import Proof, Status
 from providers.ssh.shell import Answered, LostConnectionError, RemoteShell
 from tests.providers.fakes.driven_time import DrivenTime
 from tests.providers.launches import PUBLIC_KEY
@@ -134,22 +134,22 @@ def prepared() -> Iterator[None]:
     """Spare every trial what is the same in all: reading the catalog, making a key, SDK clients."""
     with ExitStack() as stack:
         _replaced(stack, price_cache.load_catalog, cache(price_cache.load_catalog))
-        _replaced(stack, keys.make_key, _make_key)
+        _replaced(stack, connection.make_key, _make_key)
         _replaced(stack, access.open_session, _session)
         _replaced(stack, own_wheel.own_wheel, cache(own_wheel.own_wheel))
-        _replaced(stack, transfer.has_rsync, lambda: False)
+        _replaced(stack, shell.has_rsync, lambda: False)
         stack.enter_context(mock.patch.object(access, "ATTEMPTS", 2))
         yield
 
 
-_MAKE_KEY = keys.make_key
+_MAKE_KEY = connection.make_key
 _OPEN_SESSION = access.open_session
 _SESSIONS: list[Any] = []
 
 
 def _make_key(folder: Any, run: str) -> str:
     """The same key for every run: making one takes time, and is tried elsewhere."""
-    path = keys.key_file(folder, run)
+    path = connection.key_file(folder, run)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text("a key", encoding="utf-8")
     return PUBLIC_KEY

@@ -11,8 +11,8 @@ from gpucost.machines import state
 from pricing.errors import ProviderError
 from providers.digitalocean import access
 from providers.interface import Resource
-from providers.lifecycle.waiting import Clock
-from providers.ssh.login import Proof, Status
+from providers.lifecycle.session import Clock
+from providers.ssh.connection import Proof, Status
 from tests.providers.fakes.account import (
     REAPER,
     a_digitalocean,

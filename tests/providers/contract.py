@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import ProviderError
-from providers.interface import MACHINE, Cloud, JournaledResource, LaunchSpec
+from providers.interface import MACHINE, Cloud, JournaledResource, LaunchSpec, Listing
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import Listing
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.survey import survey
 from providers.ownership_tags import OwnershipTags
 from tests.providers.launches import a_session
 

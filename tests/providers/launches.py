@@ -11,10 +11,9 @@ from pricing.errors import ProviderError
 from pricing.money import usd
 from providers.interface import Cloud, LaunchSpec, Place, Resource
 from providers.journal.journal import Journal
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Clock, Patience
+from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import OwnershipTags, new_run
-from providers.ssh.login import Proof, Status
+from providers.ssh.connection import Proof, Status
 
 HASTY = Patience(
     pause_s=5.0,

@@ -11,7 +11,7 @@ from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.refresh.integrity_gate import check
 from pricing.refresh.reading import PriceReading
 from providers.aws.prices import REGIONS, fetch
-from providers.price_source import Request
+from providers.provider import Request
 from tests.providers.fakes.aws import Aws
 from tests.providers.fakes.server import serving
 

@@ -10,9 +10,9 @@ import pytest
 
 from providers.aws.cloud import connect as connect_aws
 from providers.digitalocean.cloud import connect as connect_digitalocean
-from providers.in_memory import MemoryCloud
 from providers.interface import Cloud, Connection, LaunchSpec, Place
 from providers.lambda_cloud.cloud import connect as connect_lambda
+from providers.offline import MemoryCloud
 from providers.ssh.cloud import connect as connect_ssh
 from tests.providers.contract import CloudContract
 from tests.providers.fakes.account import digitalocean_environment

@@ -12,7 +12,7 @@ from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.refresh.reading import PriceReading
 from providers.digitalocean import access
 from providers.digitalocean.prices import fetch, price_text
-from providers.price_source import Request
+from providers.provider import Request
 from tests.providers.fakes.account import TOKEN
 from tests.providers.fakes.digitalocean import DigitalOcean, Document, Fault
 from tests.providers.fakes.sizes import a_gpu_size

@@ -6,8 +6,8 @@ import pytest
 
 from providers.interface import Cloud, Connection, LaunchSpec
 from tests.providers.contract import CloudContract
+from tests.providers.example_cloud import FOLDER
 from tests.providers.example_cloud.cloud import connect
-from tests.providers.example_cloud.provider import FOLDER
 from tests.providers.launches import a_spec, an_offer
 
 

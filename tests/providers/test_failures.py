@@ -6,10 +6,10 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ParamValidationError
 
 from pricing.errors import ProviderError
-from providers.aws.failures import launch_errors as of_aws
-from providers.aws.quota import quota_code
-from providers.digitalocean.failures import launch_errors as of_digitalocean
-from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
+from providers.aws.access import launch_errors as of_aws
+from providers.aws.placement import quota_code
+from providers.digitalocean.access import launch_errors as of_digitalocean
+from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.token_access import TokenAccess
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8

@@ -15,8 +15,8 @@ from pricing.catalog.offer import PURCHASES
 from pricing.errors import MissingCredentialsError
 from pricing.refresh.integrity_gate import check
 from pricing.refresh.reading import PriceReading
-from providers.price_source import Request, fetcher
-from providers.registry import CLOUDS, priced
+from providers.provider import Request
+from providers.registry import CLOUDS, fetcher, priced
 from tests.conftest import ROOT
 from tests.providers.fakes.aws import Aws
 from tests.providers.fakes.digitalocean import DigitalOcean

@@ -11,8 +11,7 @@ import pytest
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.ssh.connection import SshAccess, SshLogin
-from providers.ssh.keys import drop_key, key_file, make_key
+from providers.ssh.connection import SshAccess, SshLogin, drop_key, key_file, make_key
 from templates.bootstrap_files import render_bootstrap
 from tests.bootstrap.box import parts
 from tests.bootstrap.machines import a_machine as settings

@@ -107,7 +107,7 @@ def _droplets_boot(
         mock.patch.object(SshAccess, "open", enter_it),
         # The API is at the only address that this machine reaches.
         mock.patch.object(SelfEnd, "url_with", return_value=f"http://{ADDRESS}/v2/droplets/"),
-        mock.patch("providers.ssh.transfer.has_rsync", return_value=False),
+        mock.patch("providers.ssh.shell.has_rsync", return_value=False),
     ):
         yield
 

@@ -9,12 +9,11 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_list
 from pricing.errors import PartialError
 from pricing.listing import counted
-from providers.interface import Deployment
+from providers.interface import Deployment, Presence
 from providers.journal.journal import Journal
-from providers.lifecycle.presence import Presence
+from providers.lifecycle.presence import Survey, found_run, survey, unknown_runs
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import Survey, found_run, survey, unknown_runs
 from providers.ownership_tags import owns
 
 

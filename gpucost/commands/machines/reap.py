@@ -13,8 +13,8 @@ from pricing.errors import (
     MissingCredentialsError,
     PartialError,
 )
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import Verdict, judge
-from providers.lifecycle.survey import survey
 
 _COLUMNS = tuple(one.name for one in fields(ReapedRun))
 

@@ -11,12 +11,11 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.run_documents import NONE_SEEN
 from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError
-from providers.interface import Deployment
+from providers.interface import Deployment, Presence
 from providers.journal.journal import Journal
-from providers.lifecycle.presence import Presence
+from providers.lifecycle.presence import presence_of
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import presence_of
 from providers.ssh.connection import SshLogin
 
 

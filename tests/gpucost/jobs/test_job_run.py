@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.ssh import transfer
+from providers.ssh import shell
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.providers.fakes.sshd import Machine
@@ -33,8 +33,8 @@ def test_from_a_plan_to_the_end_of_its_machine(
 ) -> None:
     """Code and data arrive, run under the recipe; results and profile are here, nothing is left."""
     if by == "tar":
-        monkeypatch.setattr(transfer, "has_rsync", lambda: False)
-    elif not transfer.has_rsync():
+        monkeypatch.setattr(shell, "has_rsync", lambda: False)
+    elif not shell.has_rsync():
         pytest.skip("needs rsync; `make test-tools` installs it on Debian")
     (project.parent / "Daten 1").mkdir()
     (project.parent / "Daten 1" / "ä b.bin").write_bytes(bytes(70_000))

@@ -14,8 +14,7 @@ import pytest
 from gpucost.files.user_folders import state_folder
 from gpucost.jobs import driving
 from providers.journal.journal import Journal
-from providers.ssh.shell import LostConnectionError, RemoteShell
-from providers.ssh.transfer import Transfer
+from providers.ssh.shell import LostConnectionError, RemoteShell, Transfer
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.jobs.test_job_run import OURS, provision
 from tests.providers.fakes.sshd import Machine

@@ -12,10 +12,9 @@ from gpucost.jobs.remote_tasks import JobMachine, StepFailedError, TaskState
 from gpucost.jobs.request import JobRequest
 from gpucost.jobs.stepping import RunningJob
 from gpucost.views.output import Output
-from providers.in_memory import MemoryCloud
 from providers.journal.journal import Journal
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Clock
+from providers.lifecycle.session import Clock, Session
+from providers.offline import MemoryCloud
 
 RUNNING = TaskState(word="running")
 

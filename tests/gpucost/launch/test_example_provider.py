@@ -8,7 +8,7 @@ from providers.registry import ROWS
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
-from tests.providers.example_cloud.provider import FOLDER, PROVIDER
+from tests.providers.example_cloud import FOLDER, PROVIDER
 
 EXAMPLE = ROOT / "tests" / "providers" / "example_cloud"
 

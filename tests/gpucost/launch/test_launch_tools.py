@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from providers.aws import policy
 from providers.aws.calls import KINDS as AWS_KINDS
-from providers.aws.permissions import policy
 from providers.digitalocean.calls import KINDS, tags
 from providers.ownership_tags import OwnershipTags
 from tests.gpucost.conftest import Call

@@ -40,9 +40,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set machines up also at providers where this version launches none."""
     sold = {offer.provider for offer in load_catalog(date(2026, 11, 22)).offers}
     for name in sold - set(CLOUDS):
-        monkeypatch.setitem(
-            ROWS, name, Provider(name=name, title=name, cloud="providers.in_memory")
-        )
+        monkeypatch.setitem(ROWS, name, Provider(name=name, title=name, cloud="providers.offline"))
 
 
 def _plan(call: Call, *arguments: str) -> dict[str, Any]:

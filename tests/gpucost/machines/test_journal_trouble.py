@@ -12,8 +12,8 @@ import pytest
 from gpucost.interruption import interruptible
 from gpucost.machines import state
 from providers.interface import Resource
-from providers.lifecycle.waiting import Clock
-from providers.ssh.login import Status
+from providers.lifecycle.session import Clock
+from providers.ssh.connection import Status
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready
 from tests.providers.disks import a_small_disk, fill_up

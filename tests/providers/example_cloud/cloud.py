@@ -14,12 +14,13 @@ from providers.interface import (
     Creation,
     JournaledResource,
     LaunchSpec,
+    Listing,
     Place,
+    Presence,
     Resource,
 )
-from providers.lifecycle.presence import Listing, Presence
 from providers.ownership_tags import OwnershipTags, read_text
-from tests.providers.example_cloud.provider import FOLDER
+from tests.providers.example_cloud import FOLDER
 
 
 def connect(connection: Connection) -> "ExampleCloud":

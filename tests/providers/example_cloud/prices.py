@@ -1,7 +1,7 @@
 """The live prices of the example: one size, everywhere the same."""
 
 from pricing.refresh.reading import PriceReading, new_row
-from providers.price_source import Request
+from providers.provider import Request
 
 
 def fetch(request: Request) -> PriceReading:

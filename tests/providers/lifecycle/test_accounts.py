@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import PartialError, ProviderError
-from providers.in_memory import Fault, MemoryCloud
 from providers.interface import Deployment
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
+from providers.offline import Fault, MemoryCloud
 from tests.providers.fakes.driven_time import driven_time
 from tests.providers.launches import a_session, a_spec
 

@@ -17,16 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pricing.errors import GpucostError, ProviderError
-from providers.errors import NoCapacityError, ThrottledError, UncertainError
-from providers.in_memory import Fault, MemoryCloud
-from providers.interface import MACHINE, LaunchSpec, Resource
+from providers.interface import (
+    MACHINE,
+    LaunchSpec,
+    NoCapacityError,
+    Resource,
+    ThrottledError,
+    UncertainError,
+)
 from providers.journal.journal import Journal
 from providers.lifecycle.end import end_run
 from providers.lifecycle.extend import extend, plan_extension
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
+from providers.offline import Fault, MemoryCloud
 from providers.ownership_tags import OwnershipTags
 from tests.providers.fakes.driven_time import driven_time
 from tests.providers.launches import a_session, a_spec

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import PartialError, ProviderError
-from providers.errors import UncertainError
-from providers.in_memory import Fault, MemoryCloud
-from providers.interface import MACHINE, Creation, Deployment, Resource
+from providers.interface import MACHINE, Creation, Deployment, Resource, UncertainError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
-from providers.lifecycle.waiting import Clock
+from providers.lifecycle.session import Clock, Session
+from providers.offline import Fault, MemoryCloud
 from tests.providers.launches import HASTY, a_session, a_spec
 
 

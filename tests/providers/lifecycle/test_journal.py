@@ -14,9 +14,14 @@ from pathlib import Path
 import pytest
 
 from providers.interface import MACHINE, Creation, Deployment, JournaledResource, Resource
-from providers.journal.journal import Journal, JournalError, set_aside
+from providers.journal.journal import (
+    Journal,
+    JournalError,
+    offer_from_text,
+    offer_to_text,
+    set_aside,
+)
 from providers.journal.journal_file import DamagedJournalError, HeldJournalError
-from providers.journal.journal_rows import offer_from_text, offer_to_text
 from providers.journal.ledger import bill_machine, bill_run
 from providers.private_files import NotOursError
 from tests.providers.disks import fill_up

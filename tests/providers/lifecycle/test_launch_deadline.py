@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import RefusedError
-from providers.errors import NoCapacityError, ThrottledError
-from providers.in_memory import Fault, MemoryCloud
-from providers.interface import Creation, Resource
+from providers.interface import Creation, NoCapacityError, Resource, ThrottledError
 from providers.journal.ledger import usd_for
 from providers.lifecycle.launch import launch
-from providers.lifecycle.session import Session
-from providers.lifecycle.waiting import Clock
+from providers.lifecycle.session import Clock, Session
+from providers.offline import Fault, MemoryCloud
 from providers.ownership_tags import new_run
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec
 

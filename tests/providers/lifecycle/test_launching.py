@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 
 from pricing.errors import LaunchInterruptedError, PartialError, ProviderError
-from providers.errors import NoCapacityError, QuotaError, ThrottledError, UncertainError
-from providers.in_memory import Fault, MemoryCloud
-from providers.interface import Creation, Resource
+from providers.interface import (
+    Creation,
+    NoCapacityError,
+    Presence,
+    QuotaError,
+    Resource,
+    ThrottledError,
+    UncertainError,
+)
 from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import Presence
 from providers.lifecycle.session import Session
-from providers.ssh.login import Status
+from providers.offline import Fault, MemoryCloud
+from providers.ssh.connection import Status
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, an_offer
 
 BOTH = ("here", "there")

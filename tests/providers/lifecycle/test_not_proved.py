@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from providers.in_memory import MemoryCloud
-from providers.journal.confirmed_terms import terms_of
+from providers.journal.journal import terms_of
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
-from providers.lifecycle.waiting import Clock
-from providers.ssh.login import Login, Proof, Status
+from providers.lifecycle.session import Clock, Session
+from providers.offline import MemoryCloud
+from providers.ssh.connection import Login, Proof, Status
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
 UNREACHED = Proof(deadline=None, clock=None, fault="cannot be reached", answered=False)

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.lifecycle.presence import LOOKS, SPAN_S, AnswersSoFar, Presence, State
+from providers.interface import ExistenceState, Presence
+from providers.lifecycle.presence import LOOKS, SPAN_S, AnswersSoFar
 
 LAG_S = 120.0
-Seen = tuple[tuple[float, State], ...]
+Seen = tuple[tuple[float, ExistenceState], ...]
 """Answers, with the seconds at which they came."""
 
 
@@ -16,7 +17,7 @@ def _every(seconds: float, count: int, *, start: float = 0.0) -> Seen:
     return tuple((start + number * seconds, "not-shown") for number in range(count))
 
 
-def _last(seen: Seen, *, age_s: float, accepted: bool = False) -> State:
+def _last(seen: Seen, *, age_s: float, accepted: bool = False) -> ExistenceState:
     evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s, accepted=accepted)
     for at_s, state in seen:
         evidence.add(Presence(state=state), at_s)
@@ -52,7 +53,7 @@ def _last(seen: Seen, *, age_s: float, accepted: bool = False) -> State:
     ],
 )
 def test_what_proves_an_end(
-    *, told: str, age_s: float, is_accepted: bool, seen: Seen, last: State
+    *, told: str, age_s: float, is_accepted: bool, seen: Seen, last: ExistenceState
 ) -> None:
     """Only what the provider says of the id counts, for longer than its reads may lag."""
     assert _last(seen, age_s=age_s, accepted=is_accepted) == last, told
@@ -66,7 +67,7 @@ def test_what_proves_an_end(
         max_size=30,
     ),
 )
-def test_nothing_is_gone_by_silence(age_s: float, seen: list[tuple[float, State]]) -> None:
+def test_nothing_is_gone_by_silence(age_s: float, seen: list[tuple[float, ExistenceState]]) -> None:
     """Whatever comes in whatever order: gone needs enough misses in a row, old and spread out."""
     at_s, streak = 0.0, list[float]()
     evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s)

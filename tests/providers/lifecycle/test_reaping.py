@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from providers.in_memory import MemoryCloud
 from providers.interface import LaunchSpec
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
+from providers.lifecycle.presence import survey, unknown_runs
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey, unknown_runs
-from providers.lifecycle.waiting import Clock
+from providers.lifecycle.session import Clock, Session
+from providers.offline import MemoryCloud
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.login import Status
+from providers.ssh.connection import Status
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import ProviderError
-from providers.interface import Cloud, JournaledResource, LaunchSpec
+from providers.deployment import NODE, POOL, pool_name
+from providers.interface import Cloud, JournaledResource, LaunchSpec, Listing
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import Listing
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.survey import survey
 from providers.ownership_tags import OwnershipTags
-from providers.pools.node_pool import NODE, POOL, pool_name
 from tests.providers.launches import a_session
 
 

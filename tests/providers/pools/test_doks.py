@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 
 from pricing.errors import InputError, ProviderError
+from providers.deployment import NODE, NodePool
 from providers.digitalocean.cloud import connect as connect_digitalocean
 from providers.doks.cloud import DoksCloud, connect
-from providers.errors import NoCapacityError, QuotaError
-from providers.interface import Connection, LaunchSpec
+from providers.interface import Connection, LaunchSpec, Listing, NoCapacityError, QuotaError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import Listing
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import judge
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
-from providers.lifecycle.waiting import Clock, Patience
-from providers.pools.node_pool import NODE, NodePool
+from providers.lifecycle.session import Clock, Patience, Session
 from tests.providers.fakes.account import digitalocean_environment
 from tests.providers.fakes.clusters import NAME
 from tests.providers.fakes.digitalocean import DigitalOcean, Fault

@@ -12,19 +12,15 @@ from moto import mock_aws
 
 from pricing.errors import InputError, ProviderError
 from providers.aws.cloud import connect as connect_aws
-from providers.eks import calls
+from providers.deployment import NODE, NodePool
+from providers.eks import inventory, is_used, note_region, seen_regions
 from providers.eks.cloud import EksCloud, connect
-from providers.eks.seen_regions import is_used, note_region, seen_regions
-from providers.errors import NoCapacityError, QuotaError
-from providers.interface import Connection, LaunchSpec
+from providers.interface import Connection, LaunchSpec, Listing, NoCapacityError, QuotaError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
-from providers.lifecycle.presence import Listing
+from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
-from providers.lifecycle.session import Session
-from providers.lifecycle.survey import survey
-from providers.lifecycle.waiting import Clock, Patience
-from providers.pools.node_pool import NODE, NodePool
+from providers.lifecycle.session import Clock, Patience, Session
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.fakes.driven_time import driven_time
 from tests.providers.fakes.eks import NAME, REGION
@@ -92,7 +88,7 @@ def test_the_request_is_one_that_eks_takes(cloud: EksCloud, aws_account: AwsAcco
     told = group.told
     assert told["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 2}
     assert told["tags"]["gpucost:run"] == spec.marks.run
-    assert told["labels"] == {"gpucost-run": spec.marks.run, calls.ACCELERATOR: "nvidia-l4"}
+    assert told["labels"] == {"gpucost-run": spec.marks.run, inventory.ACCELERATOR: "nvidia-l4"}
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     assert told["taints"] == [taint]
     assert told["nodeRole"].endswith(":role/nodes")
@@ -112,11 +108,11 @@ def test_moto_takes_the_same_request(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = a_group(2)
     pool = replace(spec.pool, node_role=role, subnets=("subnet-1",)) if spec.pool else None
     assert pool is not None
-    asked = calls.creation(spec, pool, spec.places[0]).arguments
+    asked = inventory.creation(spec, pool, spec.places[0]).arguments
     made = eks.create_nodegroup(**asked)["nodegroup"]
-    assert calls.parts(made["nodegroupArn"]) == (NAME, asked["nodegroupName"])
+    assert inventory.parts(made["nodegroupArn"]) == (NAME, asked["nodegroupName"])
     told = eks.describe_nodegroup(clusterName=NAME, nodegroupName=asked["nodegroupName"])
-    assert calls.read_tags(told["nodegroup"]["tags"]) == spec.marks
+    assert inventory.read_tags(told["nodegroup"]["tags"]) == spec.marks
     eks.delete_nodegroup(clusterName=NAME, nodegroupName=asked["nodegroupName"])
     assert eks.list_nodegroups(clusterName=NAME)["nodegroups"] == []
 

@@ -1,0 +1,199 @@
+"""The network of an AWS launch: the default VPC, or a subnet that the user names."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from pricing.json_value import elements, objects
+from providers.aws.access import DENIED, client, code_of
+from providers.interface import NoCapacityError, Place, QuotaError
+
+_GROUP_ID = "sg-"
+_PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+
+
+def place_in_network(
+    ec2: Any,  # noqa: ANN401 - boto3's
+    subnet: str,
+    here: Place,
+    zones: tuple[str, ...],
+) -> tuple[Place, tuple[str, ...], str]:
+    """Return where machines can be made, as the network allows it.
+
+    Args:
+        ec2: client of the region.
+        subnet: that the user named; empty: the default VPC.
+        here: the place, without a zone.
+        zones: that offer the type.
+
+    Returns:
+        The place with its network, the zones that are left, and why there are none.
+    """
+    if not subnet:
+        return here, zones, _without_default(ec2, here)
+    try:
+        found = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
+    except Exception as error:
+        if not code_of(error).startswith("InvalidSubnet"):
+            raise
+        return here, (), f"there is no subnet {subnet} in {here.region}"
+    left = tuple(zone for zone in zones if zone == found["AvailabilityZone"])
+    if not left:
+        where = found["AvailabilityZone"]
+        return here, (), f"{here.instance_type} is not offered in {where}, where {subnet} is"
+    return replace(here, network=str(found["VpcId"])), left, ""
+
+
+def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
+    """Return what to say of a region without a default VPC.
+
+    Empty where there is one, or none may ask.
+    """
+    wanted = [{"Name": "is-default", "Values": ["true"]}]
+    try:
+        if ec2.describe_vpcs(Filters=wanted)["Vpcs"]:
+            return ""
+    except Exception as error:
+        if code_of(error) != DENIED:
+            raise
+        return ""
+    return (
+        f"{here.region} has no default VPC in this account: name a subnet with a way to the "
+        "internet by --subnet subnet-ID (and, if you like, --security-group sg-ID)"
+    )
+
+
+def with_group_ids(ec2: Any, arguments: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401 - boto3's
+    """Return the network interfaces of a launch with the ids of groups in place of their names.
+
+    Raises:
+        NoCapacityError: there is no such group in the subnet's network.
+    """
+    interfaces = [dict(one) for one in objects(arguments.get("NetworkInterfaces", ()))]
+    for one in interfaces:
+        one["Groups"] = [_id_of(ec2, str(name)) for name in elements(one["Groups"])]
+    return {"NetworkInterfaces": interfaces} if interfaces else {}
+
+
+def _id_of(ec2: Any, name: str) -> str:  # noqa: ANN401 - boto3's
+    if name.startswith(_GROUP_ID):
+        return name
+    wanted = [{"Name": "group-name", "Values": [name]}]
+    found = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    if not found:
+        raise NoCapacityError(f"AWS: the group {name} is not there.")
+    return str(found[0]["GroupId"])
+
+
+def private_endpoint(ec2: Any) -> str | None:  # noqa: ANN401 - boto3's
+    """Return the endpoint of a client where it is not AWS' public one."""
+    host = urlsplit(ec2.meta.endpoint_url).hostname or ""
+    return None if host.endswith(_PUBLIC) else str(ec2.meta.endpoint_url)
+
+
+_IMAGE_ID = "ami-"
+
+
+def volumes_that_stay(ec2: Any, image: str, region: str) -> tuple[tuple[str, ...], str, bool]:  # noqa: ANN401 - boto3's
+    """Return the devices of an image whose volumes outlive their machine, as EC2 has it.
+
+    Args:
+        ec2: client of the region.
+        image: id of it; empty: the provider's own, whose volumes go with the machine.
+        region: where.
+
+    Returns:
+        The devices, what to say of it (empty: nothing), and whether it is there at all.
+    """
+    if not image:
+        return (), "", True
+    unseen = f"{image} was not looked at, so a volume of it may stay without its machine"
+    if not image.startswith(_IMAGE_ID):
+        return (), unseen, True
+    try:
+        found = ec2.describe_images(ImageIds=[image])["Images"]
+    except Exception as error:
+        code = code_of(error)
+        if code == DENIED:
+            return (), f"{unseen} (ec2:DescribeImages is not allowed)", True
+        if not code.startswith("InvalidAMIID"):
+            raise
+        found = []
+    if not found:
+        return (), f"there is no image {image} in {region}", False
+    stay = tuple(
+        str(one["DeviceName"])
+        for one in found[0].get("BlockDeviceMappings", ())
+        if one.get("Ebs", {}).get("DeleteOnTermination") is False
+    )
+    told = f"{image} keeps {', '.join(stay)} when its machine ends; it is made to go with it"
+    return stay, told if stay else "", True
+
+
+# "Amazon EC2 endpoints and quotas", AWS General Reference, read 2026-11-21. The quota of P6 spot
+# requests is not named there.
+_CODES = {
+    ("g", "on_demand"): ("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    ("p", "on_demand"): ("L-417A185B", "Running On-Demand P instances"),
+    ("g", "spot"): ("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    ("p", "spot"): ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    ("p5", "spot"): ("L-C4BD4855", "All P5 Spot Instance Requests"),
+}
+_UNKNOWN = ("p6",)
+_FAMILY = re.compile(r"(gr|g|p)(\d+)")
+
+
+def quota_code(instance_type: str, purchase: str) -> tuple[str, str] | None:
+    """Return code and name of the quota that an instance type is under; None where unknown."""
+    match = _FAMILY.match(instance_type)
+    if match is None:
+        return None
+    family, generation = match[1][0], f"{match[1][0]}{match[2]}"
+    if purchase == "spot" and generation in _UNKNOWN:
+        return None
+    return _CODES.get((generation, purchase)) or _CODES.get((family, purchase))
+
+
+def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 - boto3's
+    """Return what the quota says, as a remark.
+
+    Raises:
+        QuotaError: the machines alone are more than the quota allows.
+    """
+    found = quota_code(place.instance_type, place.purchase)
+    vcpus = None if place.offer is None else place.offer.vcpus
+    if found is None or vcpus is None:
+        return f"the quota for {place.instance_type} in {place.region} is not known"
+    code, name = found
+    needed = round(vcpus) * count
+    try:
+        service = client(session, "service-quotas", place.region)
+        allowed = round(_value(service, code))
+    except Exception as error:  # noqa: BLE001 - not being allowed to ask must not stop a launch
+        return f"{name} in {place.region} could not be read ({type(error).__name__})"
+    if needed > allowed:
+        raise QuotaError(
+            f"AWS: {name} in {place.region} ({code}) is {allowed} vCPUs, and {needed} are needed. "
+            "Ask for more at console.aws.amazon.com/servicequotas, or take another region."
+        )
+    return f"{name} in {place.region}: {needed} of {allowed} vCPUs are needed, used ones unknown"
+
+
+def quotas(session: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 - boto3's
+    """Return every quota of machines with GPUs in a region, in a sentence each.
+
+    Raises:
+        Exception: the service cannot be asked, or the account may not ask it.
+    """
+    service = client(session, "service-quotas", region)
+    return tuple(
+        f"{name} in {region}: {_value(service, code):g} vCPUs"
+        for code, name in dict.fromkeys(_CODES.values())
+    )
+
+
+def _value(service: Any, code: str) -> float:  # noqa: ANN401 - boto3's
+    answer = service.get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    return float(answer["Quota"]["Value"])

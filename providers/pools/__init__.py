@@ -1,1 +1,0 @@
-"""Node pools of managed Kubernetes clusters: what every provider of them has in common."""
